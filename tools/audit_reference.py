@@ -14,9 +14,9 @@ INTRODUCTION: Final = """\
 <!-- Written by tools/audit_reference.py from the code. Change the code, then run it again. -->
 
 Events of the audit log. Each record is written in the same transaction as the change. It has an ID, a time, the
-event, an actor (a user ID, an application, `cli:` and the operator's name, `setup` or `service`), a subject (a
-user ID, a client ID, `keys`, `installation`, …), details, and personal data that is deleted when the account is
-erased.
+event, an actor (a user ID, `client:` and a client's ID, an application, `cli:` and the operator's name, `setup`,
+`service`, …), a subject (a user ID, a client ID, `keys`, `installation`, …), details, and personal data that is
+deleted when the account is erased.
 
 Twice a second the service chains and signs new records. `gatehouse audit show` prints them, filtered by `--subject`,
 `--event` or the `--record` ID returned with a refused request; `gatehouse audit verify` verifies the whole chain.

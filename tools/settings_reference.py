@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from gatehouse.fields.model import Kind
 from gatehouse.settings.entries import ALL_SETTINGS, SECTIONS, TABLE_SETTINGS, TABLES, Setting
 from gatehouse.settings.info import MIN_SECRET_LENGTH
 
@@ -63,7 +64,7 @@ data directory with a `dev.key` is rejected without `--dev`. To move to producti
 
 def page() -> str:
     sections = [
-        table(section, str(sheet.__doc__), [entry for entry in ALL_SETTINGS.values() if entry.section == section])
+        table(section, str(sheet.__doc__), [entry for entry in ALL_SETTINGS.values() if entry.group == section])
         for section, sheet in SECTIONS.items()
     ]
     tables = [table(name, str(TABLES[name].__doc__), list(rows.values())) for name, rows in TABLE_SETTINGS.items()]
@@ -85,34 +86,34 @@ def table(section: str, about: str, entries: Sequence[Setting]) -> str:
 
 
 def row(entry: Setting) -> str:
-    live = " *Live.*" if entry.about.stored else ""
-    return f"| `{entry.name}` | {form(entry)} | {default(entry)} | {entry.about.meaning}{live} |"
+    live = " *Live.*" if entry.field.stored else ""
+    return f"| `{entry.path}` | {form(entry)} | {default(entry)} | {entry.field.help}{live} |"
 
 
 def form(entry: Setting) -> str:
-    about = entry.about
+    field = entry.field
     if entry.choices:
-        return " or ".join(f"`{choice}`" for choice in entry.choices) + (f" {about.unit}" if about.unit else "")
-    if entry.kind is bool:
+        return " or ".join(f"`{choice}`" for choice in entry.choices) + (f" {field.unit}" if field.unit else "")
+    if entry.kind is Kind.FLAG:
         return "`true` or `false`"
-    if entry.kind is int:
-        return f"{about.low} to {about.high} {about.unit}".rstrip()
+    if entry.kind is Kind.NUMBER:
+        return f"{field.minimum} to {field.maximum} {field.unit}".rstrip()
     if entry.is_list:
         return (
             "list of secrets"
             if entry.is_secret
             else "list of texts"
-            if entry.kind is str
+            if entry.member_type is str
             else "list of networks (CIDR)"
         )
-    if about.shortest:
-        return f"secret, at least {about.shortest} {about.unit}"
+    if entry.is_secret and field.minimum:
+        return f"secret, at least {field.minimum} {field.unit}"
     return "secret" if entry.is_secret else "text"
 
 
 def default(entry: Setting) -> str:
-    usual = entry.about.without or literal(entry.default)
-    return f"{usual}; with `--dev` {entry.about.dev}" if entry.about.dev else usual
+    usual = entry.field.without or literal(entry.default)
+    return f"{usual}; with `--dev` {entry.field.dev}" if entry.field.dev else usual
 
 
 def literal(value: object) -> str:

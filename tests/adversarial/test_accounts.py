@@ -12,7 +12,7 @@ import httpx2
 import pyotp
 import pytest
 
-from gatehouse.accounts.model import User, login_key
+from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.storage.accounts.users import update_user
 from tests.support.browser import PASSWORD, HttpBrowser
@@ -337,7 +337,7 @@ async def test_lg_19_no_body_says_that_an_address_is_verified(
     await browser_client.get("/register")
     form = {"login": BOB, "nick": "Bob", "password": NEW, "repeated": NEW, field: "true"}
     assert (await browser_client.post("/register", **form)).status_code == 400
-    assert await service.services.storage.accounts.user_by_login(login_key(BOB)) is None
+    assert await service.services.storage.accounts.user_by_login(BOB) is None
 
 
 async def test_lg_19_the_flag_is_false_until_the_mailed_proof(
@@ -346,7 +346,7 @@ async def test_lg_19_the_flag_is_false_until_the_mailed_proof(
     await ask(browser_client, "/register", BOB)
     link = await link_in_new_message(service)
     await browser_client.sign_in(BOB, NEW)
-    user = await service.services.storage.accounts.user_by_login(login_key(BOB))
+    user = await service.services.storage.accounts.user_by_login(BOB)
     assert user is not None
     assert not user.email_verified
     assert "email_verified" not in user.tag_text

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gatehouse.accounts.administration import check_nick
 from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.field_checks import check_nick
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.oauth.clients import check_client
 from gatehouse.oauth.errors import BadClient

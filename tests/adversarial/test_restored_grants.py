@@ -24,11 +24,13 @@ from tests.support.oauth import (
     oauth_error,
     success_body,
 )
+from tests.support.permission_builders import create_application
 from tests.support.processes import free_port
 from tests.support.service import RunningService, running_service
 
 MASTER: Final = "GATEHOUSE__SECURITY__MASTER_KEY"
 LOGIN: Final = "anna@studio.example"
+RESOURCE: Final = "https://api.mind.example/matches"
 DEVICE: Final = "urn:ietf:params:oauth:grant-type:device_code"
 LINES: Final = 3
 BACKUPS_MOST: Final = 10
@@ -203,3 +205,39 @@ async def nothing_works(client: RelyingPartyClient, issued: Issued) -> None:
         assert oauth_error(await client.redeem(code)) == (400, "invalid_grant")
     for jwt in issued.jwts:
         assert (await ask_permissions(client, jwt)).status_code == 401
+
+
+async def machine_tokens(machine: RelyingPartyClient) -> list[str]:
+    """A token for the machine's own API, and an opaque one."""
+    answers = []
+    for resource in ({"resource": RESOURCE}, {}):
+        fields = {"grant_type": "client_credentials", **resource}
+        answers.append(await machine.service.client.post(TOKEN, data=fields, headers=machine.headers))
+    return [success_body(answer)["access_token"] for answer in answers]
+
+
+async def live_tokens(machine: RelyingPartyClient, tokens: Sequence[str]) -> list[bool]:
+    path = "/proxy/oauth/introspect"
+    post = machine.service.client.post
+    answers = [await post(path, data={"token": token}, headers=machine.headers) for token in tokens]
+    return [success_body(answer)["active"] for answer in answers]
+
+
+async def test_ci_04_no_revoked_token_of_a_machine_works_after_a_restore(
+    installation: InstallationPaths, restored_installation: InstallationPaths, tmp_path: Path
+) -> None:
+    file, clock = tmp_path / "backup.gz", MovableClock(SystemClock().now())
+    async with serve(installation, clock) as service:
+        api = {"resource": RESOURCE}
+        application = await create_application(service.services.storage, name="Matches", api=api)
+        machine = await an_oidc_client(service, "reporter", application_id=application.application_id)
+        tokens = [*await machine_tokens(machine), *await machine_tokens(machine)]
+        await asyncio.to_thread(installation.command_line(), "backup", file)
+        for token in tokens[:2]:  # the others are only unknown to be alive
+            await service.client.post("/proxy/oauth/revoke", data={"token": token}, headers=machine.headers)
+        assert await live_tokens(machine, tokens) == [False, False, True, True]
+    await asyncio.to_thread(restored_installation.command_line(), "restore", file, "--replace")
+    async with serve(restored_installation, clock) as service:
+        again = replace(machine, service=service)
+        assert await live_tokens(again, tokens) == [False] * 4
+        assert await live_tokens(again, await machine_tokens(again)) == [True, True]

@@ -94,12 +94,3 @@ def test_no_module_hides_an_import_cycle_behind_type_checking() -> None:
 def test_no_file_is_named_utils_helpers_or_misc() -> None:
     names = {path.stem for path in SOURCE.glob("**/*.py")}
     assert not names & {"utils", "util", "helpers", "helper", "common_utils", "misc", "manager"}
-
-
-def test_no_file_is_longer_than_600_lines() -> None:
-    long = {
-        str(path.relative_to(SOURCE)): lines
-        for path in SOURCE.glob("**/*.py")
-        if (lines := len(path.read_text().splitlines())) > 600
-    }
-    assert long == {}

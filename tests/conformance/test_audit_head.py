@@ -37,7 +37,7 @@ async def note(services: Services) -> None:
 
 async def test_a_new_installation_has_a_head_from_the_start(migrated_url: str, tmp_path: Path) -> None:
     async with open_services_at(migrated_url, tmp_path) as services:
-        head = HeadCodec(services.masters).decode((await services.storage.audit.chain_end()).head)
+        head = HeadCodec(services.masters).decode(await services.storage.audit.chain_end())
         assert head is not None
         assert (head.place, head.begins, head.unlinked) == (0, 1, 0)
         assert (await services.audit_verification().verify()).problems == ()

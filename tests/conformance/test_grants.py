@@ -285,7 +285,17 @@ async def revoke(storage: Storage) -> None:
 
 
 async def revoke_client(storage: Storage) -> None:
-    assert await storage.grants.revoke_client_grants("web", NOW + 2, a_record(AuditEvent.GRANT_REVOKED)) == 1
+    assert await storage.grants.revoke_client_tokens("web", NOW + 2, a_record(AuditEvent.GRANT_REVOKED)) == 1
+
+
+@pytest.mark.usefixtures("anna")
+async def test_ci_04_each_revocation_of_a_client_raises_its_epoch(storage: Storage) -> None:
+    seen = []
+    for at in (NOW + 2, NOW + 2, NOW - 9):  # also within a second, and where a clock went back
+        await storage.grants.revoke_client_tokens("web", at, a_record(AuditEvent.CLIENT_TOKENS_REVOKED))
+        seen.append((await storage.clients.client("web")).rev)
+    epoch = (NOW + 2) * 1_000
+    assert seen == [epoch, epoch + 1, epoch + 2]
 
 
 @pytest.mark.usefixtures("anna")

@@ -76,7 +76,7 @@ async def test_identity_of_an_account_is_linked_nowhere_else(storage: Storage) -
 
 async def test_service_tags_survive_changes_of_other_tags_and_end_with_the_account(storage: Storage) -> None:
     user = a_user(password_hash=None, tags=frozenset({"beta"}))
-    await storage.profile.create_with_identity(user, an_identity(user.user_id), a_record(), takes_address=False)
+    await storage.profile.create_with_identity(user, an_identity(user.user_id), a_record())
     changed = await storage.accounts.set_labels(user.user_id, a_record(), tags=frozenset({"gamma"}))
     assert (changed.tags, changed.service_tags) == ({"gamma"}, {"linked_google"})
     with pytest.raises(LastSignInMethod):

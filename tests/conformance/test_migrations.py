@@ -28,6 +28,7 @@ from gatehouse.storage.tables import metadata
 from tests.support.builders import NOW, a_client, a_record, a_user
 from tests.support.database_contents import dump_database, open_services_on
 from tests.support.oauth import a_grant
+from tests.support.permission_builders import create_application
 from tests.support.processes import DidNotStart, Node, free_port
 from tests.support.service import FAST_SETTINGS
 
@@ -145,6 +146,37 @@ async def test_tk_90_grants_made_before_they_named_their_last_attempt_are_refres
         rotated = await storage.grants.rotate("g1", 0, NOW, grace=0, reused=a_record)
         assert (rotated.outcome, rotated.generation) == (RotationOutcome.ROTATED, 1)
     assert await run_on(migrated_url, differences) == []
+
+
+@pytest.mark.parametrize(("count", "stored"), [(0, {}), (1, {}), (2, {"forward_auth.require_application": False})])
+async def test_proxies_need_not_name_the_application_where_two_had_sites_before(
+    count: int, stored: dict[str, object], migrated_url: str
+) -> None:
+    async with open_storage(migrated_url, migrate=False) as storage:
+        for number in range(count):
+            sites = {f"https://{name}{number}.example": "a" for name in ("wiki", "docs")}
+            await create_application(storage, name=f"Application {number}", protected_sites=sites)
+    await downgrade(migrated_url, "0031")
+    async with open_storage(migrated_url, migrate=True) as storage:
+        found = await storage.settings.read_all()
+        assert {name: setting.value for name, setting in found.items()} == stored
+
+
+async def test_registered_addresses_that_were_verified_count_as_proved(migrated_url: str) -> None:
+    origins = {
+        "1": ("registered", True, "proved"),
+        "2": ("registered", False, "registered"),
+        "3": ("imported", True, "imported"),
+    }
+    async with open_storage(migrated_url, migrate=False) as storage:
+        for user_id, (joined, is_verified, _) in origins.items():
+            fields = {"meta": {"joined": joined, "a": "b"}, "email_verified": is_verified}
+            login = f"user{user_id}@studio.example"
+            await storage.accounts.create_user(a_user(user_id=user_id, login=login, **fields), a_record())
+    await downgrade(migrated_url, "0036")
+    async with open_storage(migrated_url, migrate=True) as storage:
+        for user_id, (_, _, expected) in origins.items():
+            assert (await storage.accounts.user(user_id)).meta == {"joined": expected, "a": "b"}
 
 
 async def test_the_history_is_one_line_of_numbered_revisions_that_ends_where_the_code_does() -> None:

@@ -233,7 +233,7 @@ async def test_the_last_owner_cannot_delete_their_account(seeded_storage: Storag
     with pytest.raises(LastOwner):
         await seeded_storage.profile.erase_user(ANNA, a_record(), even_last_administrator=True, now=NOW)
     anna = await seeded_storage.accounts.user(ANNA)
-    provisions = ProvisionStorage(seeded_storage.runner)
+    provisions = ProvisionStorage(seeded_storage.runner, seeded_storage.ban_copies)
     with pytest.raises(LastOwner):
         await provisions.write_changes([RemoveUser(anna)], (), setup_closed=None, now=NOW)
     await edit(seeded_storage, BOB, {P: holdings_with(OWNER)}, application=1)
@@ -256,7 +256,7 @@ async def test_an_account_that_ends_leaves_nothing_it_held(seeded_storage: Stora
 
 async def test_a_service_account_that_is_removed_frees_its_name(seeded_storage: Storage) -> None:
     await seeded_storage.service_accounts.create_service_account(a_service_account(), [], ())
-    provisions = ProvisionStorage(seeded_storage.runner)
+    provisions = ProvisionStorage(seeded_storage.runner, seeded_storage.ban_copies)
     user = await seeded_storage.accounts.user("77")
     await provisions.write_changes([RemoveUser(user)], (), setup_closed=None, now=NOW)
     assert await seeded_storage.service_accounts.service_accounts("mind_games") == []
@@ -264,7 +264,7 @@ async def test_a_service_account_that_is_removed_frees_its_name(seeded_storage: 
 
 
 async def test_every_change_of_the_administrator_role_raises_the_record_version(seeded_storage: Storage) -> None:
-    provisions = ProvisionStorage(seeded_storage.runner)
+    provisions = ProvisionStorage(seeded_storage.runner, seeded_storage.ban_copies)
     person = a_user()
     await seeded_storage.accounts.create_user(person, a_record(), administrator=True)
     assert (await record_of(seeded_storage, person.user_id, 1)).version == 1

@@ -1,14 +1,14 @@
 """Contract tests of accounts/own_account/model.py."""
 
 import asyncio
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from gatehouse.accounts.errors import LinkDead, UserChanged, UsernameChangedRecently, UsernameTaken, UserNotFound
 from gatehouse.accounts.model import EmailLink, LinkKind, SignInMethod, User
-from gatehouse.accounts.own_account.model import MAX_ACTIVITY_SHOWN, EmailChange, LastAdministrator, Profile
+from gatehouse.accounts.own_account.model import MAX_ACTIVITY_SHOWN, EmailChange, LastAdministrator
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord
 from gatehouse.storage.accounts.users import set_blocked
@@ -19,7 +19,13 @@ from tests.support.database_contents import read_all_tables, tables_that_mention
 from tests.support.mail import a_mail
 from tests.support.postgres_session import run_interleaved
 
-NAMES = Profile(nick="Anna", name="Anna Berg", given_name="Anna", family_name="Berg", zoneinfo="Europe/Berlin")
+NAMES = {
+    "nick": "Änne",
+    "name": "Anna Berg",
+    "given_name": "Anna",
+    "family_name": "Berg",
+    "zoneinfo": "Europe/Berlin",
+}
 NEW = "new@studio.example"
 ENDS = NOW + 1_800
 
@@ -45,7 +51,8 @@ async def read_user(storage: Storage, user: User) -> User:
 
 async def ask_for(storage: Storage, user: User, login: str = NEW, digest: bytes = b"link") -> EmailChange:
     link = EmailLink(kind=LinkKind.CHANGE, digest=digest, created_at=NOW, expires_at=ENDS)
-    await storage.profile.save_email_change(user, link, login, entry_about(user), ())
+    asked = EmailChange(owner=user, login=login, session_id="asked")
+    await storage.profile.save_email_change(asked, link, entry_about(user), ())
     change = await storage.profile.find_email_change(digest, NOW)
     assert change is not None
     return change
@@ -88,11 +95,9 @@ async def test_everything_names_the_roles(storage: Storage) -> None:
 
 
 async def test_name_and_language_are_set_and_recorded(storage: Storage, anna: User) -> None:
-    await storage.profile.set_profile(anna.user_id, replace(NAMES, nick="Änne"), entry_about(anna))
+    await storage.profile.set_profile(replace(anna, **NAMES), entry_about(anna))
     await storage.profile.set_lang(anna.user_id, "de", entry_about(anna))
-    assert await read_user(storage, anna) == replace(
-        anna, **asdict(replace(NAMES, nick="Änne")), lang="de", updated_at=NOW, version=3
-    )
+    assert await read_user(storage, anna) == replace(anna, **NAMES, lang="de", updated_at=NOW, version=3)
     assert len(await storage.audit.newest_records(9, anna.user_id, AuditEvent.PROFILE_CHANGED)) == 2
     no_one = a_user()
     for change in (storage.profile.set_lang, storage.profile.generate_username):
@@ -154,8 +159,10 @@ async def test_a_new_password_keeps_one_session_and_ends_everything_else(storage
     for digest in (b"mine", b"other"):
         await open_session(storage, a_session(anna, digest))
     await ask_for(storage, anna)
-    await storage.profile.set_password(anna, "new", entry_about(anna), (), keep=b"mine", now=NOW)
-    assert await storage.sessions.find_session(b"mine", NOW) is not None
+    await storage.profile.set_password(anna, "new", entry_about(anna), (), keep=b"mine", proved=["password"], now=NOW)
+    mine = await storage.sessions.find_session(b"mine", NOW)
+    assert mine is not None
+    assert mine.session.proved == ("password",)
     assert await storage.sessions.find_session(b"other", NOW) is None
     assert await storage.profile.find_email_change(b"link", NOW) is None
     assert (await read_user(storage, anna)).password_hash == "new"
@@ -164,7 +171,9 @@ async def test_a_new_password_keeps_one_session_and_ends_everything_else(storage
 async def test_password_change_fails_after_sign_out_everywhere(storage: Storage, anna: User) -> None:
     await storage.sessions.revoke_user(anna.user_id, entry_about(anna), keep=None, now=NOW)
     with pytest.raises(UserChanged):
-        await storage.profile.set_password(anna, "new", entry_about(anna), (), keep=b"mine", now=NOW)
+        await storage.profile.set_password(
+            anna, "new", entry_about(anna), (), keep=b"mine", proved=["password"], now=NOW
+        )
     assert (await read_user(storage, anna)).password_hash == "old"
 
 
@@ -173,7 +182,7 @@ async def test_only_one_of_many_confirmations_rotates_the_session_secret(storage
     answers = await asyncio.gather(
         *(
             storage.profile.rotate_session_secret(
-                b"cookie", bytes([n]), SignInMethod.PASSKEY, entry_about(anna), NOW + 9
+                b"cookie", bytes([n]), SignInMethod.PASSKEY, entry_about(anna), NOW + 9, proved=["passkey:a"]
             )
             for n in range(5)
         )
@@ -182,7 +191,9 @@ async def test_only_one_of_many_confirmations_rotates_the_session_secret(storage
     fresh = bytes([answers.index(True)])
     session = await storage.sessions.find_session(fresh, NOW + 9)
     assert session is not None
-    assert session.session == replace(a_session(anna), digest=fresh, auth=SignInMethod.PASSKEY, proved_at=NOW + 9)
+    assert session.session == replace(
+        a_session(anna), digest=fresh, auth=SignInMethod.PASSKEY, proved_at=NOW + 9, proved=("passkey:a",)
+    )
     assert await storage.sessions.find_session(b"cookie", NOW + 9) is None
 
 
@@ -218,7 +229,7 @@ async def test_letters_that_wait_go_with_the_person_and_those_of_others_stay(sto
     await storage.registration.record_repeated_registration(anna, entry_about(anna), mails[3:4])
     await storage.sessions.open_session(a_session(anna), entry_about(anna), replaces=None, mails=mails[4:5])
     await storage.second_factors.put_email_code(anna.user_id, b"c", mails[5:6], now=NOW, expires_at=ENDS)
-    await storage.profile.set_password(anna, "new", entry_about(anna), mails[6:7], keep=b"", now=NOW)
+    await storage.profile.set_password(anna, "new", entry_about(anna), mails[6:7], keep=b"", proved=(), now=NOW)
     await storage.second_factors.put_email_code(other.user_id, b"c", mails[7:], now=NOW, expires_at=ENDS)
     assert (await storage.mail.outbox_status()).waiting == len(mails)
     await storage.profile.erase_user(anna.user_id, entry_about(anna), even_last_administrator=False, now=NOW)

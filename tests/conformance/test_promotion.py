@@ -6,7 +6,7 @@ from functools import partial
 from gatehouse.audit.events import AuditEvent
 from gatehouse.storage.database import Storage
 from gatehouse.storage.promotion import record_timeline
-from tests.support.builders import NOW, a_record, a_setup_link, a_user
+from tests.support.builders import NOW, a_client, a_record, a_setup_link, a_user
 
 EPOCH = NOW * 1_000
 
@@ -39,6 +39,16 @@ async def test_another_timeline_ends_every_token_exactly_once(storage: Storage) 
     assert [record.event for record in await storage.audit.newest_records(9, "", "installation.promoted")] == [
         "installation.promoted"
     ]
+
+
+async def test_ci_04_another_timeline_ends_the_tokens_that_clients_got_for_themselves(storage: Storage) -> None:
+    for client_id, rev in (("old", 5), ("ahead", EPOCH + 5)):
+        client = a_client(client_id, rev=rev)
+        await storage.clients.create_client(client, a_record(AuditEvent.CLIENT_CREATED))
+        assert (await storage.clients.client(client_id)).rev == rev  # cached from now on
+    for timeline in ("00000001", "00000002"):
+        await notice(storage, timeline)
+    assert [(await storage.clients.client(name)).rev for name in ("old", "ahead")] == [EPOCH, EPOCH + 6]
 
 
 async def test_a_synchronous_standby_has_lost_nothing(storage: Storage) -> None:

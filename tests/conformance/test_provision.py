@@ -57,7 +57,7 @@ async def provisions(storage: Storage) -> ProvisionStorage:
 
 async def with_application_1(storage: Storage) -> ProvisionStorage:
     await storage.permissions.install_central(central.application(NOW), central.schema(NOW), central.roles())
-    return ProvisionStorage(storage.runner)
+    return ProvisionStorage(storage.runner, storage.ban_copies)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ async def second(sqlite_template: Path, tmp_path: Path) -> AsyncIterator[Provisi
     copy = tmp_path / "second.db"
     shutil.copy(sqlite_template, copy)
     async with open_storage(f"sqlite:///{copy}", migrate=False) as storage:
-        yield ProvisionSetup(ProvisionStorage(storage.runner))
+        yield ProvisionSetup(ProvisionStorage(storage.runner, storage.ban_copies))
 
 
 async def write_all(provisions: ProvisionStorage, *acts: Write, records: Sequence[AuditRecord] = ()) -> None:

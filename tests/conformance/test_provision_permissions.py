@@ -42,7 +42,7 @@ async def provision_setup(storage: Storage) -> ProvisionSetup:
 
 async def a_bench_on(storage: Storage) -> ProvisionSetup:
     await storage.permissions.install_central(central.application(NOW), central.schema(NOW), central.roles())
-    return ProvisionSetup(ProvisionStorage(storage.runner))
+    return ProvisionSetup(ProvisionStorage(storage.runner, storage.ban_copies))
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ async def second(sqlite_template: Path, tmp_path: Path) -> AsyncIterator[Provisi
 
 
 async def read_stored_state(storage: Storage) -> StoredState:
-    return await ProvisionStorage(storage.runner).read_state(EVERYTHING, NOW)
+    return await ProvisionStorage(storage.runner, storage.ban_copies).read_state(EVERYTHING, NOW)
 
 
 async def holds_rule(storage: Storage, user_id: str, application_id: int, scope: Scope, rule: Rule) -> bool:
@@ -548,7 +548,7 @@ async def test_only_one_of_two_concurrent_applies_of_a_file_makes_changes(
 ) -> None:
     del provision_setup
     async with open_storage(migrated_url, migrate=False) as other:
-        benches = [ProvisionSetup(ProvisionStorage(record.runner)) for record in (storage, other)]
+        benches = [ProvisionSetup(ProvisionStorage(record.runner, record.ban_copies)) for record in (storage, other)]
         plans = await asyncio.gather(*(bench.apply(**RICH) for bench in benches))
     assert 0 in [len(plan.changes) for plan in plans]
     assert plan_lines(await benches[0].plan(**RICH)) == []

@@ -27,6 +27,10 @@ async def test_login_is_assigned_to_one_account(migrated_url: str) -> None:
     assert race(racers.take_login, migrated_url) == {WON: 1, "LoginTaken": TRIES - 1}
 
 
+async def test_lg_34_login_is_assigned_to_one_account_in_whatever_spelling(migrated_url: str) -> None:
+    assert race(racers.take_spelling_of_login, migrated_url) == {WON: 1, "LoginTaken": TRIES - 1}
+
+
 async def test_user_id_is_assigned_once(migrated_url: str) -> None:
     assert race(racers.take_user_id, migrated_url) == {WON: 1, "UserIdTaken": TRIES - 1}
 

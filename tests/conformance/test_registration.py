@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from gatehouse.accounts.address_proofs.model import ProofNotices, ProvingBrowser
 from gatehouse.accounts.errors import LinkDead, LoginTaken
 from gatehouse.accounts.model import EmailLink, LinkKind, Session, SessionStrength, SignInMethod, User
 from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditRecord
+from gatehouse.mail.model import OutboxMail
 from gatehouse.storage.accounts import registration
 from gatehouse.storage.accounts.users import update_user
 from gatehouse.storage.database import Storage
@@ -27,17 +30,25 @@ def a_link(kind: LinkKind = LinkKind.RESET, digest: bytes = b"link", **fields: A
     return replace(EmailLink(kind=kind, digest=digest, created_at=NOW, expires_at=NOW + HALF_AN_HOUR), **fields)
 
 
+def notices_of(entry: AuditRecord, *mails: OutboxMail) -> ProofNotices:
+    return lambda _: ([entry], mails)
+
+
 async def verify(storage: Storage, digest: bytes, now: int) -> None:
-    await storage.registration.verify_email(digest, a_record(AuditEvent.EMAIL_VERIFIED), now)
+    notices = notices_of(a_record(AuditEvent.EMAIL_VERIFIED))
+    await storage.registration.verify_email(digest, None, ProvingBrowser(), notices, now)
 
 
 async def accept(storage: Storage, digest: bytes, now: int) -> None:
-    entry = a_record(AuditEvent.INVITATION_ACCEPTED)
-    await storage.registration.accept_invitation(digest, "Chosen", "$new", entry, now, lang="de")
+    notices = notices_of(a_record(AuditEvent.INVITATION_ACCEPTED))
+    await storage.registration.accept_invitation(
+        digest, ProvingBrowser(sets_password=True), notices, now, nick="Chosen", password_hash="$new", lang="de"
+    )
 
 
 async def reset(storage: Storage, digest: bytes, now: int) -> None:
-    await storage.registration.reset_password(digest, "$new", a_record(AuditEvent.PASSWORD_RESET), [a_mail()], now)
+    notices = notices_of(a_record(AuditEvent.PASSWORD_RESET), a_mail())
+    await storage.registration.reset_password(digest, "$new", ProvingBrowser(sets_password=True), notices, now)
 
 
 SPENDING: dict[LinkKind, Spend] = {LinkKind.VERIFY: verify, LinkKind.INVITE: accept, LinkKind.RESET: reset}

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +12,9 @@ import pytest
 import yaml
 from tools.repository import read_project
 
+from gatehouse.settings import Settings
+from gatehouse.settings.entries import all_names, setting_of_name
+from gatehouse.settings.providers import ProviderSettings
 from gatehouse.settings.sources import setting_of_variable
 from tests.support.capabilities import HELM, KUBECONFORM, require_program
 from tests.support.find_programs import DOWNLOADS, ROOT
@@ -60,6 +64,30 @@ def test_schema_of_the_values_knows_exactly_the_values() -> None:
                 compare(inner, known["properties"][name])
 
     compare(values, schema)
+
+
+def test_dp_03_secrets_are_refused_in_settings_and_everything_else_is_taken() -> None:
+    """As values they would be readable in the Deployment, in Helm's release and in the shell's history."""
+    names = json.loads((CHART / "values.schema.json").read_text())["properties"]["settings"]["propertyNames"]
+
+    def is_taken(name: str) -> bool:
+        return bool(re.search(names["pattern"], name)) and not re.search(names["not"]["pattern"], name)
+
+    every = [*all_names(Settings()), *(f"providers.google.{field.name}" for field in fields(ProviderSettings))]
+    secret = {name for name in every if setting_of_name(name).is_secret}
+    assert {"mail.password", "database.url", "providers.google.client_secret"} <= secret
+    assert {name for name in every if not is_taken(name)} == secret
+    for name in ("providers__google.client_secret", "mail__password", "MAIL.PASSWORD", "security__master_key.file"):
+        assert not is_taken(name), "another spelling of the same variable"
+
+
+@pytest.mark.parametrize("needed", ["imagePullSecrets", "nodeSelector", "tolerations"])
+def test_every_pod_of_the_chart_gets_what_the_cluster_needs_to_run_it(needed: str) -> None:
+    for file, count in (("migrate.yaml", 2), ("deployment.yaml", 1)):
+        pods = (CHART / "templates" / file).read_text().split("  template:\n")[1:]
+        assert len(pods) == count
+        for pod in pods:
+            assert f"with .Values.{needed} }}}}\n      {needed}:\n" in pod, (file, needed)
 
 
 def test_every_variable_of_the_chart_is_a_setting() -> None:
@@ -124,6 +152,25 @@ def test_pods_have_no_rights_they_do_not_need() -> None:
             assert security["readOnlyRootFilesystem"] is True
             assert security["capabilities"] == {"drop": ["ALL"]}
             assert all("value" in entry for entry in container.get("env", ()))  # secrets are files
+
+
+def test_dp_03_chart_refuses_secrets_in_settings() -> None:
+    command = [require_program(HELM), "template", "id", CHART, "--kube-version", KUBERNETES]
+    wrong = ["--set", r"baseUrl=https://id.example.org,settings.mail\.password=hunter2"]
+    refused = subprocess.run([*command, *wrong], capture_output=True, text=True, check=False)
+    assert refused.returncode != 0
+    assert "mail.password" in refused.stderr
+
+
+def test_all_pods_run_where_the_values_say() -> None:
+    pods = [
+        document["spec"]["template"]["spec"]
+        for document in render(CHART / "ci" / "full-values.yaml")
+        if document["kind"] in {"Deployment", "Job"}
+    ]
+    assert [pod["imagePullSecrets"] for pod in pods] == [[{"name": "registry"}]] * 3
+    assert [pod["tolerations"] for pod in pods] == [[{"key": "dedicated", "operator": "Exists"}]] * 3
+    assert [pod["nodeSelector"] for pod in pods] == [{"kubernetes.io/os": "linux"}] * 3
 
 
 def test_authority_of_the_database_is_mounted_where_the_page_says() -> None:

@@ -15,9 +15,9 @@ def test_the_reference_page_lists_every_setting_once() -> None:
     assert matches == list(ALL_SETTINGS)
 
 
-@pytest.mark.parametrize("entry", ALL_SETTINGS.values(), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", ALL_SETTINGS.values(), ids=lambda entry: entry.path)
 def test_every_setting_is_explained_in_one_sentence(entry: Setting) -> None:
-    assert re.fullmatch(r"[A-Z][^|\n]{10,100}\.", entry.about.meaning)
+    assert re.fullmatch(r"[A-Z][^|\n]{10,100}\.", entry.field.help)
 
 
 @pytest.mark.parametrize("section", SECTIONS)

@@ -10,8 +10,14 @@ import httpx2
 import pytest
 
 from gatehouse.audit.model import AuditOrigin
+from gatehouse.keys.model import REPORT_EVERY
 from tests.faults.disk import FaultyDisk
-from tests.support.database_contents import administrator_logins, open_services_on, verified_audit_log
+from tests.support.database_contents import (
+    administrator_logins,
+    execute_statement,
+    open_services_on,
+    verified_audit_log,
+)
 from tests.support.processes import Node
 from tests.support.service import FAST_SETTINGS, running_service
 from tests.support.setup_link import FORM, setup_token
@@ -57,6 +63,21 @@ async def test_r_09_a_full_disk_is_survived_without_a_restart(migrated_sqlite_ur
     async with open_services_on(migrated_sqlite_url, tmp_path) as services:
         assert await administrator_logins(services) == [FORM["login"]]
         assert [record.event for record in await verified_audit_log(services)].count("setup.closed") == 1
+
+
+async def test_op_89_a_node_that_cannot_commit_is_not_ready(
+    disk: FaultyDisk, migrated_sqlite_url: str, tmp_path: Path
+) -> None:
+    async with running_service(migrated_sqlite_url, tmp_path) as service:
+        assert (await service.client.get("/readyz")).status_code == 200
+        await execute_statement(migrated_sqlite_url, "UPDATE nodes SET seen_at = seen_at - 10")  # as ten seconds do
+        disk.write_failure = apsw.FullError
+        await service.clock.advance(REPORT_EVERY)
+        assert (await service.client.get("/readyz")).status_code == 503
+        assert (await service.client.get("/healthz")).status_code == 200
+        disk.write_failure = None
+        await service.clock.advance(2)  # the answer is cached for a second
+        assert (await service.client.get("/readyz")).status_code == 200
 
 
 @pytest.mark.parametrize("failure", [apsw.FullError, apsw.IOError, apsw.ReadOnlyError])

@@ -146,7 +146,7 @@ async def test_failed_group_commit_fails_every_write_in_the_group(
 
 def create_inline(storage: Storage, user: User) -> Act:
     """Create it inline, as acts that run on the event loop up to their commit."""
-    return storage.runner.write(partial(create_user, user, a_record()), inline=True)
+    return storage.runner.write(partial(create_user, storage.ban_copies, user, a_record()), inline=True)
 
 
 async def test_no_inline_write_returns_before_its_sync(disk: FaultyDisk, storage: Storage) -> None:

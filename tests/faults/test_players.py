@@ -60,7 +60,18 @@ async def count_accounts(services: Services) -> int:
 
 def import_command(url: str, data: Path, file: Path) -> WatchedProcess:
     return WatchedProcess(
-        [*GATEHOUSE_COMMAND, "import", "--from", "csv", str(file), "--dev", "--data", str(data)],
+        [
+            *GATEHOUSE_COMMAND,
+            "import",
+            "--from",
+            "csv",
+            str(file),
+            "--emails",
+            "unverified",
+            "--dev",
+            "--data",
+            str(data),
+        ],
         environment={**FAST_SETTINGS, "GATEHOUSE__DATABASE__URL": url},
     )
 

@@ -5,6 +5,7 @@ There is no audit file and there are no temporary files: records are rows, and b
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,13 +14,14 @@ from typing import Final
 import httpx2
 import pytest
 
+from gatehouse.keys.sealing import new_master_key
 from tests.faults.small_disk import SmallDisk, small_disk
 from tests.faults.test_full_disk import JWKS, only_reading_works
 from tests.support.command_line import InstallationPaths
 from tests.support.database_contents import administrator_logins, open_services_on, verified_audit_log
 from tests.support.postgres import PostgresCluster, database_name, make_server_directory
 from tests.support.postgres_session import postgres_session
-from tests.support.processes import Node
+from tests.support.processes import DidNotStart, Node
 from tests.support.service import FAST_SETTINGS
 from tests.support.setup_link import FORM, setup_token
 from tests.support.tls import NO_TRUST_STORE
@@ -40,6 +42,52 @@ async def test_r_09_sqlite_on_a_full_disk_reads_and_recovers_when_there_is_room(
     file = disk.root / "gatehouse.db"
     shutil.copy(sqlite_template, file)
     await is_survived(f"sqlite:///{file}", disk.root, disk)
+
+
+def test_r_09_a_read_only_data_directory_is_one_sentence(sqlite_template: Path, disk: SmallDisk) -> None:
+    file = disk.root / "gatehouse.db"
+    shutil.copy(sqlite_template, file)
+    installation = InstallationPaths(data=disk.root, url=f"sqlite:///{file}")
+    with Node(data=disk.root, database_url=installation.url, environment=FAST_SETTINGS) as node:
+        assert node.terminate() == 0
+    subprocess.run(["mount", "-o", "remount,ro", disk.root], check=True)
+    sentence = f"{disk.root} is read-only: make it writable"
+    with pytest.raises(DidNotStart, match=sentence):
+        node.start()
+    assert node.process.wait() == 78
+    assert "Traceback" not in node.process.output()
+    assert len(node.process.output().splitlines()) == 1
+    assert sentence in installation.command_line().expect_failure("key", "list", code=78)
+    new = Node(
+        data=disk.root / "new", environment={**FAST_SETTINGS, "GATEHOUSE__SECURITY__MASTER_KEY": new_master_key()}
+    )
+    with pytest.raises(DidNotStart, match=f"cannot create {disk.root / 'new'}: Read-only file system"):
+        new.start()
+    assert (new.process.wait(), "Traceback" in new.process.output()) == (78, False)
+
+
+def test_r_09_commands_that_write_say_that_the_data_directory_is_read_only(
+    sqlite_template: Path, disk: SmallDisk, tmp_path: Path
+) -> None:
+    file, backup, users = disk.root / "gatehouse.db", tmp_path / "backup.gz", tmp_path / "users.yaml"
+    shutil.copy(sqlite_template, file)
+    users.write_text("users: []")
+    installation = InstallationPaths(data=disk.root, url=f"sqlite:///{file}")
+    installation.command_line()("apply", users)
+    installation.command_line()("backup", backup)
+    key = (disk.root / "dev.key").read_text().strip()
+    subprocess.run(["mount", "-o", "remount,ro", disk.root], check=True)
+    gatehouse = installation.command_line()
+    for command in (("restore", backup, "--replace"), ("apply", users), ("key", "rewrap"), ("export",)):
+        assert f"{disk.root} is read-only" in gatehouse.expect_failure(*command, code=78)
+    missing = disk.root / "new"
+    nowhere = InstallationPaths(
+        data=missing,
+        url=f"sqlite:///{missing / 'gatehouse.db'}",
+        environment={"GATEHOUSE__SECURITY__MASTER_KEY": key},
+    ).command_line()
+    for command in (("restore", backup), ("apply", users)):
+        assert f"cannot create {missing}: Read-only file system" in nowhere.expect_failure(*command, code=78)
 
 
 async def test_r_09_postgresql_on_a_full_disk_reads_and_recovers_when_there_is_room(

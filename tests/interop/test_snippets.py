@@ -277,6 +277,7 @@ def test_a_snippet_signs_a_person_in(
                 assert re.search(rf"Hello, (?:<!-- -->)?{NICK}<", page.text)
             case "sub":
                 assert page.json()["sub"] == gatehouse.user_id
+                assert page.json().get("name", NICK) == NICK, "from userinfo"
             case _:
                 assert re.fullmatch(r"[^@]+@studio\.example", page.json()[program.subject])
 

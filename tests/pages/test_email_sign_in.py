@@ -7,7 +7,6 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from gatehouse.accounts.model import login_key
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.mail.model import Message
 from tests.support.browser import LOGIN, PASSWORD
@@ -84,6 +83,6 @@ async def test_person_registers_without_a_password(service: RunningService, page
     await page.get_by_label("Code").fill(code_in(await the_message(service)))
     await page.get_by_role("button", name="Continue").click()
     await expect(page.get_by_role("heading", name="Add a passkey")).to_be_visible()
-    user = await service.services.storage.accounts.user_by_login(login_key(LOGIN))
+    user = await service.services.storage.accounts.user_by_login(LOGIN)
     assert user is not None
     assert (user.password_hash, user.email_verified) == (None, True)

@@ -170,7 +170,7 @@ class CallerSetup:
         self.permissions.facts_of[user_id] = replace(self.permissions.facts_of[user_id], **changes)
 
 
-async def find_no_bans(_factor: str) -> tuple[()]:
+async def find_no_bans(_user_id: str, _factor: str) -> tuple[()]:
     return ()
 
 

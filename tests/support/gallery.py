@@ -11,12 +11,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from gatehouse.accounts.model import SignInMethod
-from gatehouse.accounts.own_account.model import Profile
+from gatehouse.accounts.address_proofs.model import EndedMethods
+from gatehouse.accounts.model import OWN_FIELDS, SignInMethod
 from gatehouse.accounts.terms.model import TermsDocument
 from gatehouse.admin.own_permissions import EffectiveRule, OwnPermissions, OwnScope, Reason, RuleSource
+from gatehouse.fields.derive import form_rows
 from gatehouse.kernel.graphics import Color
-from gatehouse.oauth.model import LINK_FIELDS, SCOPE_MARK, SCOPES
+from gatehouse.oauth.model import APPLICATION_SCOPES, LINK_FIELDS, SCOPE_MARK, SCOPES
 from gatehouse.permissions.evaluation.contributions import SourceKind
 from gatehouse.permissions.model.rules import ROOT, ResourceKind, Rule, RuleSection, Scope
 from gatehouse.sign_in_flow.flows import ConsentRequest, NetworkNearness
@@ -59,6 +60,7 @@ from gatehouse.web.pages.vocabulary import (
     Theme,
 )
 from gatehouse.web.server.server import ShutdownSignal, serve_in_loop
+from tests.support.builders import a_passkey, an_identity
 from tests.support.clock import MovableClock
 from tests.support.processes import free_port
 from tests.support.pseudo_locale import languages_with_pseudo
@@ -72,6 +74,16 @@ ASK: Final = "sample-interaction"
 ANNA: Final = "anna.lindqvist@studio.example"
 LONG_LOGIN: Final = f"{'a-very-long-mailbox-name-' * 2}x@{'subdomain.' * 5}studio.example"
 SECRET: Final = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
+EVERYTHING_ENDS: Final = EndedMethods(
+    password=True,
+    identities=(an_identity("1000000001", label=LONG_LOGIN),),
+    totp=True,
+    passkeys=(a_passkey(name="Work laptop"),),
+    email_code=True,
+    recovery=True,
+    phone=True,
+    sessions=2,
+)
 CODES: Final = tuple(f"k{number}q2m-x7{number}4t" for number in range(10))
 
 REQUEST_OPTIONS: Final = json.dumps(
@@ -208,7 +220,8 @@ NEW_ACCOUNT: Final = account.AccountContext(
     now=NOW,
     user_id="4711204518",
     nick="Anna",
-    profile=Profile(nick="Anna", name="", given_name="", family_name="", zoneinfo=""),
+    profile_rows=form_rows(OWN_FIELDS, is_short=lambda one: one.field.is_short),
+    profile={**dict.fromkeys((one.name for one in OWN_FIELDS), ""), "nick": "Anna"},
     username="",
     login=ANNA,
     email_verified=False,
@@ -234,6 +247,7 @@ FULL_ACCOUNT: Final = replace(
     pending_login="anna@new.example",
     notice=Notice.PASSKEY_ADDED,
     may_administer=True,
+    is_banned=True,
     passkeys=(
         account.AccountPasskeyRow(
             passkey_id="p1", name="Work laptop", created_at=NOW - 90 * DAY, used_at=NOW - 2 * 3600
@@ -428,6 +442,9 @@ STATES: Final[Mapping[str, PageContext]] = {
         document_host="atlas.studio.example",
         scopes=("openid", f"https://api.studio.example{SCOPE_MARK}", f"https://api.studio.example{SCOPE_MARK}Report"),
     ),
+    "consent-api-application": replace(
+        CONSENT, scopes=("openid", *(f"Sky Raiders{SCOPE_MARK}{name}" for name in APPLICATION_SCOPES))
+    ),
     "consent-everything": replace(
         CONSENT,
         application="W" * 64,
@@ -542,6 +559,8 @@ STATES: Final[Mapping[str, PageContext]] = {
     ),
     "check-mail-change": page.CheckMailContext(csrf=CSRF, purpose=MailPurpose.CHANGE, login=ANNA, minutes=1),
     "verify-email": page.VerifyEmailContext(csrf=CSRF, token="sample", login=ANNA),
+    "verify-email-ends": page.VerifyEmailContext(csrf=CSRF, token="sample", login=ANNA, ending=EVERYTHING_ENDS),
+    "verify-email-elsewhere": page.VerifyEmailContext(csrf=CSRF, token="sample", login=ANNA, needs_session=True),
     "email-verified": page.EmailVerifiedContext(login=ANNA),
     "invite": page.InviteContext(csrf=CSRF, token="sample", login=ANNA),
     "invite-problem": page.InviteContext(

@@ -60,7 +60,7 @@ async def create_guest(storage: Storage, name: str, *, used_at: int = NOW) -> No
     identity = an_identity(
         user.user_id, SUBJECTS[name], issuer=GUEST_ISSUER, provider=GUEST_PROVIDER, used_at=used_at
     )
-    await storage.profile.create_with_identity(user, identity, a_record(), takes_address=False)
+    await storage.profile.create_with_identity(user, identity, a_record())
 
 
 def identity_accounts(storage: Storage, clock: MovableClock) -> IdentityAccounts:
@@ -69,6 +69,7 @@ def identity_accounts(storage: Storage, clock: MovableClock) -> IdentityAccounts
         notifier=cast("AccountNotifier", None),  # nothing is sent
         recorder=Recorder(mac_key=bytes(32), clock=clock),
         clock=clock,
+        by_username=lambda: True,
     )
 
 
@@ -97,7 +98,7 @@ async def sign_in_guest(storage: Storage, name: str) -> IdentitySignIn:
 async def merge_guest(storage: Storage, name: str, user_id: str = ACCOUNTS[0]) -> None:
     upgrade = a_merge(name, user_id)
     await storage.profile.complete_upgrade(
-        upgrade, lambda _: [a_record(AuditEvent.ACCOUNT_MERGED)], lambda _: [], NOW
+        upgrade, lambda *_: [a_record(AuditEvent.ACCOUNT_MERGED)], lambda _: [], NOW
     )
 
 

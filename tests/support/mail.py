@@ -40,6 +40,7 @@ VALUES: Final = {
     "factor": "passkey",
     "left": "2",
     "provider": "Google",
+    "ended": "password identity totp passkey",
     "guest": "Guest 3f2a",
     "code": "481202",
 }

@@ -78,9 +78,9 @@ def wait_until_listening(port: int, process: WatchedProcess) -> None:
             return
 
 
-def write_certificate(directory: Path) -> str:
+def write_certificate(directory: Path, names: Sequence[str] = (HOST,)) -> str:
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, HOST)])
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, names[0])])
     now = datetime.now(UTC)  # noqa: TID251 - OpenSSL uses the real clock
     certificate = (
         x509.CertificateBuilder()
@@ -90,7 +90,7 @@ def write_certificate(directory: Path) -> str:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - CERTIFICATE_LIFETIME)
         .not_valid_after(now + CERTIFICATE_LIFETIME)
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(HOST)]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
         .sign(key, SHA256())
     )
     pem = certificate.public_bytes(Encoding.PEM).decode()

@@ -40,6 +40,13 @@ def read_compose(directory: Path = DEPLOY) -> dict[str, Any]:
     return compose
 
 
+def memory_bytes(text: str) -> int:
+    """Read a memory limit as compose, systemd and Kubernetes write it: 256m, 1G, 1Gi."""
+    matched = re.fullmatch(r"(\d+)([kmg])i?", text.lower())
+    assert matched is not None, text
+    return int(matched[1]) << {"k": 10, "m": 20, "g": 30}[matched[2]]
+
+
 def user_of(service: str, directory: Path = DEPLOY) -> int:
     """The user of a compose service: our image sets its own, the others have it in the compose file."""
     user: str = read_compose(directory)["services"][service].get("user") or last_instruction("USER")

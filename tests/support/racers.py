@@ -44,6 +44,7 @@ from tests.support.builders import (
 from tests.support.clock import MovableClock
 from tests.support.guest_racers import ACTS as GUEST_ACTS
 from tests.support.permission_racers import ACTS as PERMISSION_ACTS
+from tests.support.spellings import wide
 
 Act = Callable[[Storage, int], Awaitable[None]]
 Racer = subprocess.Popen[str]
@@ -67,6 +68,11 @@ async def take_setup_link(storage: Storage, _n: int) -> None:
 
 async def take_login(storage: Storage, _n: int) -> None:
     await storage.accounts.create_user(a_user(login="anna@studio.example"), a_record())
+
+
+async def take_spelling_of_login(storage: Storage, n: int) -> None:
+    name = "anna"[: n % 5] + wide("anna"[n % 5 :])
+    await storage.accounts.create_user(a_user(login=f"{name}@studio.example"), a_record())
 
 
 async def take_user_id(storage: Storage, n: int) -> None:
@@ -107,7 +113,7 @@ async def sign_in(storage: Storage, *, login: str, source: str) -> None:
         tally=SignInTally(store=storage.tallies, clock=clock, key=bytes(32)),
         accepts_usernames=lambda: True,
     )
-    await password_sign_in.verify(PasswordAttempt(login=login, password="wrong", source=source))
+    await password_sign_in.verify(login, PasswordAttempt(password="wrong", source=source))
 
 
 async def claim_mail(storage: Storage, _n: int) -> None:
@@ -137,7 +143,7 @@ async def try_wrong_email_code(storage: Storage, _n: int) -> None:
 
 async def take_identity(storage: Storage, _n: int) -> None:
     user = a_user()
-    await storage.profile.create_with_identity(user, an_identity(user.user_id), a_record(), takes_address=False)
+    await storage.profile.create_with_identity(user, an_identity(user.user_id), a_record())
 
 
 async def sign_in_with_identity(storage: Storage, _n: int) -> None:
@@ -148,6 +154,7 @@ async def sign_in_with_identity(storage: Storage, _n: int) -> None:
         notifier=cast("AccountNotifier", None),  # nothing is sent
         recorder=Recorder(mac_key=bytes(32), clock=clock),
         clock=clock,
+        by_username=lambda: True,
     )
     person = ForeignPerson(issuer=ISSUER, subject="0", purchases={"steam:480": True})
     rules = IdentityRules(provider_id="steam", provider_name="Steam", creates_accounts=True)
@@ -277,6 +284,7 @@ def expect_true(won: bool) -> None:  # noqa: FBT001
 ACTS: Final[Mapping[str, Act]] = {
     act.__name__: act
     for act in (
+        *(take_spelling_of_login,),
         *(take_setup_link, take_login, take_user_id, take_client_id, rotate_client_secret, guess, claim_mail),
         *(spend_totp_step, use_recovery_code, try_right_email_code, try_wrong_email_code),
         *(use_email_request, try_wrong_sign_in_code),

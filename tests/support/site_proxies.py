@@ -4,7 +4,7 @@ import re
 import shutil
 import ssl
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Final
 
 from tests.support.capabilities import CADDY, NGINX, require_program
 from tests.support.find_programs import ROOT
-from tests.support.nginx import HOST, wait_until_listening, write_certificate
+from tests.support.nginx import HOST, nginx_proxy, wait_until_listening, write_certificate
 from tests.support.processes import LOOPBACK, WatchedProcess, free_port
 
 SITE_GUIDE: Final = ROOT / "docs" / "guides" / "protect-a-site.md"
@@ -32,6 +32,7 @@ http {{
     {server}
 }}
 """
+TLS_PLACE: Final = "\n\t# tls"  # where the lines about certificate and address go
 GLOBAL_OPTIONS: Final = "{\n\tadmin off\n\tauto_https disable_redirects\n\tskip_install_trust\n}\n"
 
 
@@ -46,16 +47,67 @@ def guide_block(guide: Path, kind: str) -> str:
     return str(block)
 
 
-def nginx_site(port: int, *, site: int, service: int) -> AbstractContextManager[SiteProxy]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxiedSite:
+    """A site behind a proxy; `wiki.example` of the guide."""
+
+    host: str  # and port, as it is registered
+    application_id: int
+    ports: tuple[int, ...]  # that its server listens on
+    upstream: int
+
+    @property
+    def origin(self) -> str:
+        return f"https://{self.host}"
+
+    @property
+    def name(self) -> str:
+        return self.host.partition(":")[0]
+
+
+def nginx_sites(*sites: ProxiedSite, service: int) -> AbstractContextManager[ssl.SSLContext]:
+    return running_nginx(
+        *site_ports(sites), names=site_names(sites), server="".join(nginx_server(site, service) for site in sites)
+    )
+
+
+def nginx_server(site: ProxiedSite, service: int) -> str:
     changes = {
-        "listen 443": f"listen {LOOPBACK}:{port}",
-        "server_name wiki.example": f"server_name {HOST}",
+        "listen 443 ssl;": " ".join(f"listen {LOOPBACK}:{port} ssl;" for port in site.ports),
+        "server_name wiki.example": f"server_name {site.name}",
+        " wiki.example;": f" {site.host};",
+        "application_id=50001": f"application_id={site.application_id}",
         "/etc/ssl/wiki.pem": "tls_certificate",
         "/etc/ssl/wiki.key": "tls_key",
-        "127.0.0.1:3000": f"127.0.0.1:{site}",
+        "127.0.0.1:3000": f"127.0.0.1:{site.upstream}",
         "127.0.0.1:8080": f"127.0.0.1:{service}",
     }
-    return running_nginx(port, replace_each(guide_block(SITE_GUIDE, "nginx"), changes))
+    return replace_each(guide_block(SITE_GUIDE, "nginx"), changes)
+
+
+def caddy_sites(*sites: ProxiedSite, service: int) -> AbstractContextManager[ssl.SSLContext]:
+    server = "".join(caddy_server(site, service) for site in sites)
+    return running_caddy(*site_ports(sites), names=site_names(sites), server=server)
+
+
+def caddy_server(site: ProxiedSite, service: int) -> str:
+    addresses = ", ".join(f"https://{site.name}:{port}" for port in site.ports)
+    changes = {
+        "wiki.example {": f"{addresses} {{{TLS_PLACE}",
+        " wiki.example": f" {site.host}",
+        "application_id=50001": f"application_id={site.application_id}",
+        "127.0.0.1:3000": f"127.0.0.1:{site.upstream}",
+        "127.0.0.1:8080": f"127.0.0.1:{service}",
+    }
+    return replace_each(guide_block(SITE_GUIDE, "caddyfile"), changes)
+
+
+def site_ports(sites: Sequence[ProxiedSite]) -> list[int]:
+    return [port for site in sites for port in site.ports]
+
+
+def site_names(sites: Sequence[ProxiedSite]) -> list[str]:
+    return [site.name for site in sites]
 
 
 def nginx_front(port: int, *, service: int) -> AbstractContextManager[SiteProxy]:
@@ -68,51 +120,57 @@ def nginx_front(port: int, *, service: int) -> AbstractContextManager[SiteProxy]
         "/var/log/nginx/gatehouse.log": "/dev/stdout",
         "127.0.0.1:8080": f"127.0.0.1:{service}",
     }
-    return running_nginx(port, replace_each(guide_block(PROXY_GUIDE, "nginx"), changes))
-
-
-@contextmanager
-def running_nginx(port: int, server: str) -> Iterator[SiteProxy]:
-    program = require_program(NGINX)
-    with proxy_directory() as (directory, trust):
-        (directory / "nginx.conf").write_text(MAIN_FILE.format(directory=directory, server=server))
-        command = [str(program), "-e", "stderr", "-p", str(directory), "-c", str(directory / "nginx.conf")]
-        with running_proxy(command, port, trust) as proxy:
-            yield proxy
-
-
-def caddy_site(port: int, *, site: int, service: int) -> AbstractContextManager[SiteProxy]:
-    changes = {
-        "wiki.example {": "{address} {",
-        "127.0.0.1:3000": f"127.0.0.1:{site}",
-        "127.0.0.1:8080": f"127.0.0.1:{service}",
-    }
-    return running_caddy(port, replace_each(guide_block(SITE_GUIDE, "caddyfile"), changes))
+    return as_proxy(port, running_nginx(port, server=replace_each(guide_block(PROXY_GUIDE, "nginx"), changes)))
 
 
 def caddy_front(port: int, *, service: int) -> AbstractContextManager[SiteProxy]:
-    changes = {"id.example.org {": "{address} {", "127.0.0.1:8080": f"127.0.0.1:{service}"}
-    return running_caddy(port, replace_each(guide_block(PROXY_GUIDE, "caddyfile"), changes))
+    changes = {
+        "id.example.org {": f"https://{HOST}:{port} {{{TLS_PLACE}",
+        "127.0.0.1:8080": f"127.0.0.1:{service}",
+    }
+    return as_proxy(port, running_caddy(port, server=replace_each(guide_block(PROXY_GUIDE, "caddyfile"), changes)))
 
 
 @contextmanager
-def running_caddy(port: int, server: str) -> Iterator[SiteProxy]:
+def nginx_nodes_front(port: int, *, service: int) -> Iterator[SiteProxy]:
+    """Run nginx with deploy/nodes/nginx.conf before one node."""
+    with nginx_proxy(port, [f"{LOOPBACK}:{service}"]) as proxy:
+        yield SiteProxy(origin=proxy.base_url, trust=proxy.trust)
+
+
+@contextmanager
+def as_proxy(port: int, running: AbstractContextManager[ssl.SSLContext]) -> Iterator[SiteProxy]:
+    with running as trust:
+        yield SiteProxy(origin=f"https://{HOST}:{port}", trust=trust)
+
+
+@contextmanager
+def running_nginx(*ports: int, server: str, names: Sequence[str] = (HOST,)) -> Iterator[ssl.SSLContext]:
+    program = require_program(NGINX)
+    with proxy_directory(names) as (directory, trust):
+        (directory / "nginx.conf").write_text(MAIN_FILE.format(directory=directory, server=server))
+        command = [str(program), "-e", "stderr", "-p", str(directory), "-c", str(directory / "nginx.conf")]
+        with running_proxy(command, ports):
+            yield trust
+
+
+@contextmanager
+def running_caddy(*ports: int, server: str, names: Sequence[str] = (HOST,)) -> Iterator[ssl.SSLContext]:
     program = require_program(CADDY)
-    with proxy_directory() as (directory, trust):
-        keys = f"{directory / 'tls_certificate'} {directory / 'tls_key'}"
-        address = f"https://{HOST}:{port} {{\n\ttls {keys}\n\tbind {LOOPBACK}"
-        (directory / "Caddyfile").write_text(GLOBAL_OPTIONS + server.replace("{address} {", address))
+    with proxy_directory(names) as (directory, trust):
+        tls = f"\n\ttls {directory / 'tls_certificate'} {directory / 'tls_key'}\n\tbind {LOOPBACK}"
+        (directory / "Caddyfile").write_text(GLOBAL_OPTIONS + server.replace(TLS_PLACE, tls))
         command = [str(program), "run", "--config", str(directory / "Caddyfile"), "--adapter", "caddyfile"]
-        with running_proxy(command, port, trust, {"HOME": str(directory)}) as proxy:
-            yield proxy
+        with running_proxy(command, ports, {"HOME": str(directory)}):
+            yield trust
 
 
 @contextmanager
-def proxy_directory() -> Iterator[tuple[Path, ssl.SSLContext]]:
+def proxy_directory(names: Sequence[str]) -> Iterator[tuple[Path, ssl.SSLContext]]:
     directory = Path(tempfile.mkdtemp(prefix="gatehouse-site-"))
     directory.chmod(0o755)  # nginx's workers run as an unprivileged user and write below it
     try:
-        certificate = write_certificate(directory)
+        certificate = write_certificate(directory, names)
         yield directory, ssl.create_default_context(cadata=certificate)
     finally:
         shutil.rmtree(directory)
@@ -120,11 +178,12 @@ def proxy_directory() -> Iterator[tuple[Path, ssl.SSLContext]]:
 
 @contextmanager
 def running_proxy(
-    command: list[str], port: int, trust: ssl.SSLContext, environment: dict[str, str] | None = None
-) -> Iterator[SiteProxy]:
+    command: list[str], ports: Sequence[int], environment: dict[str, str] | None = None
+) -> Iterator[None]:
     with WatchedProcess(command, environment=environment) as process:
-        wait_until_listening(port, process)
-        yield SiteProxy(origin=f"https://{HOST}:{port}", trust=trust)
+        for port in ports:
+            wait_until_listening(port, process)
+        yield
 
 
 def replace_each(text: str, changes: dict[str, str]) -> str:

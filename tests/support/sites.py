@@ -63,7 +63,14 @@ class SiteBrowser:
     cookies: dict[str, dict[str, str]] = field(default_factory=dict)  # by site
 
     async def ask(self, origin: str = WIKI_SITE, query: str = "", **headers: str) -> httpx2.Response:
-        """Ask /proxy/auth about a request of this browser."""
+        """Ask /proxy/auth about a request of this browser, in the name of the site's application."""
+        if "application_id=" not in query:
+            application_id = SHOP_APPLICATION if origin == SHOP_SITE else WIKI_APPLICATION
+            query = f"{query or '?'}&application_id={application_id}"
+        return await self.ask_unnamed(origin, query, **headers)
+
+    async def ask_unnamed(self, origin: str = WIKI_SITE, query: str = "", **headers: str) -> httpx2.Response:
+        """Ask with no more than this query."""
         return await self.proxied(f"/proxy/auth{query}", origin, **headers)
 
     async def proxied(self, path: str, origin: str = WIKI_SITE, **headers: str) -> httpx2.Response:

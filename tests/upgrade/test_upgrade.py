@@ -11,7 +11,7 @@ from typing import Final
 
 import httpx2
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, inspect, text
 
 from gatehouse.admin.paging import PageRequest
 from gatehouse.admin.schema_versions import SchemaVersionStore
@@ -28,6 +28,8 @@ REVISIONS: Final = sorted(path.name for path in KEPT.iterdir() if path.name.isdi
 MODERATOR: Final = "noor.haddad@mail.example"
 GAME: Final = 50_001
 FACTOR: Final = "a device"
+CLIENT: Final = "raiders-hub"
+DOCUMENT: Final = "https://tools.example/client.json"
 WITH_VERSIONS: Final = 50_002  # its schema was saved in 0001, which stored each version in full
 
 
@@ -124,3 +126,33 @@ async def test_versions_of_a_schema_read_as_they_were_stored_whole(
         for number, model in past.items()
     } == before
     assert [(row.version, bool(row.changes)) for row in rows] == [(3, True), (2, True), (1, False)]
+
+
+def roles_that_ban(connection: Connection) -> list[str]:
+    rows = connection.execute(text("SELECT name, meta FROM roles WHERE application_id = 1 ORDER BY name"))
+    return [row.name for row in rows if json.loads(row.meta)["private_data"].get("app", {}).get("can_ban")]
+
+
+async def test_project_owners_of_a_kept_database_may_ban_from_applications(stored_database: tuple[Path, str]) -> None:
+    _, url = stored_database
+    assert await run_on(url, roles_that_ban) == []
+    await run_in_child(url)
+    assert await run_on(url, roles_that_ban) == ["project_owner"]
+
+
+def add_client_of_document(connection: Connection) -> None:
+    """A copy of the stored client, with the ID of a client that is known by its document."""
+    names = [column["name"] for column in inspect(connection).get_columns("clients")]
+    values = ", ".join(f"'{DOCUMENT}'" if name == "client_id" else name for name in names)
+    connection.execute(text(f"INSERT INTO clients ({', '.join(names)}) SELECT {values} FROM clients"))  # noqa: S608
+
+
+async def test_clients_of_a_kept_database_keep_email_and_profile_in_their_id_tokens(
+    stored_database: tuple[Path, str],
+) -> None:
+    _, url = stored_database
+    await run_on(url, add_client_of_document)
+    await run_in_child(url)
+    async with connect_storage(url) as storage:
+        clients = {client.client_id: client.claims_in_id_token for client in await storage.clients.clients()}
+    assert clients == {CLIENT: True, DOCUMENT: False}

@@ -8,6 +8,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from gatehouse.accounts.address_proofs.model import (
+    EndedMethods,
+    ProofNotices,
+    ProvingBrowser,
+    methods_that_end,
+)
 from gatehouse.accounts.errors import LinkDead
 from gatehouse.accounts.model import EmailLink, LinkKind, User, login_key
 from gatehouse.accounts.sign_in import DeviceCookies
@@ -83,6 +89,7 @@ class LinkRequester:
     lang: str
     origin: AuditOrigin
     device_cookie: str = field(default="", repr=False)  # if its browser sent one
+    browser: str = ""  # digest of a secret that only its browser has
 
 
 class EmailLinks:
@@ -162,6 +169,41 @@ class EmailLinks:
         if owner is None:
             raise LinkDead(f"no open {kind} link")
         return owner
+
+    # -- the first proof of an address (R10) ----------------------------------------------------------
+
+    async def find_ending(self, user: User, browser: ProvingBrowser) -> EndedMethods:
+        """Return what ends when this browser proves the address, for the page that asks before."""
+        return methods_that_end(user, await self._store.held_methods(user.user_id, self._clock.now()), browser)
+
+    def proof_notices(
+        self,
+        user: User,
+        origin: AuditOrigin,
+        device: str,
+        entries: Sequence[AuditRecord],
+        mails: Sequence[OutboxMail] = (),
+    ) -> ProofNotices:
+        """Return how to make the records and emails of a proof: these, and those about what ended."""
+
+        def make(ended: EndedMethods) -> tuple[Sequence[AuditRecord], Sequence[OutboxMail]]:
+            if not ended.names:
+                return entries, mails
+            details = {"ended": ", ".join(ended.names)}
+            if ended.identities:
+                details["providers"] = ", ".join(sorted({one.provider for one in ended.identities}))
+            record = self._recorder.record(AuditEvent.METHODS_ENDED, origin, subject=user.user_id, details=details)
+            mail = self._composer.compose(
+                MailTemplate.METHODS_ENDED,
+                to=user.login or "",
+                lang=user.lang,
+                ended=" ".join(ended.names),
+                address=origin.address,
+                device=device,
+            )
+            return (*entries, record), (*mails, mail)
+
+        return make
 
 
 def as_owner(origin: AuditOrigin, owner: User) -> AuditOrigin:

@@ -11,16 +11,18 @@ from typing import Final
 
 import msgspec
 
-from gatehouse.accounts.administration import check_nick
+from gatehouse.accounts.address_proofs.model import ENDS_NOTHING, EndedMethods, ProvingBrowser, proving_browser
 from gatehouse.accounts.email_links import NO_USER_ID, EmailLinks, LinkRequester, as_owner
 from gatehouse.accounts.errors import EmailCodeWrong, EmailSignInGone, LoginTaken, UserIdTaken
+from gatehouse.accounts.field_checks import check_nick
 from gatehouse.accounts.model import (
     EmailSignInProof,
     EmailSignInRequest,
     SignInMethod,
     User,
+    UserSession,
     check_login,
-    login_key,
+    is_same_mailbox,
 )
 from gatehouse.accounts.registration import refuse_foreign_domain
 from gatehouse.accounts.second_factors.model import Factor, enabled_factors
@@ -70,6 +72,10 @@ class EmailSignInClient:
     browser: bytes  # a digest of a secret that only this browser has
     origin: AuditOrigin
     device: str
+    signed_in: UserSession | None = None  # its live session, of any account
+
+    def proving(self, user: User) -> ProvingBrowser:
+        return proving_browser(user, self.browser, self.signed_in)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +153,7 @@ class EmailSignIn:
         checked = check_login(login)
         if not await self._links.may_email(checked, requester.source, device_cookie=requester.device_cookie):
             return
-        known = await self._store.user_by_login(login_key(checked))
+        known = await self._store.user_by_login(checked)
         if known is None or known.blocked:
             content = _RequestContent(login=checked, lang=requester.lang, handle=handle)
             await self._simulate_check(checked)
@@ -167,7 +173,7 @@ class EmailSignIn:
         refuse_foreign_domain(checked, self._policy().domains)
         if not await self._links.may_email(checked, requester.source):
             return
-        known = await self._store.user_by_login(login_key(checked))
+        known = await self._store.user_by_login(checked)
         if known is None or known.blocked:
             content = _RequestContent(login=checked, lang=requester.lang, handle=handle, nick=chosen)
             discards = known is not None
@@ -229,16 +235,33 @@ class EmailSignIn:
         content = self._unseal(found)
         return EmailedLink(login=content.login, creates=bool(content.nick), handle=content.handle)
 
+    async def find_ending(self, login: str, client: EmailSignInClient) -> EndedMethods:
+        """Return what ends when the browser signs in to the account of this address by email (R10)."""
+        known = await self._store.user_by_login(login)
+        if known is None:
+            return ENDS_NOTHING
+        return await self._links.find_ending(known, client.proving(known))
+
     async def accept_link(self, secret: str, client: EmailSignInClient) -> EmailSignInResult:
         """Use the link. Raises EmailSignInGone."""
         proof = EmailSignInProof(browser=client.browser, link=sha256(secret))
         return await self._accept(proof, client)
 
-    async def accept_code(self, code: str, client: EmailSignInClient) -> EmailSignInResult:
-        """Use the code. Raises EmailCodeWrong, and EmailSignInGone, also after too many wrong ones."""
+    async def accept_code(
+        self, code: str, client: EmailSignInClient, *, confirmed: bool = True
+    ) -> EmailSignInResult | EndedMethods:
+        """Use the code, or return what would end with it, if it was not confirmed: then nothing is used up.
+
+        Raises EmailCodeWrong, and EmailSignInGone, also after too many wrong ones.
+        """
         typed = "".join(code[:MAX_TYPED_CODE_LENGTH].split())
         proof = EmailSignInProof(browser=client.browser, code=self._code_digest(client.browser, typed))
         try:
+            if not confirmed:
+                found = await self._store.use_email_request(proof, self._clock.now(), keeps=True)
+                ending = await self.find_ending(self._unseal(found).login, client)
+                if ending.names:
+                    return ending
             return await self._accept(proof, client)
         except (EmailCodeWrong, EmailSignInGone):
             self._tally.count_refused(SignInMethod.EMAIL)
@@ -247,11 +270,12 @@ class EmailSignIn:
     async def _accept(self, proof: EmailSignInProof, client: EmailSignInClient) -> EmailSignInResult:
         content = self._unseal(await self._store.use_email_request(proof, self._clock.now()))
         created = False
-        while (known := await self._store.user_by_login(login_key(content.login))) is None:
+        while (known := await self._store.user_by_login(content.login)) is None:
             if not content.nick:
                 raise EmailSignInGone("the account has another address now")
             created = await self._create(content, client.origin)
-        if known.user_id != content.user_id and not content.nick:
+        is_other = known.user_id != content.user_id and not content.nick
+        if is_other or not is_same_mailbox(known.login or "", content.login):
             raise EmailSignInGone("the address belongs to another account now")
         if known.blocked or not await self.is_available_to(known):
             raise EmailSignInGone("not for this account")
@@ -284,29 +308,12 @@ class EmailSignIn:
         return True
 
     async def _verify_address(self, user: User, client: EmailSignInClient) -> User:
-        """Mark the address as verified.
-
-        Someone else may have registered it and know the password: then the password and every session end, as with
-        a password reset.
-        """
-        takes_over = not user.may_add_factors
-        drops_password = takes_over and user.password_hash is not None
+        """Mark the address as verified, which ends what the browser did not prove at the first time (R10)."""
         origin = as_owner(client.origin, user)
-        entries = [self._recorder.record(AuditEvent.EMAIL_VERIFIED, origin, subject=user.user_id)]
-        mails: list[OutboxMail] = []
-        if drops_password:
-            entries.append(self._recorder.record(AuditEvent.PASSWORD_REMOVED, origin, subject=user.user_id))
-            mails.append(
-                self._composer.compose(
-                    MailTemplate.PASSWORD_REMOVED,
-                    to=user.login or "",
-                    lang=user.lang,
-                    address=origin.address,
-                    device=client.device,
-                )
-            )
+        entry = self._recorder.record(AuditEvent.EMAIL_VERIFIED, origin, subject=user.user_id)
+        notices = self._links.proof_notices(user, origin, client.device, [entry])
         return await self._store.verify_by_email(
-            user, entries, mails, ends_sessions=takes_over, now=self._clock.now()
+            user.user_id, user.login_key or "", client.proving(user), notices, self._clock.now()
         )
 
     def _unseal(self, sealed: bytes | None) -> _RequestContent:

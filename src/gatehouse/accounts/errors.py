@@ -60,6 +60,12 @@ class LinkDead(Refused):
     public = "This link is invalid: it was already used or has expired."
 
 
+class LinkNeedsSession(Refused):
+    """The link proves a later address: only in the session that asked, or after a second factor (R10)."""
+
+    public = "Open this link in the browser where you asked for it."
+
+
 class EmailCodeWrong(Refused):
     public = "This code is wrong."
 

@@ -1,17 +1,35 @@
 """Accounts, their sessions and the links sent to them (R1).
 
-A login is an email address, stored as written and compared in one canonical spelling.
+A login is an email address, stored as written and unique in one canonical spelling. Accounts that had the same before
+compatibility forms were compared keep their exact spelling, and are found by it first.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Any, Final
 
 from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.kernel.text import is_plain_line, nfc
+from gatehouse.accounts.field_checks import (
+    GUEST_TAG,
+    LINKED_TAG_PREFIX,
+    MAX_NAME_LENGTH,
+    MAX_NICK_LENGTH,
+    MAX_USERNAME_LENGTH,
+    MAX_ZONE_LENGTH,
+    check_country,
+    check_labels,
+    check_lang,
+    check_name,
+    check_nick,
+    check_tags,
+    check_username,
+    check_zoneinfo,
+)
+from gatehouse.fields.model import Field, Kind, described_fields
+from gatehouse.kernel.text import compatible, is_plain_line, nfc
 
 MAX_LOGIN_LENGTH: Final = 254  # RFC 5321 §4.5.3.1.3, less the angle brackets
 MAX_LOCAL_LENGTH: Final = 64
@@ -28,9 +46,8 @@ def check_login(text: str) -> str:
     well_formed = (
         at
         and len(login) <= MAX_LOGIN_LENGTH
-        and len(local) <= MAX_LOCAL_LENGTH
         and is_plain_line(login)
-        and LOCAL_PART.fullmatch(local)
+        and _is_local_part(local)
         and DOMAIN.fullmatch(_ascii_lower(domain))
     )
     if not well_formed:
@@ -39,9 +56,41 @@ def check_login(text: str) -> str:
 
 
 def login_key(login: str) -> str:
-    """Return the canonical spelling of a login; case is ignored in both halves."""
+    """Return the canonical spelling of a login, in which it is unique; case and compatibility forms are ignored.
+
+    A half that is no part of an address in that spelling, because it has an @ then, keeps its exact one.
+    """
+    exact = exact_login(login)
+    if exact.isascii():
+        return exact
+    local, _, domain = exact.rpartition("@")
+    plain_local, plain_domain = compatible(local), compatible(domain)
+    return "@".join(
+        (
+            plain_local if _is_local_part(plain_local) else local,
+            plain_domain if DOMAIN.fullmatch(plain_domain) else domain,
+        )
+    )
+
+
+def exact_login(login: str) -> str:
+    """Return the exact spelling of a login, which names one mailbox; only case is ignored, in both halves."""
     local, _, domain = nfc(login.strip(" ")).rpartition("@")
     return f"{nfc(local.casefold())}@{_ascii_lower(domain)}"
+
+
+def login_keys(login: str) -> tuple[str, ...]:
+    """Return what an account with this login may be stored under, the best match first."""
+    return tuple(dict.fromkeys((exact_login(login), login_key(login))))
+
+
+def is_same_mailbox(login: str, other: str) -> bool:
+    """Whether a proof of one address is a proof of the other: equal canonical spellings are not enough for that."""
+    return exact_login(login) == exact_login(other)
+
+
+def _is_local_part(text: str) -> bool:
+    return len(text) <= MAX_LOCAL_LENGTH and LOCAL_PART.fullmatch(text) is not None
 
 
 def _ascii_lower(text: str) -> str:
@@ -63,10 +112,9 @@ CENTRAL_APPLICATION: Final = 1  # the service's own application (R5)
 JOINED_KEY: Final = "joined"  # in `meta`: how the account was created
 SELF_REGISTERED: Final = "registered"  # by an unverified client
 IMPORTED_ACCOUNT: Final = "imported"  # from another system, where anyone may have registered it
-
-MAX_NICK_LENGTH: Final = 64
-MAX_TAG_LENGTH: Final = 64
-MAX_TAGS: Final = 100
+ADDRESS_CHANGED: Final = "changed"  # its address was set later, by an administrator
+ADDRESS_PROVED: Final = "proved"  # its owner has proved its address by email; what was before does not count
+UNPROVED_ORIGINS: Final = frozenset({SELF_REGISTERED, IMPORTED_ACCOUNT})
 
 
 class AccountKind(StrEnum):
@@ -87,51 +135,196 @@ class SignInMethod(StrEnum):
     EMAIL = "email"  # a link or code by email, without a password
 
 
+MAX_LANG_LENGTH: Final = 35  # BCP 47 §4.4.1
+FORM: Final = "account"  # the console's form of an account
+
+
+@dataclass(frozen=True, slots=True)
+class AccountField(Field):
+    """The description of a field of an account that administrators may edit."""
+
+    _: KW_ONLY
+    is_profile: bool = False  # a change is dated (`updated_at`)
+    owner_may_set: bool = False  # on the account page
+    is_personal: bool = False  # recorded where erasure finds it
+    autocomplete: str = "off"
+    claim: str = ""  # of the scope `profile`, if its value is the text of the field
+    is_short: bool = False  # shares a row with another one in forms
+    people_only: bool = False  # service accounts have none
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
+    """An account; an `AccountField` says how the API, files, the command line and forms read a field."""
+
     user_id: str
     kind: AccountKind = AccountKind.PERSON
-    login: str | None
-    nick: str
+    nick: Annotated[
+        str,
+        AccountField(
+            "Display name.",
+            section=FORM,
+            hint=False,
+            maximum=MAX_NICK_LENGTH,
+            check=check_nick,
+            is_profile=True,
+            owner_may_set=True,
+            is_personal=True,
+            autocomplete="nickname",
+        ),
+    ]
+    login: Annotated[
+        str | None, AccountField("Email to sign in with.", kind=Kind.EMAIL, check=check_login, is_personal=True)
+    ]
+    exact_key: str = ""  # of an account that shares its canonical spelling with an older one: stored under this
+    email_verified: Annotated[bool, AccountField("The email is verified.")] = False
+    name: Annotated[  # as its owner writes it
+        str,
+        AccountField(
+            "Full name.",
+            section=FORM,
+            hint=False,
+            people_only=True,
+            maximum=MAX_NAME_LENGTH,
+            check=check_name,
+            is_profile=True,
+            owner_may_set=True,
+            is_personal=True,
+            autocomplete="name",
+        ),
+    ] = ""
+    given_name: Annotated[
+        str,
+        AccountField(
+            "Given name.",
+            section=FORM,
+            hint=False,
+            people_only=True,
+            maximum=MAX_NAME_LENGTH,
+            check=check_name,
+            is_profile=True,
+            owner_may_set=True,
+            is_personal=True,
+            autocomplete="given-name",
+            claim="given_name",
+            is_short=True,
+        ),
+    ] = ""
+    family_name: Annotated[
+        str,
+        AccountField(
+            "Family name.",
+            section=FORM,
+            hint=False,
+            people_only=True,
+            maximum=MAX_NAME_LENGTH,
+            check=check_name,
+            is_profile=True,
+            owner_may_set=True,
+            is_personal=True,
+            autocomplete="family-name",
+            claim="family_name",
+            is_short=True,
+        ),
+    ] = ""
+    username: Annotated[  # unique, for signing in and as preferred_username (R9)
+        str | None,
+        AccountField(
+            "User name to sign in with.",
+            section=FORM,
+            people_only=True,
+            maximum=MAX_USERNAME_LENGTH,
+            check=check_username,
+            is_profile=True,
+            is_personal=True,
+            is_short=True,
+        ),
+    ] = None
+    zoneinfo: Annotated[
+        str,
+        AccountField(
+            "Time zone of the IANA database, such as Europe/Berlin.",
+            section=FORM,
+            people_only=True,
+            maximum=MAX_ZONE_LENGTH,
+            check=check_zoneinfo,
+            is_profile=True,
+            owner_may_set=True,
+            is_personal=True,
+            claim="zoneinfo",
+            is_short=True,
+        ),
+    ] = ""
+    lang: Annotated[
+        str,
+        AccountField(
+            "Language of pages and emails.",
+            section=FORM,
+            maximum=MAX_LANG_LENGTH,
+            check=check_lang,
+            is_profile=True,
+            is_short=True,
+        ),
+    ] = "en"
+    country: Annotated[
+        str, AccountField("Country, as two letters.", section=FORM, maximum=2, check=check_country, is_short=True)
+    ] = ""
+    picture: Annotated[  # ID of the stored image
+        str, AccountField("Picture.", kind=Kind.IMAGE, is_profile=True)
+    ] = ""
+    tags: Annotated[
+        frozenset[str], AccountField("Tags, one per line.", section=FORM, check=check_tags, is_short=True)
+    ] = frozenset()
+    purchases: Annotated[
+        frozenset[str], AccountField("Purchases, one per line.", section=FORM, check=check_labels, is_short=True)
+    ] = frozenset()
     password_hash: str | None = field(default=None, repr=False)
-    lang: str = "en"
-    country: str = ""
+    password_browser: str = ""  # digest of the browser that chose the password at its registration
     level: str = "normal"
     reg_time: int
-    email_verified: bool = False
     phone_verified: bool = False
     email_code: bool = False  # codes by email are enabled as a second factor
     blocked: bool = False
     rev: int = 0  # revocation epoch: a token with an older one is refused (R2)
     meta: Mapping[str, str] = field(default_factory=dict)
-    tags: frozenset[str] = frozenset()
     service_tags: frozenset[str] = frozenset()  # stored like tags, but set by this service only
-    purchases: frozenset[str] = frozenset()
     sealed_totp: bytes | None = field(default=None, repr=False)
     passkeys: int = 0
-    name: str = ""  # the full name, as its owner writes it
-    given_name: str = ""
-    family_name: str = ""
-    username: str | None = None  # unique, for signing in and as preferred_username (R9)
     username_at: int = 0  # last chosen by a person; 0 while it was only generated
-    zoneinfo: str = ""  # of the IANA database, such as Europe/Berlin
-    picture: str = ""  # ID of the stored image
     updated_at: int = 0  # last change of the profile; 0 since registration
     bans: tuple[UserBan, ...] = ()  # also those that have ended
     version: int = 1
+
+    def is_banned_anywhere(self, now: int) -> bool:
+        return any(ban.is_active(now) for ban in self.bans)
+
+    @property
+    def unproved_origin(self) -> str:
+        """How the account was created, if no one has proved that address by email since; else empty (R10)."""
+        joined = self.meta.get(JOINED_KEY, "")
+        return joined if joined in UNPROVED_ORIGINS else ""
 
     @property
     def may_add_factors(self) -> bool:
         """False for a self-registered or imported account whose address was never verified.
 
         Otherwise a stranger could register another person's address, add a passkey, and still have access after the
-        owner has set a password.
+        owner has set a password. An account without an address has none of another person.
         """
-        return self.email_verified or self.meta.get(JOINED_KEY) not in {SELF_REGISTERED, IMPORTED_ACCOUNT}
+        return self.login is None or self.email_verified or not self.unproved_origin
+
+    @property
+    def needs_factor_for_address(self) -> bool:
+        """Whether a mailed link verifies the address only after the second factor: it was set later (R10)."""
+        return self.meta.get(JOINED_KEY) == ADDRESS_CHANGED and self.has_second_factor
 
     @property
     def login_key(self) -> str | None:
-        return None if self.login is None else login_key(self.login)
+        """The spelling of the login that the account is stored under."""
+        if self.login is None:
+            return None
+        keeps_exact = self.exact_key and self.exact_key == exact_login(self.login)
+        return self.exact_key if keeps_exact else login_key(self.login)
 
     @property
     def tag_text(self) -> str:
@@ -155,18 +348,16 @@ class User:
         return self.service_tags | {tag for tag, holds in facts.items() if holds}
 
 
-SYSTEM_TAGS: Final = frozenset(
-    {"email_verified", "phone_verified", "2step", "2step_totp", "2step_passkey", "2step_email"}
-)
+ACCOUNT_FIELDS: Final = tuple(described_fields(User, AccountField))
+CLAIM_FIELDS: Final = tuple(one for one in ACCOUNT_FIELDS if one.field.claim)
+FORM_FIELDS: Final = tuple(one for one in ACCOUNT_FIELDS if one.field.section == FORM)
+OWN_FIELDS: Final = tuple(one for one in ACCOUNT_FIELDS if one.field.owner_may_set)
 
 
-GUEST_TAG: Final = "guest"
-LINKED_TAG_PREFIX: Final = "linked_"  # and the ID of the provider
-
-
-def is_service_tag(tag: str) -> bool:
-    """Whether a tag says how a person can sign in (R10); only the service sets it."""
-    return tag == GUEST_TAG or tag.startswith(LINKED_TAG_PREFIX)
+def account_values(user: User) -> dict[str, Any]:
+    """Return the described fields as entries have them, with sorted labels."""
+    values = {one.name: one.value_of(user) for one in ACCOUNT_FIELDS}
+    return values | {one.name: tuple(sorted(values[one.name])) for one in ACCOUNT_FIELDS if one.kind is Kind.LABELS}
 
 
 GUEST_PROVIDER: Final = "guest"  # the provider of device keys
@@ -245,6 +436,20 @@ class SessionStrength(StrEnum):
     LIMITED = "limited"  # from a short-lived token: signs in to first-party clients only (R1)
 
 
+# What a session was made with, or what its owner added in it, as `Session.proved` names it. A second factor is named
+# by its `Factor`, a passkey by its ID.
+
+PASSWORD_PROOF: Final = "password"  # noqa: S105 - a name
+
+
+def identity_proof(issuer: str, subject: str) -> str:
+    return f"identity:{issuer} {subject}"
+
+
+def passkey_proof(passkey_id: str) -> str:
+    return f"passkey:{passkey_id}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     digest: bytes
@@ -261,6 +466,15 @@ class Session:
     ends_at: int
     address: str
     agent: str
+    proved: tuple[str, ...] = ()  # sign-in methods that this browser proved or added
+
+    def with_proofs(self, *more: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.proved, *more)))
+
+    @property
+    def has_second_factor(self) -> bool:
+        """Whether a second factor, or a passkey, was used."""
+        return self.auth in (SignInMethod.TWO_STEP, SignInMethod.PASSKEY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

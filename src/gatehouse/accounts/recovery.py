@@ -3,9 +3,12 @@
 The link does not sign anyone in, and the next sign-in still requires the second factor (LG-15).
 """
 
+from dataclasses import replace
+
+from gatehouse.accounts.address_proofs.model import EndedMethods, ProvingBrowser
 from gatehouse.accounts.email_links import EmailLinks, LinkRequester, as_owner
 from gatehouse.accounts.errors import UserBlocked
-from gatehouse.accounts.model import LinkKind, User, check_login, login_key
+from gatehouse.accounts.model import LinkKind, User, check_login
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.accounts.sign_in import PasswordSignIn
@@ -50,7 +53,7 @@ class PasswordRecovery:
         checked = check_login(login)
         if not await self._links.may_email(checked, requester.source):
             return
-        known = await self._store.user_by_login(login_key(checked))
+        known = await self._store.user_by_login(checked)
         owner = None if known is None or known.blocked else known
         await self._links.send_or_simulate(LinkKind.RESET, owner, checked, requester)
 
@@ -64,13 +67,26 @@ class PasswordRecovery:
         """Return the account whose password the link would replace. Raises LinkDead."""
         return await self._links.find_owner(LinkKind.RESET, secret)
 
+    async def find_ending(self, owner: User, browser: ProvingBrowser) -> EndedMethods:
+        """Return what else ends when this browser uses the link (R10)."""
+        return await self._links.find_ending(owner, replace(browser, sets_password=True))
+
     async def reset_password(
-        self, secret: str, password: str, *, origin: AuditOrigin, device: str, source: str, device_cookie: str = ""
+        self,
+        secret: str,
+        password: str,
+        browser: ProvingBrowser,
+        *,
+        origin: AuditOrigin,
+        device: str,
+        source: str,
+        device_cookie: str = "",
     ) -> None:
         """Use the link: set the new password and end every session and token.
 
-        The owner is notified by email. Failed attempts at the old password, of the account and of this source and
-        device cookie, are cleared. Raises LinkDead, and BadAccount for a password that breaks the rules.
+        The first proof of the address also ends what the browser did not prove (R10). The owner is notified by
+        email. Failed attempts at the old password, of the account and of this source and device cookie, are cleared.
+        Raises LinkDead, and BadAccount for a password that breaks the rules.
         """
         owner = await self.find_owner(secret)  # before the costly hash: a dead link costs nothing
         await self._rules.check(password, owner.login or "", owner.nick)
@@ -82,6 +98,9 @@ class PasswordRecovery:
             address=origin.address,
             device=device,
         )
-        entry = self._recorder.record(AuditEvent.PASSWORD_RESET, as_owner(origin, owner), subject=owner.user_id)
-        await self._store.reset_password(sha256(secret), hashed, entry, (mail,), self._clock.now())
-        await self._sign_in.clear_failures(owner.login or "", source=source, device_cookie=device_cookie)
+        actor = as_owner(origin, owner)
+        entry = self._recorder.record(AuditEvent.PASSWORD_RESET, actor, subject=owner.user_id)
+        notices = self._links.proof_notices(owner, actor, device, [entry], [mail])
+        proving = replace(browser, sets_password=True)
+        await self._store.reset_password(sha256(secret), hashed, proving, notices, self._clock.now())
+        await self._sign_in.clear_failures(owner, source=source, device_cookie=device_cookie)

@@ -4,11 +4,13 @@ The response never reveals whether an address has an account; its owner is notif
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from gatehouse.accounts.administration import Administration, check_nick
+from gatehouse.accounts.address_proofs.model import EndedMethods, ProvingBrowser
+from gatehouse.accounts.administration import Administration
 from gatehouse.accounts.email_links import EmailLinks, LinkRequester, as_owner
 from gatehouse.accounts.errors import DomainRefused, LoginTaken, RegistrationClosed, UserIdTaken
+from gatehouse.accounts.field_checks import check_nick
 from gatehouse.accounts.model import JOINED_KEY, SELF_REGISTERED, LinkKind, User, check_login, login_key
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
@@ -83,7 +85,7 @@ class SelfRegistration:
         checked = check_login(login)
         if not await self._links.may_email(checked, requester.source):
             return
-        known = await self._store.user_by_login(login_key(checked))
+        known = await self._store.user_by_login(checked)
         waits = known is not None and awaits_verification(known)
         await self._links.send_or_simulate(LinkKind.VERIFY, known if waits else None, checked, requester)
 
@@ -91,15 +93,28 @@ class SelfRegistration:
         """Return the account whose address the link would verify. Raises LinkDead."""
         return await self._links.find_owner(LinkKind.VERIFY, secret)
 
-    async def verify_email(self, secret: str, origin: AuditOrigin) -> User:
-        """Use the link: verify the address, without signing in. Raises LinkDead."""
+    async def verify_email(
+        self, secret: str, browser: ProvingBrowser, *, origin: AuditOrigin, device: str, password: str = ""
+    ) -> User:
+        """Use the link: verify the address, without signing in, and set the password, if there is a new one.
+
+        The first proof ends what the browser did not prove (R10). Raises LinkDead, and BadAccount for a password
+        that breaks the rules.
+        """
         owner = await self.find_unverified(secret)
-        entry = self._recorder.record(AuditEvent.EMAIL_VERIFIED, as_owner(origin, owner), subject=owner.user_id)
-        await self._store.verify_email(sha256(secret), entry, self._clock.now())
+        actor = as_owner(origin, owner)
+        hashed = None
+        if password:
+            await self._rules.check(password, owner.login or "", owner.nick)
+            hashed = await self._passwords.hash(password)
+        entry = self._recorder.record(AuditEvent.EMAIL_VERIFIED, actor, subject=owner.user_id)
+        notices = self._links.proof_notices(owner, actor, device, [entry])
+        proving = replace(browser, sets_password=hashed is not None)
+        await self._store.verify_email(sha256(secret), hashed, proving, notices, self._clock.now())
         return owner
 
     async def _create_or_notify(self, account: NewAccount, requester: LinkRequester) -> None:
-        while (known := await self._store.user_by_login(login_key(account.login))) is None:
+        while (known := await self._store.user_by_login(account.login)) is None:
             try:
                 await self._create(account, requester)
             except (LoginTaken, UserIdTaken):  # a concurrent request was faster, or the ID is used: look again
@@ -116,6 +131,7 @@ class SelfRegistration:
             lang=requester.lang,
             reg_time=self._clock.now(),
             meta={JOINED_KEY: SELF_REGISTERED},
+            password_browser=requester.browser,
         )
         prepared = self._links.prepare(
             LinkKind.VERIFY, to=account.login, lang=requester.lang, origin=requester.origin
@@ -191,7 +207,7 @@ class Invitations:
 
         Raises LoginTaken when the account has a password already, and BadAccount.
         """
-        known = await self._store.user_by_login(login_key(check_login(login)))
+        known = await self._store.user_by_login(check_login(login))
         if known is None:
             return await self._create(login=login, nick=nick, lang=lang, origin=origin)
         if known.password_hash is not None or known.email_verified:
@@ -202,7 +218,21 @@ class Invitations:
         """Return the account this link invites. Raises LinkDead."""
         return await self._links.find_owner(LinkKind.INVITE, secret)
 
-    async def accept(self, secret: str, *, nick: str, password: str, lang: str, origin: AuditOrigin) -> User:
+    async def find_ending(self, owner: User, browser: ProvingBrowser) -> EndedMethods:
+        """Return what ends when this browser accepts the invitation (R10)."""
+        return await self._links.find_ending(owner, replace(browser, sets_password=True))
+
+    async def accept(
+        self,
+        secret: str,
+        browser: ProvingBrowser,
+        *,
+        nick: str,
+        password: str,
+        lang: str,
+        origin: AuditOrigin,
+        device: str = "",
+    ) -> User:
         """Use the link: set nick, first password and language, and verify the address.
 
         The language is the one of the page the person has just read; the inviting administrator could only guess
@@ -212,13 +242,15 @@ class Invitations:
         chosen = check_nick(nick)
         await self._rules.check(password, owner.login or "", chosen)
         hashed = await self._passwords.hash(password)
+        actor = as_owner(origin, owner)
         entry = self._recorder.record(
-            AuditEvent.INVITATION_ACCEPTED,
-            as_owner(origin, owner),
-            subject=owner.user_id,
-            personal={"nick": chosen},
+            AuditEvent.INVITATION_ACCEPTED, actor, subject=owner.user_id, personal={"nick": chosen}
         )
-        await self._store.accept_invitation(sha256(secret), chosen, hashed, entry, self._clock.now(), lang=lang)
+        notices = self._links.proof_notices(owner, actor, device, [entry])
+        proving = replace(browser, sets_password=True)
+        await self._store.accept_invitation(
+            sha256(secret), proving, notices, self._clock.now(), nick=chosen, password_hash=hashed, lang=lang
+        )
         return owner
 
     async def _create(self, *, login: str, nick: str, lang: str, origin: AuditOrigin) -> Invitation:

@@ -63,8 +63,12 @@ class Sessions:
         second_factor: str = "",
         strength: SessionStrength = SessionStrength.FULL,
         stays: bool = False,
+        proved: Sequence[str] = (),
     ) -> OpenedSession:
-        """Open a session for a person who has just authenticated. `stays`: they chose to stay signed in."""
+        """Open a session for a person who has just authenticated. `stays`: they chose to stay signed in.
+
+        `proved` names what they authenticated with (`Session.proved`).
+        """
         secret = new_secret()
         now, lifetimes = self._clock.now(), self._lifetimes()
         session = Session(
@@ -82,6 +86,7 @@ class Sessions:
             ends_at=now + (lifetimes.absolute if stays else min(lifetimes.absolute, lifetimes.unless_stay)),
             address=origin.address,
             agent=agent[:MAX_AGENT_LENGTH],
+            proved=tuple(proved),
         )
         entry = self._recorder.record(
             AuditEvent.SIGNED_IN,

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatehouse.accounts.errors import SignInRefused
+from gatehouse.accounts.field_checks import username_key
 from gatehouse.accounts.model import SignInMethod, User, login_key
 from gatehouse.accounts.password_rules import is_too_long
 from gatehouse.accounts.passwords import Passwords
-from gatehouse.accounts.profile_fields import username_key
 from gatehouse.accounts.store import AccountStore
 from gatehouse.audit.recorder import SignInTally
 from gatehouse.kernel.clock import Clock
@@ -34,31 +34,42 @@ class DeviceCookies:
         self._key = key
         self._clock = clock
 
-    def issue(self, login_key: str, cookie: str) -> str:
-        """Return the cookie of this browser after a sign-in to that login; other people in `cookie` stay in it."""
+    def issue(self, user: User, cookie: str) -> str:
+        """Return the cookie of this browser after that person's sign-in; other people in `cookie` stay in it."""
+        key = account_key(user)
         now = self._clock.now()
         body = f"{new_record_id(now)}.{now + COOKIE_LIFETIME}"
-        others = [part for part in _parts(cookie) if self._recognize_part(part, login_key) is None]
-        return BETWEEN_PEOPLE.join([f"{body}.{self._mac(body, login_key)}", *others][:MAX_PEOPLE])
+        others = [part for part in _parts(cookie) if self._recognize_part(part, key) is None]
+        return BETWEEN_PEOPLE.join([f"{body}.{self._mac(body, key)}", *others][:MAX_PEOPLE])
 
-    def recognize(self, cookie: str, login_key: str) -> str | None:
-        """Return the browser's name if the cookie is valid for this login and has not expired."""
-        names = (self._recognize_part(part, login_key) for part in _parts(cookie))
+    def recognize(self, cookie: str, key: str) -> str | None:
+        """Return the browser's name if the cookie is valid for this key of an account and has not expired."""
+        names = (self._recognize_part(part, key) for part in _parts(cookie))
         return next((name for name in names if name is not None), None)
 
-    def _recognize_part(self, part: str, login_key: str) -> str | None:
+    def _recognize_part(self, part: str, key: str) -> str | None:
         name, ends_at, code = part.split(".")
-        if not constant_time_equal(code, self._mac(f"{name}.{ends_at}", login_key)):
+        if not constant_time_equal(code, self._mac(f"{name}.{ends_at}", key)):
             return None
         return name if int(ends_at) > self._clock.now() else None
 
-    def _mac(self, body: str, login_key: str) -> str:
-        return hmac_sha256(self._key, body.encode() + sha256(login_key)).hex()
+    def _mac(self, body: str, key: str) -> str:
+        return hmac_sha256(self._key, body.encode() + sha256(key)).hex()
 
 
 def _parts(cookie: str) -> list[str]:
     parts = cookie.split(BETWEEN_PEOPLE)[:MAX_PEOPLE] if cookie.isascii() else []
     return [part for part in parts if part.count(".") == COOKIE_FIELDS - 1]
+
+
+def account_key(user: User) -> str:
+    """Return what an account's failures are counted by, and its browsers recognized by.
+
+    It is what the person types at the sign-in, so that failures there and at a reauthentication are one count.
+    """
+    if user.login_key is not None:
+        return user.login_key
+    return f"id:{user.user_id}" if user.username is None else login_key(user.username)
 
 
 # Password authentication, shared by the browser and the login operation (R1).
@@ -72,7 +83,6 @@ DEVICE_LIMIT: Final = AttemptLimit(free_attempts=10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PasswordAttempt:
-    login: str
     password: str
     source: str
     device_cookie: str = ""  # if the browser sent one
@@ -96,16 +106,33 @@ class PasswordSignIn:
         self._limiter = limiter
         self._device_cookies = device_cookies
 
-    async def verify(self, attempt: PasswordAttempt) -> User:
+    async def verify(self, login: str, attempt: PasswordAttempt) -> User:
         """Return the account; raise SignInRefused, alike for wrong, unknown and blocked, or TooMany.
 
-        An unknown account costs the same hash as a known one, and its failures count the same (LG-05, LG-06). An
-        attempt counts as a failure until it succeeds, so that concurrent attempts get no more checks than
-        sequential ones.
+        An unknown account costs the same hash as a known one, and its failures count the same (LG-05, LG-06). They
+        are counted by what was typed: shared counts would tell which address a user name belongs to.
         """
         self._passwords.refuse_when_full()  # before anything is written: overload is rejected at the lowest cost
-        user = await self._find_user(attempt.login)
-        guess = await self._limiter.begin_attempt(self._subjects(attempt, user))
+        user = await self._find_user(login)
+        typed = login_key(login)  # of a user name: @anna, which is no address
+        return await self._check(
+            user, attempt, counted_by=typed, device_key=typed if user is None else account_key(user)
+        )
+
+    async def verify_owner(self, user: User, attempt: PasswordAttempt) -> None:
+        """Verify the password of an account that is signed in, whatever its owner signs in with; raise the same."""
+        self._passwords.refuse_when_full()
+        key = account_key(user)
+        await self._check(user, attempt, counted_by=key, device_key=key)
+
+    async def _check(self, user: User | None, attempt: PasswordAttempt, *, counted_by: str, device_key: str) -> User:
+        """Check the password and count the attempt.
+
+        It counts as a failure until it succeeds, so that concurrent attempts get no more checks than sequential ones.
+        """
+        known = self._known_device(device_key, attempt.device_cookie)
+        subjects = self._unknown_device(counted_by, attempt.source) if known is None else [known]
+        guess = await self._limiter.begin_attempt(subjects)
         try:
             proved = await self._matches(attempt.password, user)
         except Unavailable:
@@ -118,9 +145,9 @@ class PasswordSignIn:
         await self._upgrade_hash(user, attempt.password)
         return user
 
-    async def clear_failures(self, login: str, *, source: str, device_cookie: str) -> None:
+    async def clear_failures(self, user: User, *, source: str, device_cookie: str) -> None:
         """Clear the failures of the account and of this client, which has authenticated in another way."""
-        key = login_key(login)
+        key = account_key(user)
         known = self._known_device(key, device_cookie)
         subjects = [*self._unknown_device(key, source), *([] if known is None else [known])]
         await self._limiter.clear_all_failures([subject for subject in subjects if not subject.is_shared])
@@ -128,7 +155,7 @@ class PasswordSignIn:
     async def _find_user(self, login: str) -> User | None:
         """Return the account with this email address or, where they are accepted, user name; both cost one read."""
         if "@" in login:
-            return await self._store.user_by_login(login_key(login))
+            return await self._store.user_by_login(login)
         found = await self._store.user_by_username(username_key(login))
         return found if self._accepts_usernames() else None
 
@@ -143,13 +170,6 @@ class PasswordSignIn:
         if user.password_hash is not None and self._passwords.is_outdated(user.password_hash):
             fresh = await self._passwords.hash(password)
             await self._store.replace_password_hash(user.user_id, user.password_hash, fresh)
-
-    def _subjects(self, attempt: PasswordAttempt, user: User | None) -> Sequence[ThrottleSubject]:
-        """Count by what was typed: shared counts would tell which address a user name belongs to (LG-05)."""
-        key = login_key(attempt.login)  # of a user name: @anna, which is no address
-        own_key = user.login_key if user is not None else None
-        known = self._known_device(own_key or key, attempt.device_cookie)
-        return self._unknown_device(key, attempt.source) if known is None else [known]
 
     def _known_device(self, key: str, device: str) -> ThrottleSubject | None:
         name = self._device_cookies.recognize(device, key) if device else None

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from gatehouse.accounts.address_proofs.model import HeldMethods, ProofNotices, ProvingBrowser
 from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.model import (
     EmailLink,
@@ -37,8 +38,8 @@ class AccountStore(Protocol):
     async def user(self, user_id: str) -> User:
         """Return the account. Raises UserNotFound."""
 
-    async def user_by_login(self, login_key: str) -> User | None:
-        """Return the account whose login has this spelling."""
+    async def user_by_login(self, login: str) -> User | None:
+        """Return the account with this login: in its exact spelling, else in its canonical one."""
 
     async def user_by_username(self, username: str) -> User | None:
         """Return the account that has this user name now."""
@@ -68,8 +69,11 @@ class AccountStore(Protocol):
     async def add_record(self, record: AuditRecord) -> None:
         """Store the audit record of an action that changes nothing else."""
 
-    async def put_setup_link(self, link: SetupLink, record: AuditRecord) -> None:
-        """Store the link and end older ones. Raises SetupClosed once an administrator was created."""
+    async def put_setup_link(self, link: SetupLink, record: AuditRecord, *, keep_unused: bool = False) -> bool:
+        """Store the link and end older ones. Raises SetupClosed once an administrator was created.
+
+        With `keep_unused`, an older link that can still be used stays instead, and the answer is False.
+        """
 
     async def setup_is_closed(self) -> bool:
         """True forever once the first administrator was created, even after their removal (LG-27)."""
@@ -123,8 +127,8 @@ class EmailLinkStore(Protocol):
         gone, blocked, or has another address than the one the link was mailed to.
         """
 
-    async def user_by_login(self, login_key: str) -> User | None:
-        """Return the account whose login has this spelling."""
+    async def user_by_login(self, login: str) -> User | None:
+        """Return the account with this login: in its exact spelling, else in its canonical one."""
 
     async def send_link(self, owner: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
         """Store the link, bound to the account and its address, and end older links of its kind."""
@@ -150,24 +154,39 @@ class EmailLinkStore(Protocol):
     ) -> None:
         """End the links that would verify the account's address and change nothing else."""
 
-    async def verify_email(self, digest: bytes, entry: AuditRecord, now: int) -> None:
+    async def held_methods(self, user_id: str, now: int) -> HeldMethods:
+        """Return what is stored beside the account of how it can be entered."""
+
+    async def verify_email(
+        self, digest: bytes, password_hash: str | None, browser: ProvingBrowser, notices: ProofNotices, now: int
+    ) -> None:
         """Use the link and mark the address it was mailed to as verified, in one transaction. Raises LinkDead.
 
-        Of any number of callers exactly one succeeds, and only while the account still has that address.
+        The first proof ends what the browser did not prove (methods_that_end); `notices` makes records and emails.
+        With `password_hash` the password is replaced. Of any number of callers exactly one succeeds, and only while
+        the account still has that address.
         """
 
     async def accept_invitation(
-        self, digest: bytes, nick: str, password_hash: str, entry: AuditRecord, now: int, *, lang: str
+        self,
+        digest: bytes,
+        browser: ProvingBrowser,
+        notices: ProofNotices,
+        now: int,
+        *,
+        nick: str,
+        password_hash: str,
+        lang: str,
     ) -> None:
-        """Use the link, set nick, first password and language, and mark the address as verified.
+        """Use the link, set nick, first password and language, and mark the address as verified, as `verify_email`.
 
         Raises LinkDead, also when the account has got a password in the meantime.
         """
 
     async def reset_password(
-        self, digest: bytes, password_hash: str, entry: AuditRecord, mails: Sequence[OutboxMail], now: int
+        self, digest: bytes, password_hash: str, browser: ProvingBrowser, notices: ProofNotices, now: int
     ) -> None:
-        """Use the link, replace the password and mark the address as verified, in one transaction.
+        """Use the link, replace the password and mark the address as verified, as `verify_email`.
 
         Every session, login token, user JWT and other link of the account ends with it. Of any number of callers
         exactly one succeeds. Raises LinkDead.
@@ -185,25 +204,20 @@ class EmailLinkStore(Protocol):
     async def find_email_request(self, browser: bytes, link: bytes, now: int) -> bytes | None:
         """Return the sealed purpose of the browser's request if it can be used with this link, without using it."""
 
-    async def use_email_request(self, proof: EmailSignInProof, now: int) -> bytes:
+    async def use_email_request(self, proof: EmailSignInProof, now: int, *, keeps: bool = False) -> bytes:
         """Use the request and return its sealed purpose: of any number of callers, by code or link, one gets it.
 
-        Raises EmailCodeWrong, which counts, and EmailSignInGone, also after MAX_EMAIL_CODE_TRIES wrong codes.
+        With `keeps` a right answer uses nothing up. Raises EmailCodeWrong, which counts, and EmailSignInGone, also
+        after MAX_EMAIL_CODE_TRIES wrong codes.
         """
 
     async def verify_by_email(
-        self,
-        user: User,
-        entries: Sequence[AuditRecord],
-        mails: Sequence[OutboxMail],
-        *,
-        ends_sessions: bool,
-        now: int,
+        self, user_id: str, login_key: str, browser: ProvingBrowser, notices: ProofNotices, now: int
     ) -> User:
         """Mark the address that the account still has as verified, end its links and return the account.
 
-        With `ends_sessions` its password is removed and every session and token ends, in the same transaction.
-        Raises EmailSignInGone if the account was blocked or has another address.
+        The first proof ends what the browser did not prove, in the same transaction. Raises EmailSignInGone if the
+        account was blocked or has another address.
         """
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import BigInteger, ColumnElement, Select, Text, bindparam, func, or_, select, union, union_all
 
+from gatehouse.accounts.model import login_keys
 from gatehouse.admin.paging import (
     ESCAPE,
     OFFSET,
@@ -20,6 +21,7 @@ from gatehouse.admin.paging import (
     contains_search,
 )
 from gatehouse.kernel.errors import GatehouseError
+from gatehouse.kernel.text import compatible
 from gatehouse.permissions.commands.user_schemas import RecordDraft, private_data_to_save, role_names
 from gatehouse.permissions.documents.fields import MAX_EXPIRED
 from gatehouse.permissions.documents.records import project_access_document, record_document
@@ -44,6 +46,7 @@ from gatehouse.permissions.model.facts import (
 from gatehouse.permissions.model.rules import NO_END, ConditionMode, End, ResourceKind, Role, Scope
 from gatehouse.permissions.rights.granting import Granter
 from gatehouse.permissions.rights.rights import Rights
+from gatehouse.storage.accounts.users import USER_ID_OF_LOGIN, login_parameters
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
 from gatehouse.storage.statements import InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
@@ -86,13 +89,13 @@ MAX_SORTED_BY_NICK: Final = 1_000  # people with roles in one application; more 
 _THIS_APPLICATION: Final = bindparam("application_id", type_=BigInteger())
 _LOGIN: Final = bindparam("login", type_=Text())
 _EXACT_ID: Final = bindparam("exact_id", type_=Text())
-_EXACT_KEY: Final = bindparam("exact_key", type_=Text())
 _PERSON_COLUMNS: Final = (users.c.user_id, users.c.nick, users.c.login, users.c.kind, users.c.blocked)
 _BY_NICK: Final = (func.lower(users.c.nick), users.c.user_id)
 _MATCHES_SEARCH: Final = or_(
     contains_search(users.c.nick),
     users.c.user_id.like(SEARCH, escape=ESCAPE),
     users.c.login_key.like(_LOGIN, escape=ESCAPE),
+    users.c.shared_key.like(_LOGIN, escape=ESCAPE),
 )
 _HOLDER_QUERIES: Final = tuple(
     select(table.c.user_id).where(table.c.application_id == _THIS_APPLICATION)
@@ -101,7 +104,7 @@ _HOLDER_QUERIES: Final = tuple(
 _PAGE_END: Final = bindparam("within", type_=BigInteger())  # the end of the page
 _EXACT_MATCHES: Final = (
     select(users.c.user_id).where(users.c.user_id == _EXACT_ID),
-    select(users.c.user_id).where(users.c.login_key == _EXACT_KEY),
+    select(users.c.user_id).where(users.c.user_id == USER_ID_OF_LOGIN),
 )
 
 
@@ -139,8 +142,12 @@ PEOPLE_LISTS: Final = {
     (False, False): _listing(order=_BY_NICK, among=_HOLDER_QUERIES),
 }
 PEOPLE_BY_NAME = Statement(
-    select(users.c.user_id, users.c.login_key).where(
-        or_(InStringList(users.c.user_id, "names"), InStringList(users.c.login_key, "keys"))
+    select(users.c.user_id, users.c.login_key, users.c.shared_key).where(
+        or_(
+            InStringList(users.c.user_id, "names"),
+            InStringList(users.c.login_key, "keys"),
+            InStringList(users.c.shared_key, "keys"),
+        )
     )
 )
 ALL_ASSIGNMENTS = Statement(
@@ -182,10 +189,11 @@ def list_people(application_id: int, query: AssignmentPeopleQuery) -> Verb[Page[
             return (yield from list_holders(application_id, query.page_request, counted.total))
     params: dict[str, Any] = {} if query.everyone else {"application_id": application_id}
     if search:
-        whole = contains_pattern(search)[1:-1] if query.by_address else ""
-        params["login"] = contains_pattern(search) if query.by_part_of_login else whole
+        pattern = contains_pattern(compatible(search))
+        whole = pattern[1:-1] if query.by_address else ""
+        params["login"] = pattern if query.by_part_of_login else whole
     if search and not query.everyone:
-        params |= {"exact_id": search, "exact_key": search.lower() if query.by_address else ""}
+        params |= {"exact_id": search, **login_parameters(search if query.by_address else "")}
     return (
         yield from PEOPLE_LISTS[query.everyone, bool(search)].read_page(
             query.page_request, _assignable_person, **params
@@ -216,9 +224,10 @@ def _assignable_person(row: Row) -> AssignablePerson:
 
 def find_user_ids(names: Collection[str], *, by_address: bool) -> Verb[Mapping[str, str]]:
     """Return the user ids by name; a name is an id or, `by_address`, a login address."""
-    keys = {name.lower(): name for name in names} if by_address else {}
-    rows = yield PEOPLE_BY_NAME(names=sorted(names), keys=sorted(keys))
-    by_login = {keys[row.login_key]: row.user_id for row in rows if row.login_key in keys}
+    keys = {name: login_keys(name) for name in names} if by_address else {}
+    rows = yield PEOPLE_BY_NAME(names=sorted(names), keys=sorted({key for each in keys.values() for key in each}))
+    by_key = {row.shared_key: row.user_id for row in rows} | {row.login_key: row.user_id for row in rows}
+    by_login = {name: by_key[key] for name, each in keys.items() for key in reversed(each) if key in by_key}
     return by_login | {row.user_id: row.user_id for row in rows if row.user_id in names}
 
 

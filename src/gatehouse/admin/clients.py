@@ -13,7 +13,7 @@ from gatehouse.images.loading import ImageLoader, NewImage
 from gatehouse.images.model import LOGO, BadImage, StoredImage, image_url
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.client_document import ClientPatch, apply_patch
-from gatehouse.oauth.clients import Clients, check_client, check_client_id
+from gatehouse.oauth.clients import Clients, check_client_id, check_new_client
 from gatehouse.oauth.errors import BadClient, ClientChanged, ClientNotFound
 from gatehouse.oauth.model import SINGLE_FIELDS, Client, ClientProfile
 from gatehouse.permissions.commands.application_credentials import find_managed_application
@@ -113,7 +113,7 @@ def administers(actor: Actor) -> bool:
 
 def privileges(client: Client) -> Iterator[str]:
     """Name what the client has beyond its own application; a client with none of it is an ordinary one."""
-    yield from (one.name for one in SINGLE_FIELDS if one.setting.administrators_only and one.value_of(client))
+    yield from (one.name for one in SINGLE_FIELDS if one.field.administrators_only and one.value_of(client))
     if client.may_exchange and client.profile is ClientProfile.OIDC:
         yield "may_exchange in profile oidc"
     if any(source.application_id != client.application_id for source in client.claims.values()):
@@ -251,14 +251,14 @@ class ApplicationClients:
         await self.require_right(actor, application_id)  # a missing right is reported before a bad field (R6)
         client = new_client(draft, application_id, administers=administers(actor), now=self._clock.now())
         require_client_right(actor, None, client)
-        check_client(client)  # before an image is fetched for it
-        logo = await self._load_logo(draft, client)
+        check_new_client(client)  # before an image is fetched for it
+        logo = await self._load_logo(actor, draft, client)
         return await self.create(actor, with_logo(client, logo), logo or None)
 
     async def save_draft(self, actor: Actor, application_id: int | None, draft: ClientDraft) -> None:
         """Raises VersionConflict for a version that is not the current one; a save without a version wins."""
         before = await self.get_changeable(actor, application_id, draft.client_id)
-        logo = await self._load_logo(draft, before)
+        logo = await self._load_logo(actor, draft, before)
         for _ in range(SAVE_ATTEMPTS):
             before = await self.get_changeable(actor, application_id, draft.client_id)
             after = with_logo(changed_client(draft, before, administers=administers(actor)), logo)
@@ -268,11 +268,13 @@ class ApplicationClients:
                 continue  # a draft with a version fails when its version is compared again
         raise VersionConflict("the client was changed concurrently; try again")
 
-    async def _load_logo(self, draft: ClientDraft, client: Client) -> NewImage:
+    async def _load_logo(self, actor: Actor, draft: ClientDraft, client: Client) -> NewImage:
         """Return the new logo that the draft asks for. Raises BadClient, Unavailable."""
         current = image_url(self._base_url, client.logo)
         try:
-            return await self._images.load_change(draft.logo, draft.logo_uri, LOGO, field="logo", current=current)
+            return await self._images.load_change(
+                draft.logo, draft.logo_uri, LOGO, field="logo", current=current, uploader=actor.origin.actor
+            )
         except BadImage as error:
             refusal = BadClient(error.detail, field=error.field)
             raise refusal.on_screen(error.screen_key, **error.screen_values) from None

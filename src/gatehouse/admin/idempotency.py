@@ -5,6 +5,7 @@ key: nothing is created twice.
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final
 
 from gatehouse.kernel.clock import Clock
@@ -14,6 +15,7 @@ from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.kernel.times import DAY
 from gatehouse.permissions.model.idempotency import CallerKey, EarlierRequest
 from gatehouse.storage.idempotency import IdempotencyStorage
+from gatehouse.storage.rollback import rolled_back_writes
 from gatehouse.tokens.claims import InvalidToken
 
 NOTHING_DONE: Final = (
@@ -44,11 +46,16 @@ class Idempotency:
         self._clock = clock
 
     async def run(self, key: CallerKey, request_digest: bytes, perform: Callable[[], Awaitable[bytes]]) -> bytes:
-        """Return the answer of `perform`, or of the earlier request. Raises KeyUsedForAnother, EarlierRequestOpen."""
+        """Return the answer of `perform`, or of the earlier request. Raises KeyUsedForAnother, EarlierRequestOpen.
+
+        The answer is repeated only to a caller who could send the request now; raises what refuses them.
+        """
         now = self._clock.now()
         earlier = await self._store.claim_key(key, request_digest, now, now + DAY)
         if earlier is not None:
-            return self._repeat_answer(key, earlier, request_digest)
+            answer = self._earlier_answer(key, earlier, request_digest)
+            await pass_guard(perform)
+            return answer
         try:
             answer = await perform()
         except NOTHING_DONE:
@@ -57,7 +64,7 @@ class Idempotency:
         await self._store.keep_answer(key, self._sealer.seal(answer, purpose=sealing_purpose(key)))
         return answer
 
-    def _repeat_answer(self, key: CallerKey, earlier: EarlierRequest, request_digest: bytes) -> bytes:
+    def _earlier_answer(self, key: CallerKey, earlier: EarlierRequest, request_digest: bytes) -> bytes:
         if not constant_time_equal(earlier.request_digest, request_digest):
             raise KeyUsedForAnother
         if earlier.sealed_answer is None:
@@ -66,6 +73,15 @@ class Idempotency:
         if answer is None:
             raise EarlierRequestOpen
         return answer
+
+
+async def pass_guard(perform: Callable[[], Awaitable[bytes]]) -> None:
+    """Carry the request out and roll it back: every check of it is made again, in its own place.
+
+    A conflict is that with the earlier request, whose name or version is taken.
+    """
+    with rolled_back_writes(), suppress(Conflict):
+        await perform()
 
 
 def sealing_purpose(key: CallerKey) -> str:

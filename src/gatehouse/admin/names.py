@@ -7,6 +7,7 @@ from typing import Final
 from sqlalchemy import bindparam, or_, select
 
 from gatehouse.admin.paging import contains_pattern, contains_search
+from gatehouse.storage.accounts.users import USER_ID_OF_LOGIN, login_parameters
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
 from gatehouse.storage.statements import InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
@@ -61,7 +62,7 @@ FIND_PEOPLE_AMONG = Statement(
 )
 FIND_PEOPLE_EXACTLY = Statement(
     select(*_PERSON_COLUMNS)
-    .where(_IS_PERSON, or_(users.c.user_id == bindparam("user_id"), users.c.login_key == bindparam("login_key")))
+    .where(_IS_PERSON, or_(users.c.user_id == bindparam("user_id"), users.c.user_id == USER_ID_OF_LOGIN))
     .order_by(users.c.user_id)
 )
 
@@ -83,9 +84,9 @@ def find_people_among(text: str, among: Collection[str]) -> Verb[Sequence[NamedP
     return [person_from_row(row) for row in rows]
 
 
-def find_person_exactly(user_id: str, login_key: str) -> Verb[Sequence[NamedPerson]]:
-    """Return those with this id or this whole login key."""
-    rows = yield FIND_PEOPLE_EXACTLY(user_id=user_id, login_key=login_key)
+def find_person_exactly(user_id: str, login: str) -> Verb[Sequence[NamedPerson]]:
+    """Return those with this id or this whole login."""
+    rows = yield FIND_PEOPLE_EXACTLY(user_id=user_id, **login_parameters(login))
     return [person_from_row(row) for row in rows]
 
 

@@ -3,23 +3,19 @@
 Every action needs can_administer; these services raise their own errors (the last administrator, a login in use).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from msgspec import UNSET
 
-from gatehouse.accounts.administration import (
-    AccountDraft,
-    AccountEditor,
-    Administration,
-    check_lang,
-    unchanged_draft,
-)
+from gatehouse.accounts.administration import AccountEditor, Administration
 from gatehouse.accounts.errors import BadAccount, UserChanged
+from gatehouse.accounts.field_checks import check_lang
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, AccountKind, Session, User
 from gatehouse.accounts.own_account.profile import Erasure
+from gatehouse.accounts.profile_fields import AccountChanges
 from gatehouse.accounts.recovery import PasswordRecovery
 from gatehouse.accounts.registration import Invitation, Invitations
 from gatehouse.accounts.second_factors.codes import EmailCodes, Totp
@@ -97,9 +93,9 @@ class PeopleAdmin:
         nick: str,
         lang: str,
         password: str | None,
-        more: Mapping[str, Any] = MappingProxyType({}),
+        more: AccountChanges = MappingProxyType({}),
     ) -> User:
-        """Create an account; `more`: fields of AccountDraft. Raises BadAccount and LoginTaken."""
+        """Create an account with `more` fields. Raises BadAccount and LoginTaken."""
         require_operation(actor.rights, Operation.ADMINISTER)
         named = nick.strip() or login.partition("@")[0]
         return await self._administration.create(
@@ -114,7 +110,7 @@ class PeopleAdmin:
     async def load_picture(self, actor: Actor, url: str | None, user_id: str = "") -> NewImage:
         """Return the picture that a URL gives, fetched once; the address of the present one changes nothing.
 
-        Raises Malformed, Unavailable.
+        Raises Malformed, TooMany, Unavailable.
         """
         require_operation(actor.rights, Operation.ADMINISTER)
         if not url:
@@ -122,27 +118,24 @@ class PeopleAdmin:
         if user_id and url == image_url(self._base_url, (await self.person(actor, user_id)).picture):
             return UNSET
         try:
-            return await self._images.load(url, PICTURE)
+            return await self._images.load(url, PICTURE, uploader=actor.origin.actor)
         except BadImage as error:
             refusal = Malformed(f"data.picture: {error.detail}")
             raise refusal.on_screen(error.screen_key, **error.screen_values) from None
 
-    async def change(self, actor: Actor, user: User, draft: AccountDraft) -> None:
+    async def change(self, actor: Actor, user: User, changes: AccountChanges, *, version: int) -> None:
         require_operation(actor.rights, Operation.ADMINISTER)
-        await self._editing.save(user, draft, actor.origin)
+        await self._editing.save(user, changes, actor.origin, version=version)
 
-    async def save_fields(
-        self, actor: Actor, user_id: str, fields: Mapping[str, Any], *, version: int | None
-    ) -> User:
-        """Save these fields of AccountDraft; without a version the newest account is changed.
+    async def save_fields(self, actor: Actor, user_id: str, changes: AccountChanges, *, version: int | None) -> User:
+        """Save these fields; without a version the newest account is changed.
 
         Raises UserNotFound, BadAccount, UserChanged and LoginTaken.
         """
         for attempt in range(SAVE_ATTEMPTS):
             user = await self.person(actor, user_id)
-            draft = replace(unchanged_draft(user), **fields)
             try:
-                await self.change(actor, user, draft if version is None else replace(draft, version=version))
+                await self.change(actor, user, changes, version=user.version if version is None else version)
                 break
             except UserChanged:
                 if version is not None or attempt + 1 == SAVE_ATTEMPTS:

@@ -7,7 +7,7 @@ from typing import Final
 
 from gatehouse.accounts.importing.files import open_import_file
 from gatehouse.accounts.importing.importer import Importer, ImportJob, ImportTotals
-from gatehouse.accounts.importing.model import ImportFormat, RefusedRow
+from gatehouse.accounts.importing.model import EmailState, ImportFormat, RefusedRow
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.permissions.rights.rights import Actor
@@ -27,12 +27,25 @@ class PeopleImport:
         self._importer = importer
 
     async def run(
-        self, actor: Actor, content: bytes, source: ImportFormat, *, dry_run: bool, import_id: str = ""
+        self,
+        actor: Actor,
+        content: bytes,
+        source: ImportFormat,
+        *,
+        dry_run: bool,
+        import_id: str = "",
+        emails: EmailState | None = None,
     ) -> ImportResult:
         """Import what the content lists, or only say what would be imported. Raises BadImportFile and BadAccount."""
         require_operation(actor.rights, Operation.ADMINISTER)
         opened = await run_off_loop(OFF_LOOP_WEIGHT, open_import_file, io.BytesIO(content), source)
-        job = ImportJob(source=source, import_id=import_id or opened.import_id, origin=actor.origin, dry_run=dry_run)
+        job = ImportJob(
+            source=source,
+            import_id=import_id or opened.import_id,
+            origin=actor.origin,
+            dry_run=dry_run,
+            emails=opened.email_state(emails),
+        )
         refused: list[RefusedRow] = []
 
         def keep_first(row: RefusedRow) -> None:

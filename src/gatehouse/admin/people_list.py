@@ -11,16 +11,36 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, ColumnElement, Select, Text, bindparam, func, literal_column, or_, select
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    ColumnElement,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+)
 
-from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, GUEST_PROVIDER, search_key
+from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, GUEST_PROVIDER
 from gatehouse.admin import people_search
 from gatehouse.admin.paging import OFFSET, SIZE, Page, PageRequest
-from gatehouse.admin.people_search import FEW, IS_SEARCHED, TextPosition, last_searched, position_parameters
+from gatehouse.admin.people_search import (
+    FEW,
+    IS_SEARCHED,
+    contains_text,
+    last_searched,
+    position_parameters,
+    text_parameters,
+)
 from gatehouse.admin.search import find_people_exactly
 from gatehouse.storage.permissions.row_readers import UNEXPIRED
 from gatehouse.storage.statements import Bytewise, InStringList, Row, Statement, Verb
-from gatehouse.storage.tables.accounts import identities, user_tags, users
+from gatehouse.storage.tables.accounts import identities, passkeys, user_tags, users
 from gatehouse.storage.tables.permissions import role_assignments
 
 DAY: Final = 86_400  # seconds
@@ -36,6 +56,7 @@ class PeopleFilter(StrEnum):
     GUESTS = "guests"
     ADMINISTRATORS = "administrators"
     SERVICE_ACCOUNTS = "service_accounts"
+    NO_SIGN_IN = "no_sign_in"  # without a sign-in method that works
 
 
 class SeenFilter(StrEnum):
@@ -65,6 +86,15 @@ class PeopleSort(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EnabledMethods:
+    """What a person can sign in with beside a password and a passkey."""
+
+    by_email: bool = False
+    by_username: bool = False
+    providers: tuple[str, ...] = ()  # IDs of those that are on; of guests too if they may sign in
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PeopleListQuery:
     """Whom to list; empty fields match everyone."""
 
@@ -75,6 +105,7 @@ class PeopleListQuery:
     role: str = ""  # assigned directly, anywhere in the application
     seen: SeenFilter = SeenFilter.ANY
     sort: PeopleSort = PeopleSort.NEWEST
+    methods: EnabledMethods = EnabledMethods()  # for NO_SIGN_IN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,20 +135,29 @@ _ROLE_HOLDERS: Final = select(role_assignments.c.user_id).where(
 _TAGGED: Final = select(user_tags.c.user_id).where(user_tags.c.tag == bindparam("tag", type_=Text()))
 _AT_PROVIDER: Final = select(identities.c.user_id).where(identities.c.provider == bindparam("provider", type_=Text()))
 _GUESTS: Final = select(identities.c.user_id).where(identities.c.provider == literal_column(f"'{GUEST_PROVIDER}'"))
-_TEXT: Final = bindparam("text", type_=Text())
-_CONTAINS: Final = or_(
-    *(
-        TextPosition(one, _TEXT) > 0
-        for one in (users.c.nick_key, users.c.name_key, users.c.login_key, users.c.user_id)
-    )
-)
+_SEARCHED_TEXTS: Final = (users.c.nick_key, users.c.name_key, users.c.login_key, users.c.user_id)
 _SINCE: Final = bindparam("since", type_=BigInteger())
+_HAS_NAME: Final = or_(
+    users.c.login_key.is_not(None),
+    and_(users.c.username.is_not(None), bindparam("by_username", type_=Boolean())),
+)
+_CAN_SIGN_IN: Final = or_(
+    and_(users.c.password_hash.is_not(None), _HAS_NAME),
+    exists().where(passkeys.c.user_id == users.c.user_id),
+    exists().where(identities.c.user_id == users.c.user_id, InStringList(identities.c.provider, "enabled_providers")),
+    and_(users.c.login_key.is_not(None), bindparam("by_email", type_=Boolean())),
+)
 _AMONG: Final[Mapping[PeopleFilter, tuple[ColumnElement[bool], ...]]] = {
     PeopleFilter.EVERYBODY: (),
     PeopleFilter.BLOCKED: (users.c.blocked.is_(True),),
     PeopleFilter.GUESTS: (users.c.user_id.in_(_GUESTS),),
     PeopleFilter.ADMINISTRATORS: (users.c.user_id.in_(_ADMINISTRATORS),),
     PeopleFilter.SERVICE_ACCOUNTS: (users.c.kind == literal_column("'service'"),),  # as in the partial index
+    # Blocked ones have a list of their own, except those that ended because they lost their address.
+    PeopleFilter.NO_SIGN_IN: (
+        users.c.kind == literal_column("'person'"),
+        or_(users.c.lost_at > 0, and_(users.c.blocked.is_(False), ~_CAN_SIGN_IN)),
+    ),
 }
 _NAME: Final = Bytewise(func.lower(users.c.nick))
 _NO_EMAIL: Final = users.c.login_key.is_(None)  # at the end, whatever the database does with NULL
@@ -158,6 +198,7 @@ class ListShape:
     at_provider: bool
     with_role: bool
     searched: bool
+    respelled: bool
     bounded: bool  # by the last account that is searched
 
 
@@ -200,7 +241,7 @@ def _conditions(shape: ListShape) -> list[ColumnElement[bool]]:
     if shape.with_role:
         found.append(users.c.user_id.in_(_ROLE_HOLDERS))
     if shape.searched:
-        found.append(_CONTAINS)
+        found.append(contains_text(_SEARCHED_TEXTS, respelled=shape.respelled))
     if shape.bounded:
         found.append(IS_SEARCHED)
     if shape.seen is not SeenFilter.ANY:
@@ -227,6 +268,7 @@ def list_people(query: PeopleListQuery, page_request: PageRequest, now: int) -> 
         at_provider=bool(query.provider),
         with_role=bool(query.role),
         searched=bool(text),
+        respelled="respelled" in text_parameters(text),
         bounded=end is not None,
     )
     parameters = _parameters(query, shape, text, now) | position_parameters("end", end)
@@ -247,10 +289,18 @@ def _parameters(query: PeopleListQuery, shape: ListShape, text: str, now: int) -
         "provider": (shape.at_provider, query.provider),
         "application": (shape.with_role, query.application_id),
         "role": (shape.with_role, query.role.lower()),
-        "text": (shape.searched, search_key(text)),
+        **{name: (shape.searched, value) for name, value in text_parameters(text).items()},
         "since": (query.seen is not SeenFilter.ANY, now - query.seen.seconds),
         "now": (shape.with_role or query.among is PeopleFilter.ADMINISTRATORS, now),
     }
+    methods = query.methods
+    if shape.among is PeopleFilter.NO_SIGN_IN:
+        given = {
+            **given,
+            "by_email": (True, methods.by_email),
+            "by_username": (True, methods.by_username),
+            "enabled_providers": (True, sorted(methods.providers)),
+        }
     return {name: value for name, (is_used, value) in given.items() if is_used}
 
 

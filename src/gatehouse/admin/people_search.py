@@ -4,15 +4,16 @@ A search reads one index from the newest account on, which has everything it com
 after 100,000 accounts (docs/decisions/0037-searching-people.md).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
 from sqlalchemy import BigInteger, ColumnElement, Select, Text, bindparam, exists, func, or_, select, tuple_
 
-from gatehouse.accounts.model import User, login_key, search_key
-from gatehouse.storage.accounts.users import SELECT_USER, user_from_row
+from gatehouse.accounts.model import MAX_SEARCH_KEY, User, search_key
+from gatehouse.kernel.text import compatible
+from gatehouse.storage.accounts.users import SELECT_USER, USER_ID_OF_LOGIN, login_parameters, user_from_row
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
 from gatehouse.storage.statements import DialectFunction, InStringList, Statement, Verb
 from gatehouse.storage.tables.accounts import user_tags, users
@@ -59,6 +60,7 @@ class TextPosition(DialectFunction[int]):
 
 
 _TEXT: Final = bindparam("text", type_=Text())
+_RESPELLED: Final = bindparam("respelled", type_=Text())
 _TAG: Final = bindparam("tag", type_=Text())
 _APPLICATION: Final = bindparam("application", type_=BigInteger())
 _NICK_ONLY: Final = (users.c.nick_key,)
@@ -82,6 +84,7 @@ class SearchShape:
     """What one statement compares. `few_…`: the people with it are looked up instead of everyone."""
 
     text: bool
+    respelled: bool  # login addresses are stored in another spelling of the text
     bounded: bool
     login: bool
     blocked: bool
@@ -119,6 +122,18 @@ def position_parameters(name: str, position: PersonPosition | None) -> dict[str,
     return {} if position is None else {f"{name}_time": position.reg_time, f"{name}_id": position.user_id}
 
 
+def contains_text(columns: Collection[ColumnElement[str]], *, respelled: bool) -> ColumnElement[bool]:
+    found = [TextPosition(column, _TEXT) > 0 for column in columns]
+    return or_(*found, *([TextPosition(users.c.login_key, _RESPELLED) > 0] if respelled else []))
+
+
+def text_parameters(text: str) -> dict[str, object]:
+    """Return what a search for the text compares; with `respelled` if addresses have it in another spelling."""
+    typed, respelled = search_key(text), compatible(text)[:MAX_SEARCH_KEY]
+    parameters: dict[str, object] = {"text": typed}
+    return parameters if respelled == typed else {**parameters, "respelled": respelled}
+
+
 @cache
 def search_statement(shape: SearchShape) -> Statement:
     found: Select[Any] = select(users.c.user_id, users.c.reg_time).where(*_conditions(shape)).order_by(*NEWEST)
@@ -131,7 +146,7 @@ def _conditions(shape: SearchShape) -> list[ColumnElement[bool]]:
         users.c.reg_time >= bindparam("since", type_=BigInteger()),
     ]
     if shape.login:
-        found.append(users.c.login_key == bindparam("login", type_=Text()))
+        found.append(users.c.user_id == USER_ID_OF_LOGIN)
     if shape.blocked:
         found.append(users.c.blocked == bindparam("blocked"))
     if shape.continues:
@@ -140,7 +155,7 @@ def _conditions(shape: SearchShape) -> list[ColumnElement[bool]]:
         found.append(IS_SEARCHED)
     if shape.text:
         columns = _NICK_ONLY if shape.recorded else _ALL_TEXTS
-        found.append(or_(*(TextPosition(column, _TEXT) > 0 for column in columns)))
+        found.append(contains_text(columns, respelled=shape.respelled))
     if shape.tagged:
         tagged = exists().where(user_tags.c.user_id == users.c.user_id, user_tags.c.tag == _TAG)
         found.append(users.c.user_id.in_(_TAGGED) if shape.few_tagged else tagged)
@@ -158,8 +173,10 @@ def search_people(question: PeopleQuestion, after: PersonPosition | None, limit:
     within = question.application_id
     records = (yield COUNT_RECORDED(application=within))[0].total if within is not None else 0
     end = (yield from last_searched(after)) if question.text else None
+    texts = text_parameters(question.text) if question.text else {}
     shape = SearchShape(
         text=bool(question.text),
+        respelled="respelled" in texts and within is None,
         bounded=end is not None,
         login=bool(question.login),
         blocked=question.blocked is not None,
@@ -169,7 +186,9 @@ def search_people(question: PeopleQuestion, after: PersonPosition | None, limit:
         recorded=within is not None,
         few_recorded=records <= FEW,
     )
-    parameters = _parameters(question, after) | position_parameters("end", end)
+    if not shape.respelled:
+        texts.pop("respelled", None)
+    parameters = _parameters(question, after) | texts | position_parameters("end", end)
     rows = yield search_statement(shape)(**parameters, most=limit + 1)
     ids = [row.user_id for row in rows[:limit]]
     found = {row.user_id: user_from_row(row._asdict()) for row in (yield USERS_BY_ID(ids=ids))} if ids else {}
@@ -183,10 +202,8 @@ def search_people(question: PeopleQuestion, after: PersonPosition | None, limit:
 
 def _parameters(question: PeopleQuestion, after: PersonPosition | None) -> dict[str, object]:
     given: dict[str, object] = {"since": question.since}
-    if question.text:
-        given["text"] = search_key(question.text)
     if question.login:
-        given["login"] = login_key(question.login)
+        given |= login_parameters(question.login)
     if question.blocked is not None:
         given["blocked"] = question.blocked
     if question.tag:

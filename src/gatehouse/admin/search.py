@@ -6,10 +6,12 @@ from typing import Final
 
 from sqlalchemy import BigInteger, Boolean, ColumnElement, Text, and_, bindparam, exists, func, or_, select
 
-from gatehouse.accounts.model import CENTRAL_APPLICATION, login_key
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.admin.names import NamedApplication, NamedPerson, NamedProject, NamedProjectGroup, NamedRole
 from gatehouse.admin.paging import contains_pattern, contains_search, has_prefix, prefix_parameters
 from gatehouse.admin.visibility import Visibility
+from gatehouse.kernel.text import compatible
+from gatehouse.storage.accounts.users import USER_ID_OF_LOGIN, login_parameters
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
 from gatehouse.storage.statements import Bytewise, InNumberList, InStringList, Statement, Verb
 from gatehouse.storage.tables.accounts import users
@@ -42,7 +44,7 @@ def _people_statement(*conditions: ColumnElement[bool]) -> Statement:
 PEOPLE_EXACTLY = _people_statement(
     *(Bytewise(_LOWER_NICK) == bindparam(name, type_=Text()) for name in ("nick", "plain")),
     users.c.user_id == bindparam("id", type_=Text()),
-    users.c.login_key == bindparam("login", type_=Text()),
+    users.c.user_id == USER_ID_OF_LOGIN,
     users.c.username == bindparam("username", type_=Text()),
 )
 PEOPLE_BY_NAME = _people_statement(*_MATCHES_NAME)
@@ -143,7 +145,7 @@ def find_people_exactly(text: str, limit: int, *, with_service_accounts: bool = 
         nick=text.lower(),
         plain=_ascii_lower(text),
         id=text,
-        login=login_key(text),
+        **login_parameters(text),
         username=text.lower(),
         most=limit,
     )
@@ -164,7 +166,7 @@ def search_people(search: str, limit: int, *, with_logins: bool) -> Verb[Sequenc
     )
     if with_logins:
         rows = yield PEOPLE_BY_NAME_OR_LOGIN(
-            **parameters, **prefix_parameters("login", search.casefold()), most=limit
+            **parameters, **prefix_parameters("login", compatible(search)), most=limit
         )
     else:
         rows = yield PEOPLE_BY_NAME(**parameters, most=limit)

@@ -147,6 +147,7 @@ class Posture:
     outbound: Sequence[Network]
     session_info: Sequence[Network]
     jwt_without_factor: bool
+    sites_require_application: bool
     rotate_days: int
     publish_lead_seconds: int
     user_jwt_days: int
@@ -181,6 +182,10 @@ def find_risks(posture: Posture) -> tuple[Risk, ...]:
             Risk(name="wide_info", setting="game.session_info_allow", serious=True),
         ),
         (posture.jwt_without_factor, Risk(name="without_factor", setting="tokens.jwt_without_factor", serious=True)),
+        (
+            not posture.sites_require_application,
+            Risk(name="sites_without_application", setting="forward_auth.require_application", serious=True),
+        ),
         (has_open_registration(posture), Risk(name="registration", setting="accounts.registration")),
         (not posture.mail_host, Risk(name="no_mail", setting="mail.host")),
         (not posture.mail_encrypted, Risk(name="mail_in_clear", setting="mail.security", serious=True)),

@@ -92,7 +92,7 @@ class VisibilityLoader:
         self._store = store
 
     async def load(self, rights: Rights) -> Visibility:
-        if rights.administers:
+        if rights.holds_can_administer:
             return Visibility(everything=True, may_publish=True, may_create=True)
         own = await self._store.own_applications(rights.user_id)
         scopes = [scope for scope in rights.central.open_scopes if not scope.is_root]

@@ -97,7 +97,7 @@ def build_app(
         language_policy=lambda: language_policy(services.settings.languages),
     )
     readiness = Readiness(
-        readiness_checks(services.storage, services.keyring, services.clock),
+        readiness_checks(services),
         clock=services.clock,
         is_stopping=lambda: stopping.announced,
     )

@@ -27,6 +27,7 @@ LOGOUT_EVERY: Final = 15.0  # how soon a failed back-channel logout is sent agai
 WEBHOOKS_EVERY: Final = 15.0  # how soon a failed delivery is tried again
 SETTINGS_EVERY: Final = 0.9  # how soon a change of settings applies here, without a notice too
 SWEEP_EVERY: Final = 600.0
+NODE_EVERY: Final = 1.0  # how soon a change of the master key applies here
 TALLY_EVERY: Final = 10.0
 VERIFY_EVERY: Final = 5.0
 
@@ -48,11 +49,13 @@ async def housekeeping(services: CoreServices) -> AsyncIterator[None]:
         events[name].set()  # what an earlier run, or another node that died, left undone
         stop_listening.append(listen(services, channel, events[name]))
     await check_promotion(services)
+    await run_job(services.node_reporter.run_once)
     jobs = {
         "seal": run_every(services, SEAL_EVERY, lambda: seal_audit_log(services, events["webhooks"])),
         "audit-head": run_every(services, HEADS_EVERY, services.head_publisher.run_once),
         "keys": run_every(services, KEYS_EVERY, lambda: rotate_and_reload_keys(services)),
         "reload-keys": reload_keys_on_notice(services, keys_changed),
+        "node": run_every(services, NODE_EVERY, services.node_reporter.run_once),
         "tally": run_every(services, TALLY_EVERY, services.tally.flush),
         "verify": run_every(services, VERIFY_EVERY, services.continuous_verifier.run_once),
         "sweep": run_every(services, SWEEP_EVERY, lambda: delete_expired(services)),
@@ -72,6 +75,7 @@ async def housekeeping(services: CoreServices) -> AsyncIterator[None]:
         await run_job(services.tally.flush)
         await services.webhook_deliveries.stop()
         await run_job(services.audit_sealer.seal_all)
+        await run_job(services.node_reporter.leave)
 
 
 def listen(services: CoreServices, channel: str, event: asyncio.Event) -> Callable[[], None]:
@@ -96,7 +100,12 @@ async def run_job(job: Callable[[], Awaitable[object]]) -> None:
 
 
 async def seal_audit_log(services: CoreServices, webhooks_due: asyncio.Event) -> None:
-    """Seal, then wake up the webhook deliveries; if this process dies in between, another one sends them."""
+    """Seal, then wake up the webhook deliveries; if this process dies in between, another one sends them.
+
+    Without the master key in use nothing can be sealed, as the job "node" reports once.
+    """
+    if services.masters.missing:
+        return
     if await services.audit_sealer.seal_all():
         webhooks_due.set()
 
@@ -127,6 +136,7 @@ async def delete_expired(services: CoreServices) -> None:
     now = services.clock.now()
     await services.storage.sweep(now)
     await services.guest_expiry.erase_idle(SERVICE_ORIGIN)
+    await services.erasure.erase_lost(SERVICE_ORIGIN)
     while await services.storage.audit.erase_old_sign_ins(now - services.settings.sessions.history_days * DAY):
         pass
     if services.settings.audit.retention_days:

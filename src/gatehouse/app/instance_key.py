@@ -15,6 +15,7 @@ from gatehouse.kernel.errors import Misconfigured
 from gatehouse.keys.model import Tampered, WrongMasterKey
 from gatehouse.keys.sealing import KEY_BYTES, MasterKeys, sealing_key_id
 from gatehouse.storage.database import Storage
+from gatehouse.storage.installation import MASTER_KEYS
 
 INSTANCE_KEY: Final = "instance_key"  # what the master key opens first, and audit codes are made with
 HEAD_MARK: Final = b"\x01"
@@ -41,17 +42,19 @@ def unseal_instance_key(masters: MasterKeys, sealed: str) -> bytes:
 
 
 async def refuse_wrong_master_key(storage: Storage, masters: MasterKeys) -> None:
+    """Raise WrongMasterKey when a key in use is not configured; follow the installation's choice otherwise."""
     kept = await storage.installation.value(INSTANCE_KEY)
     if kept is None:
         return
-    try:
-        unseal_instance_key(masters, kept)
-    except WrongMasterKey as error:
-        held = sealing_key_id(base64.b64decode(kept))
+    named = (await storage.installation.value(MASTER_KEYS) or "").split()
+    in_use = dict.fromkeys([*named, sealing_key_id(base64.b64decode(kept))])
+    masters.follow(" ".join(in_use))
+    if masters.missing:
         raise WrongMasterKey(
-            f"the database is encrypted with master key {held}, but security.master_key is "
+            f"the database is encrypted with master key {' and '.join(in_use)}, but security.master_key is "
             f"{masters.primary_id}: configure the right key there or in security.previous_master_keys"
-        ) from error
+        )
+    unseal_instance_key(masters, kept)
 
 
 async def ensure_instance_key(storage: Storage, masters: MasterKeys, clock: Clock) -> bytes:
@@ -62,7 +65,11 @@ async def ensure_instance_key(storage: Storage, masters: MasterKeys, clock: Cloc
         await create_audit_head(storage, masters, clock, None, secrets.token_bytes(KEY_BYTES))
     elif not has_head(masters, kept):
         await create_audit_head(storage, masters, clock, kept, open_instance_key(masters, kept))
-    return open_instance_key(masters, await storage.installation.value(INSTANCE_KEY) or "")
+    kept = await storage.installation.value(INSTANCE_KEY) or ""
+    if not await storage.nodes.master_keys_in_use():
+        await storage.installation.set_value_once(MASTER_KEYS, sealing_key_id(base64.b64decode(kept)))
+    masters.follow(await storage.nodes.master_keys_in_use())
+    return open_instance_key(masters, kept)
 
 
 async def refuse_missing_key(storage: Storage) -> None:

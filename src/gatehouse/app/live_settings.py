@@ -121,7 +121,7 @@ class LiveSettings:
             raise BadSetting(f"is unknown{f', did you mean {near.name}?' if near else ''}").on_screen(
                 "setting_unknown"
             )
-        if not entry.about.stored:
+        if not entry.field.stored:
             raise BadSetting(
                 "cannot be changed while the service runs; set it in a file or the environment"
             ).on_screen("setting_operator_only")
@@ -132,7 +132,7 @@ class LiveSettings:
     def is_image(self, name: str) -> bool:
         """Whether the setting is an image, which is loaded before `convert_setting` gets it."""
         entry = find_stored_setting(name)
-        return entry is not None and entry.about.image
+        return entry is not None and entry.is_image
 
     def is_changeable(self, name: str) -> bool:
         return find_stored_setting(name) is not None and not self._given.is_locked(name)
@@ -145,7 +145,26 @@ class LiveSettings:
         wanted = self._given.with_stored(dict(self._readable(after)))
         current = self._given.with_stored(dict(self._readable(before)))
         fixed = BadSetting("cannot be changed; remove the provider and add it again").on_screen("setting_fixed")
-        return wanted.refusals() | dict.fromkeys(changed_fixed_settings(current.settings, wanted.settings), fixed)
+        return {
+            **wanted.refusals(),
+            **dict.fromkeys(changed_fixed_settings(current.settings, wanted.settings), fixed),
+            **{
+                name: self._redirection_refusal(name)
+                for name in redirected_secrets(current.settings, wanted.settings)
+                if before.get(name) == after.get(name)  # not entered again: it would be sealed anew
+            },
+        }
+
+    def _redirection_refusal(self, name: str) -> BadSetting:
+        """Return the refusal of a change that would send a secret to an address that its owner did not choose."""
+        if self._given.is_locked(name):
+            source = self._given.sources[name]
+            return BadSetting(
+                f"is set by {source} and would be sent to another server; change the address there too"
+            ).on_screen("secret_locked_address", secret=name, source=source)
+        return BadSetting("must be entered again, because it would be sent to another server").on_screen(
+            "secret_again"
+        )
 
 
 class SettingsEditor:
@@ -165,12 +184,12 @@ class SettingsEditor:
         self._clock = clock
 
     async def save(self, changes: Changes, origin: AuditOrigin) -> None:
-        """Store the changes together, or none of them. Raises SettingsInvalid, Unavailable.
+        """Store the changes together, or none of them. Raises SettingsInvalid, TooMany, Unavailable.
 
         An image is given as its content or as a URL. This node uses the changes when it returns, the others within a
         second.
         """
-        changes = await self._with_images(changes)
+        changes = await self._with_images(changes, origin.actor)
         converted = self._live.convert(changes)
         images = {name: image for name, image in changes.items() if isinstance(image, StoredImage)}
         if converted:
@@ -183,7 +202,7 @@ class SettingsEditor:
             )
             await self._live.reload()
 
-    async def _with_images(self, changes: Changes) -> Changes:
+    async def _with_images(self, changes: Changes, uploader: str) -> Changes:
         """Return the changes with images as they are stored, without one that is given by its present address."""
         loaded = dict(changes)
         for name, given in changes.items():
@@ -192,16 +211,16 @@ class SettingsEditor:
             if given == self._live.displayed_value(name):
                 del loaded[name]
             elif isinstance(given, bytes | str):
-                loaded[name] = await self._load_image(name, given)
+                loaded[name] = await self._load_image(name, given, uploader)
         return loaded
 
-    async def _load_image(self, name: str, given: bytes | str) -> StoredImage | None:
+    async def _load_image(self, name: str, given: bytes | str, uploader: str) -> StoredImage | None:
         if given == "":
             return None
         try:
             if isinstance(given, bytes):
-                return await self._images.convert(given, LOGO)
-            return await self._images.load(given, LOGO)
+                return await self._images.convert(given, LOGO, uploader=uploader)
+            return await self._images.load(given, LOGO, uploader=uploader)
         except BadImage as error:
             refusal = BadSetting(f"is refused: {error.detail}").on_screen(error.screen_key, **error.screen_values)
             raise SettingsInvalid({name: refusal}) from None
@@ -223,13 +242,25 @@ def changed_fixed_settings(before: Settings, after: Settings) -> Iterator[str]:
     """Return the settings of a provider that it cannot have another value of as long as it exists."""
     for name in set(all_names(before)) & set(all_names(after)):
         entry = setting_of_name(name)
-        if entry.about.fixed and value_of(before, entry) != value_of(after, entry):
+        if entry.field.fixed and value_of(before, entry) != value_of(after, entry):
+            yield name
+
+
+def redirected_secrets(before: Settings, after: Settings) -> Iterator[str]:
+    """Return the secrets that stay as they are while the address that they are sent to changes."""
+    for name in set(all_names(before)) & set(all_names(after)):
+        entry = setting_of_name(name)
+        if not entry.field.sent_to or not value_of(after, entry):
+            continue
+        section = name.rpartition(".")[0]
+        addresses = [setting_of_name(f"{section}.{part}") for part in entry.field.sent_to]
+        if value_of(after, addresses[0]) and any(value_of(before, one) != value_of(after, one) for one in addresses):
             yield name
 
 
 def convert_value(entry: Setting, given: object) -> Value:
     """Convert a value that is to be stored; of an image only the image itself, which is stored with it."""
-    if not entry.about.image:
+    if not entry.is_image:
         return entry.convert(given)
     if not isinstance(given, StoredImage):
         raise BadSetting("must be the URL of an image").on_screen("image_url")

@@ -260,6 +260,7 @@ def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         erasure=services.erasure,
         browsers=services.browsers,
         view=view,
+        clock=services.clock,
     )
     reauthentication = ReauthenticationPage(
         confirmation=services.reauthentication,

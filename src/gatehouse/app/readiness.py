@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gatehouse.kernel.clock import Clock
+from gatehouse.app.services.core import CoreServices
 from gatehouse.kernel.times import seconds_outside
-from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.model import Algorithm, KeyPurpose
-from gatehouse.storage.database import Storage
 from gatehouse.storage.migrations import HEAD
 from gatehouse.web.api.health import CheckResult, HealthCheck
 
 MAX_CLOCK_SKEW: Final = 30  # seconds between this node and the database (faults R-10)
 
 
-def readiness_checks(storage: Storage, keyring: Keyring, clock: Clock) -> Mapping[str, HealthCheck]:
+def readiness_checks(services: CoreServices) -> Mapping[str, HealthCheck]:
+    storage, keyring, clock, masters = services.storage, services.keyring, services.clock, services.masters
+
     async def database() -> CheckResult:
         held = await storage.runner.revision()
         return CheckResult(ok=held == HEAD, detail=f"schema revision {held}, {HEAD} is required")
@@ -30,4 +30,13 @@ def readiness_checks(storage: Storage, keyring: Keyring, clock: Clock) -> Mappin
         apart = 0 if theirs is None else seconds_outside(theirs, before, clock.now())
         return CheckResult(ok=apart <= MAX_CLOCK_SKEW, detail=f"{apart} seconds difference to the database clock")
 
-    return {"database": database, "keys": keys, "clock": clocks}
+    async def master_key() -> CheckResult:
+        masters.follow(await storage.nodes.master_keys_in_use())
+        detail = masters.missing_text if masters.missing else f"encrypting with {masters.sealing_id}"
+        return CheckResult(ok=not masters.missing, detail=detail)
+
+    async def commits() -> CheckResult:
+        await services.node_reporter.report_if_due()  # a commit every ten seconds; every time after a failure
+        return CheckResult(ok=True)
+
+    return {"database": database, "master_key": master_key, "keys": keys, "clock": clocks, "commits": commits}

@@ -10,6 +10,7 @@ import structlog
 
 from gatehouse.accounts.second_factors.model import totp_sealing_purpose
 from gatehouse.app.instance_key import INSTANCE_KEY
+from gatehouse.app.nodes import wait_for_key
 from gatehouse.app.services import Services
 from gatehouse.audit.chain import AUDIT_HEAD_PURPOSE
 from gatehouse.audit.events import AuditEvent
@@ -112,9 +113,24 @@ async def count_under_old_keys(storage: Storage, masters: MasterKeys) -> dict[st
 
 
 async def rewrap_all(
-    services: Services, origin: AuditOrigin, progress: Callable[[int], object] = lambda _: None
+    services: Services,
+    origin: AuditOrigin,
+    progress: Callable[[int], object] = lambda _: None,
+    *,
+    force: bool = False,
 ) -> RewrapOutcome:
-    """Rewrap everything with the primary master key; safe to stop, to repeat, and while the service runs."""
+    """Rewrap everything with the primary master key; safe to stop, to repeat, and while the service runs.
+
+    First every node takes the key over: from then on nothing new is sealed with another. Raises NodesWithoutKey,
+    unless `force` is set, when one cannot: it would stop serving.
+    """
+    key_id, nodes = services.masters.primary_id, services.storage.nodes
+    entry = services.recorder.record(
+        AuditEvent.REWRAPPED, origin, subject="master_keys", details={"key": key_id, "forced": force}
+    )
+    await nodes.begin_rewrap(key_id, entry, force=force)
+    services.masters.follow(await nodes.master_keys_in_use())
+    await wait_for_key(nodes, key_id, services.clock)
     moved: Counter[str] = Counter()
     for _ in range(MAX_PASSES):
         keys = await services.key_rotation.rewrap_all(origin=origin)
@@ -125,6 +141,7 @@ async def rewrap_all(
             moved[place.name] += await rewrap_column(services, place, origin, progress)
         if moved.total() == before:
             break
+    await nodes.finish_rewrap(key_id)
     return RewrapOutcome(moved=+moved, left=await count_under_old_keys(services.storage, services.masters))
 
 

@@ -134,12 +134,17 @@ class HeadCodec:
     def encode(self, head: ChainHead) -> str:
         return base64.b64encode(self._sealing.seal(msgspec.json.encode(head), purpose=AUDIT_HEAD_PURPOSE)).decode()
 
-    def decode(self, value: str | None) -> ChainHead | None:
-        """Return the head; None when there is none or it does not open."""
-        if value is None:
+    def decode(self, end: ChainEnd) -> ChainHead | None:
+        """Return the head; None when there is none or it does not open.
+
+        Raises Unavailable when it is sealed with a master key that the installation uses and this process does not
+        have: then nothing is wrong with the log.
+        """
+        if end.head is None:
             return None
+        self._sealing.follow(end.master_keys)
         try:
-            plain = self._sealing.try_open(base64.b64decode(value, validate=True), purpose=AUDIT_HEAD_PURPOSE)
+            plain = self._sealing.try_open(base64.b64decode(end.head, validate=True), purpose=AUDIT_HEAD_PURPOSE)
             return None if plain is None else HEAD_DECODER.decode(plain)
         except (binascii.Error, msgspec.DecodeError):
             return None

@@ -21,6 +21,10 @@ class AuditEvent(StrEnum):
         "audit.broken",
         "The audit log does not end where it was sealed; high.",
     )
+    LOG_CLEARED = (
+        "audit.cleared",
+        "Breaks were cleared from the audit log after it was proved whole; high.",
+    )
     SETTINGS_CHANGED = "installation.settings_changed", "Settings kept in the database were changed."
     SETUP_LINK_MADE = "setup.link_made", "A setup link for the first administrator was created."
     SETUP_CLOSED = "setup.closed", "The first administrator was created; setup is closed."
@@ -50,6 +54,11 @@ class AuditEvent(StrEnum):
     )
     VERIFICATION_SENT = "user.verification_sent", "An email verification link was sent."
     EMAIL_VERIFIED = "user.email_verified", "An account's email was verified."
+    METHODS_ENDED = (
+        "user.methods_ended",
+        "An email was verified for the first time; sign-in methods that its owner had not proved ended.",
+    )
+    ADDRESS_LOST = "user.address_lost", "An account lost an email that it had not verified to the email's owner."
     EMAIL_CHANGE_ASKED = "user.email_change_asked", "A link to confirm a new email was sent."
     EMAIL_CHANGED = "user.email_changed", "An account's email was changed."
     PROFILE_CHANGED = "user.profile_changed", "A profile changed: names, user name, time zone, picture or language."

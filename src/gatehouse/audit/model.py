@@ -15,11 +15,18 @@ Details: TypeAlias = Mapping[str, Detail]
 
 SIGN_IN_EVENTS: Final = (AuditEvent.SIGNED_IN.value, AuditEvent.LOGGED_IN.value)  # a person's sign-in history
 GENESIS: Final = bytes(32)  # what the first record is chained to
+# Actors that are neither a person nor a client; no OAuth client may have such an ID.
+BUILT_IN_ACTORS: Final = frozenset(
+    {
+        *("apply", "cli", "client", "demo", "game", "guest", "passkey", "platform", "provider", "serve", "service"),
+        *("setup", "stoken", "system", "visitor"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOrigin:
-    """The actor (a user id, an application, `cli`, `setup` or `service`) and their address."""
+    """The actor (a user id, `client:<client id>`, `application <id>` or a built-in one) and their address."""
 
     actor: str
     address: str = ""
@@ -61,6 +68,7 @@ class ChainEnd:
     """What the database holds about the end of the chain, read by one statement."""
 
     head: str | None  # the sealed head
+    master_keys: str  # the ids of the master keys in use, the one that seals first; empty when none are named
     seal: Seal | None  # the newest
     previous: int  # the place of the seal before that, 0 for none
     first_place: int  # of the oldest and the newest sealed record, 0 for none
@@ -162,6 +170,9 @@ class AuditStore(Protocol):
 
     async def swap_head(self, head: HeadSwap) -> None:
         """Raises SealedMeanwhile when the head was moved meanwhile."""
+
+    async def clear_breaks(self, head: HeadSwap, entry: AuditRecord) -> None:
+        """Move to a head without breaks, and record it. Raises SealedMeanwhile when the head was moved meanwhile."""
 
     async def add_refusal(self, refusal: Refusal, kept: int) -> None:
         """Store the refusal, and delete all but the newest `kept`."""

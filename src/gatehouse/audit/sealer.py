@@ -98,7 +98,7 @@ class Sealer:
         records = await self._authentic_records()
         if not records:
             return 0
-        head = self._head_codec.decode(end.head)
+        head = self._head_codec.decode(end)
         broken = None
         if head is None or not head_matches_end(head, end):
             broken = await self._make_break(head, end)
@@ -213,13 +213,13 @@ class Retention:
         return forgotten
 
     async def _delete_some(self, at: int) -> int | None:
-        value = (await self._store.chain_end()).head
-        head = self._head_codec.decode(value)
+        end = await self._store.chain_end()
+        head = self._head_codec.decode(end)
         last = None if head is None else await self._last_to_delete(head, at)
         if head is None or last is None:
             return None
         moved = self._head_codec.encode(msgspec.structs.replace(head, begins=last + 1))
-        return await self._store.delete_up_to(last, HeadSwap(before=value, after=moved))
+        return await self._store.delete_up_to(last, HeadSwap(before=end.head, after=moved))
 
     async def _last_to_delete(self, head: ChainHead, at: int) -> int | None:
         """Return the place of the last genuine seal to delete; the time of any other seal proves nothing."""

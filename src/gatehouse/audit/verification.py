@@ -5,6 +5,7 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import msgspec
 import structlog
 
 from gatehouse.audit.chain import (
@@ -75,10 +76,17 @@ class ChainVerifier:
         self._problems: list[str] = []
         self._links = {0: GENESIS}  # what is certain: the links that genuine seals and the head name, by place
 
-    async def verify(self, exported: Sequence[ExportedHead] = ()) -> VerificationResult:
-        """Compare records, seals and head with each other, and heads that were noted elsewhere with them."""
+    async def verify(
+        self, exported: Sequence[ExportedHead] = (), *, ignore_breaks: bool = False
+    ) -> VerificationResult:
+        """Compare records, seals and head with each other, and heads that were noted elsewhere with them.
+
+        `ignore_breaks`: as if no break had been found before.
+        """
         end = await self._store.chain_end()
-        head = self._head_codec.decode(end.head)
+        head = self._head_codec.decode(end)
+        if head is not None and ignore_breaks:
+            head = msgspec.structs.replace(head, breaks=(), broken=0)
         seals = await self._all_seals()
         self._problems += problems_at_end(head, end)
         await self._check_seals(seals, head)
@@ -103,7 +111,7 @@ class ChainVerifier:
     async def begin(self) -> ChainWalk:
         """Return the beginning of the log, for `advance`."""
         end = await self._store.chain_end()
-        head = self._head_codec.decode(end.head)
+        head = self._head_codec.decode(end)
         first = head.begins if head else end.first_place or 1
         link = GENESIS if first == 1 else None
         return ChainWalk(place=first, since=first, last=first - 1, link=link, links={}, sealed=first - 1)
@@ -111,7 +119,7 @@ class ChainVerifier:
     async def advance(self, walk: ChainWalk, count: int) -> bool:
         """Verify up to this many records more, off the event loop; return whether the end was reached."""
         end = await self._store.chain_end()
-        head = self._head_codec.decode(end.head)
+        head = self._head_codec.decode(end)
         walk.last = head.place if head else end.last_place
         records = await self._store.records_from(walk.place, count)
         sealed = [record for record in records if (record.place or 0) <= walk.last]
@@ -170,7 +178,7 @@ class ChainVerifier:
 
         Those before it are missing, unless retention deleted them meanwhile.
         """
-        self._skip(found, self._head_codec.decode((await self._store.chain_end()).head), walk)
+        self._skip(found, self._head_codec.decode(await self._store.chain_end()), walk)
 
     def _skip(self, found: int, head: ChainHead | None, walk: ChainWalk) -> None:
         if head is None or head.begins < found:

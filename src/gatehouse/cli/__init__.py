@@ -8,8 +8,9 @@ import click
 
 from gatehouse import __version__
 from gatehouse.cli.groups import CommandGroup
-from gatehouse.kernel.errors import GatehouseError
+from gatehouse.kernel.errors import GatehouseError, NotWritable
 
+EX_CONFIG: Final = 78  # sysexits.h: something was found in an unconfigured or misconfigured state
 SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "Run": {
         "serve": "gatehouse.cli.serve:serve",
@@ -56,6 +57,10 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
 COMMANDS: Final = {name: place for section in SECTIONS.values() for name, place in section.items()}
 
 
+class ConfigurationRefused(click.ClickException):
+    exit_code = EX_CONFIG
+
+
 class LazyGroup(CommandGroup):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return sorted(COMMANDS)
@@ -85,6 +90,8 @@ class LazyGroup(CommandGroup):
         """Print the private half of an error, because the operator types commands, and no traceback."""
         try:
             return super().invoke(ctx)
+        except NotWritable as error:
+            raise ConfigurationRefused(str(error)) from error
         except GatehouseError as error:
             raise click.ClickException(str(error)) from error
 

@@ -105,5 +105,7 @@ async def create_administrator_account(services: Services, *, login: str, nick: 
         ),
         "closed": services.recorder.record(AuditEvent.SETUP_CLOSED, origin, subject="installation"),
     }
-    await services.storage.runner.write(partial(create_administrator, user, records, services.clock.now()))
+    await services.storage.runner.write(
+        partial(create_administrator, services.storage.ban_copies, user, records, services.clock.now())
+    )
     return user

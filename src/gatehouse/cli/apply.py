@@ -10,13 +10,20 @@ import click
 
 from gatehouse.app.services import Services
 from gatehouse.app.services.provisioning import build_provisioning
-from gatehouse.cli.common import Invocation, common_options, json_option, print_json, show_progress
+from gatehouse.cli.common import (
+    Invocation,
+    common_options,
+    create_data_directory,
+    json_option,
+    print_json,
+    show_progress,
+)
 from gatehouse.cli.services import operator_origin, run_with_services
 from gatehouse.kernel.errors import BadInput
 from gatehouse.provision.document import Document, read_document, write_json, write_yaml
 from gatehouse.provision.file_secrets import SecretResolver
 from gatehouse.provision.model import Action, Change, Plan, Unfit
-from gatehouse.provision.plan import SECTIONS
+from gatehouse.provision.plan import SECTION_NAMES, SECTIONS
 from gatehouse.provision.sections.section import Options, SectionEntries, read_entries
 from gatehouse.settings import file_privacy, process_environment
 from gatehouse.settings.secret import FilePrivacy, read_private
@@ -49,7 +56,7 @@ def apply(invocation: Invocation, *, file: Path, dry_run: bool, prune: bool, all
     terms = Options(secrets=sources, prune=prune, allow_weak=allow_weak or invocation.dev)
     try:
         asked = read_file(file)
-        invocation.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        create_data_directory(invocation.data)
         plan = run_with_services(
             invocation, lambda services: run_apply(services, asked, terms, dry_run=dry_run), may_create=True
         )
@@ -119,6 +126,7 @@ def plan_summary(plan: Plan, *, dry_run: bool) -> dict[str, object]:
             for change in plan.changes
         ],
         "spared": plan.spared,
+        "warnings": plan.warnings,
         "generated_secrets": {} if dry_run else generated_secrets(plan),
     }
 
@@ -127,8 +135,8 @@ def print_plan(plan: Plan, *, dry_run: bool) -> None:
     for change in plan.changes:
         mark, colour = MARKS[change.action]
         click.secho(f"{mark} {change_line(change)}", fg=colour)
-    for spared in plan.spared:
-        click.echo(f"! {spared}")
+    for line in (*plan.spared, *plan.warnings):
+        click.echo(f"! {line}")
     click.echo(closing_line(plan, dry_run=dry_run))
     for change in () if dry_run else plan.changes:
         if change.generated_secret is not None:
@@ -166,6 +174,8 @@ WRITERS: Final = {"yaml": write_yaml, "json": write_json}
 @click.command()
 @common_options
 @click.option("--no-secrets", is_flag=True, help="Leave out passwords and secrets; applying keeps the existing ones.")
+@click.option("--only", type=click.Choice(SECTION_NAMES), multiple=True, help="Export this section; repeatable.")
+@click.option("--no-users", is_flag=True, help="Leave out accounts; what people hold refers to them by user ID.")
 @click.option("--format", "form", type=click.Choice(list(WRITERS)), default="yaml", show_default=True)
 @click.option(
     "-o",
@@ -173,7 +183,9 @@ WRITERS: Final = {"yaml": write_yaml, "json": write_json}
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write to this file, readable only by you.",
 )
-def export(invocation: Invocation, *, no_secrets: bool, form: str, output: Path | None) -> None:
+def export(
+    invocation: Invocation, *, no_secrets: bool, only: tuple[str, ...], no_users: bool, form: str, output: Path | None
+) -> None:
     """Export users, clients and permissions in the format of `gatehouse apply`.
 
     Secrets are encrypted with the master key and usable only by an installation with the same key. Two exports of
@@ -181,7 +193,11 @@ def export(invocation: Invocation, *, no_secrets: bool, form: str, output: Path 
     """
 
     async def read(services: Services) -> Mapping[str, Sequence[Document]]:
-        return await build_provisioning(services).export(secrets=not no_secrets, report=print_left_out)
+        return await build_provisioning(services).export(secrets=not no_secrets, only=names, report=print_left_out)
+
+    names = set(only or SECTION_NAMES) - ({"users"} if no_users else set())
+    if not names:
+        raise click.UsageError("--only users and --no-users leave nothing to export.")
 
     sections = run_with_services(invocation, read)
     with show_progress("Exporting, entries", sum(map(len, sections.values()))) as tell:

@@ -1,14 +1,15 @@
 """`gatehouse audit`: read the audit log and check that it was not changed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import click
 
 from gatehouse.app.services import Services
 from gatehouse.app.services.core import DAY
 from gatehouse.audit.chain import EXPORTED_HEAD, HeadCodec
+from gatehouse.audit.clearing import LogNotWhole
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Refusal
 from gatehouse.audit.verification import VerificationResult
@@ -25,7 +26,7 @@ from gatehouse.cli.common import (
     show_progress,
 )
 from gatehouse.cli.groups import CommandGroup
-from gatehouse.cli.services import find_user, names_of_people, run_with_services
+from gatehouse.cli.services import find_user, names_of_people, operator_origin, run_with_services
 from gatehouse.kernel.errors import NotFound
 
 INDENT: Final = " " * 4
@@ -37,19 +38,24 @@ def audit() -> None:
 
 
 audit.add_command(export_records)
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def heads_option(command: Function) -> Function:
+    return click.option(
+        "--head",
+        "heads",
+        metavar="FILE|VALUE",
+        multiple=True,
+        callback=lambda _context, _option, given: [read_heads(one) for one in given],
+        help="A head stored elsewhere, or a file that contains heads, such as a service log.",
+    )(command)
 
 
 @audit.command()
 @common_options
 @json_option
-@click.option(
-    "--head",
-    "heads",
-    metavar="FILE|VALUE",
-    multiple=True,
-    callback=lambda _context, _option, given: [read_heads(one) for one in given],
-    help="A head stored elsewhere, or a file that contains heads, such as a service log.",
-)
+@heads_option
 def verify(invocation: Invocation, *, heads: Sequence[str], as_json: bool) -> None:
     """Verify the whole audit log; exit 1 and print the position if it was changed.
 
@@ -70,6 +76,33 @@ def verify(invocation: Invocation, *, heads: Sequence[str], as_json: bool) -> No
         print_verdict(verdict)
     if verdict.problems:
         raise SystemExit(1)
+
+
+@audit.command("clear-breaks")
+@common_options
+@heads_option
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
+def clear_breaks(invocation: Invocation, *, heads: Sequence[str], yes: bool) -> None:
+    """Clear breaks that were found because a node lacked the master key, after proving that the log is whole.
+
+    Verifies the whole log as if it had never been found broken, and refuses if a record or seal is missing or was
+    changed. Pass heads stored elsewhere with --head: only they show that nothing was cut off before the break.
+    """
+    if not yes:
+        click.confirm("Was the log found broken while you changed the master key?", abort=True, err=True)
+
+    async def work(services: Services) -> int:
+        return await services.break_clearing.clear(
+            services.head_exporter.parse_all("\n".join(heads)), operator_origin()
+        )
+
+    try:
+        cleared = run_with_services(invocation, work)
+    except LogNotWhole as error:
+        for problem in error.problems:
+            click.echo(problem, err=True)
+        raise click.ClickException("the log is damaged, nothing was cleared") from None
+    click.echo(f"Verified, {cleared:,} breaks cleared." if cleared else "The log was not found broken.")
 
 
 def read_heads(given: str) -> str:
@@ -103,7 +136,7 @@ def head(invocation: Invocation) -> None:
     """
 
     async def work(services: Services) -> str:
-        found = HeadCodec(services.masters).decode((await services.storage.audit.chain_end()).head)
+        found = HeadCodec(services.masters).decode(await services.storage.audit.chain_end())
         if found is None:
             raise NotFound("the head of the audit log is missing or was changed")
         return services.head_exporter.export(found)

@@ -13,7 +13,7 @@ import click
 
 from gatehouse import __version__, logs
 from gatehouse.app.instance_key import INSTANCE_KEY, open_instance_key
-from gatehouse.app.services.core import BASE_URL, head_exporter, master_keys, open_database
+from gatehouse.app.services.core import head_exporter, master_keys, open_database
 from gatehouse.audit.chain import HeadCodec
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord
@@ -21,6 +21,7 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.cli.common import (
     Invocation,
     common_options,
+    create_data_directory,
     format_time,
     json_option,
     load_settings,
@@ -29,7 +30,7 @@ from gatehouse.cli.common import (
 )
 from gatehouse.cli.services import NoInstallation, open_existing_database, operator_origin, sqlite_file
 from gatehouse.kernel.clock import SystemClock
-from gatehouse.kernel.errors import Misconfigured, Refused
+from gatehouse.kernel.errors import Misconfigured, NotWritable, Refused
 from gatehouse.keys.model import Tampered, WrongMasterKey
 from gatehouse.keys.sealing import MasterKeys, derive_key, sealing_key_id
 from gatehouse.settings import LoadedSettings
@@ -48,6 +49,7 @@ from gatehouse.storage.archive import (
 )
 from gatehouse.storage.backup import DatabaseInUse, RestoreFence, count_rows, dump_rows, restore_rows, table_columns
 from gatehouse.storage.database import Storage
+from gatehouse.storage.installation import BASE_URL
 from gatehouse.storage.migrations import HEAD, ensure_current
 from gatehouse.storage.sqlite.runner import serve_lock
 from gatehouse.storage.statements import Row
@@ -97,7 +99,7 @@ async def write_backup(loaded: LoadedSettings, file: Path) -> BackupResult:
         manifest = await build_manifest(storage)
         masters = master_keys(loaded.settings)
         key = open_instance_key(masters, manifest.instance_key)
-        head = HeadCodec(masters).decode((await storage.audit.chain_end()).head)
+        head = HeadCodec(masters).decode(await storage.audit.chain_end())
         total = await storage.runner.snapshot_read(count_rows)
         with create_file_atomically(file) as out, show_progress("Backing up, rows", total) as tell:
             writer = ArchiveWriter(out, manifest)
@@ -233,9 +235,11 @@ def refuse_while_served(loaded: LoadedSettings) -> Iterator[None]:
     path = sqlite_file(loaded)
     with ExitStack() as stack:
         if path is not None:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            create_data_directory(path.parent)
             try:
                 stack.enter_context(serve_lock(str(path)))
+            except NotWritable:
+                raise
             except Misconfigured as error:
                 raise DatabaseInUse(f"{path} is in use by a running service: stop it first") from error
         yield

@@ -20,8 +20,8 @@ from gatehouse.cli.common import (
 )
 from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.services import operator_origin, run_with_services
+from gatehouse.fields.model import DescribedField, Field, Kind
 from gatehouse.oauth.client_document import client_document, replace_values
-from gatehouse.oauth.client_fields import ClientField, Kind
 from gatehouse.oauth.clients import OLD_SECRET_LIFETIME
 from gatehouse.oauth.model import (
     DEFAULT_SCOPES,
@@ -98,28 +98,28 @@ OPTION_ARGUMENTS: Final[Mapping[Kind, dict[str, Any]]] = {
 def client_options(command: Function) -> Function:
     """Add an option for each field of a client."""
     for one in reversed(SINGLE_FIELDS):
-        option = one.setting.option or f"--{one.name.replace('_', '-')}"
-        command = click.option(option, one.name, help=one.setting.help, **option_arguments(one))(command)
+        option = one.field.option or f"--{one.name.replace('_', '-')}"
+        command = click.option(option, one.name, help=one.field.help, **option_arguments(one))(command)
     return command
 
 
-def option_arguments(one: ClientField) -> dict[str, Any]:
+def option_arguments(one: DescribedField[Field]) -> dict[str, Any]:
     """Return the click arguments of an option; a flag with two names is None unless it is set."""
     if one.kind is Kind.FLAG:
-        return {"default": None} if "/" in one.setting.option else {"is_flag": True}
+        return {"default": None} if "/" in one.field.option else {"is_flag": True}
     if one.kind is Kind.CHOICE:
         choices = click.Choice([member.value for member in one.type])
         default = NEW_CLIENT_PROFILE if one.type is ClientProfile else one.default
         return {"type": choices, "default": default.value, "show_default": True}
     if one.kind is Kind.NUMBER:
-        limits = click.IntRange(min=1) if one.setting.minimum and one.setting.maximum is None else int
+        limits = click.IntRange(min=1) if one.field.minimum and one.field.maximum is None else int
         return {"type": limits, "default": one.default, "show_default": one.default is not None}
     if one.kind in OPTION_ARGUMENTS:
         return OPTION_ARGUMENTS[one.kind]
     return {"required": True} if one.is_required else {"default": one.default}
 
 
-def option_value(one: ClientField, given: Any) -> Any:  # noqa: ANN401 - the type of the field
+def option_value(one: DescribedField[Field], given: Any) -> Any:  # noqa: ANN401 - the type of the field
     match one.kind:
         case Kind.CHOICE:
             return one.type(given)
@@ -196,7 +196,7 @@ def remove(invocation: Invocation, *, client_id: str) -> None:
 @json_option
 @click.argument("client_id")
 def revoke_tokens(invocation: Invocation, *, client_id: str, as_json: bool) -> None:
-    """Revoke all grants of a client: its codes, access tokens and refresh tokens."""
+    """Revoke all grants of a client (codes, access tokens, refresh tokens) and the tokens it got for itself."""
 
     async def work(services: Services) -> int:
         return await services.clients.revoke_tokens(client_id, operator_origin())
@@ -205,7 +205,7 @@ def revoke_tokens(invocation: Invocation, *, client_id: str, as_json: bool) -> N
     if as_json:
         print_json({"client_id": client_id, "revoked": ended})
     else:
-        click.echo(f"Revoked {ended} sign-ins of {client_id}.", err=True)
+        click.echo(f"Revoked {ended} sign-ins of {client_id}, and its own tokens.", err=True)
 
 
 @client.command("rotate-secret")

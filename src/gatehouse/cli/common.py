@@ -18,10 +18,11 @@ from unicodedata import combining, east_asian_width
 import click
 import msgspec
 
+from gatehouse.cli import EX_CONFIG
+from gatehouse.kernel.errors import NotWritable
 from gatehouse.settings import FILE_NAME, LoadedSettings, LoadPurpose, SettingsRefused, load, process_environment
 from gatehouse.settings.secret import DEV_KEY_FILE, path_exists
 
-EX_CONFIG: Final = 78  # sysexits.h: something was found in an unconfigured or misconfigured state
 DEFAULT_DATA: Final = Path("data")
 DEMO_DATA: Final = Path("demo-data")
 SETTINGS_OF_PRODUCTION: Final = "GATEHOUSE__SECURITY__"  # variables that a development installation does without
@@ -39,6 +40,17 @@ class Invocation:
     data: Path
     config: Path | None
     dev: bool
+
+
+def create_data_directory(data: Path) -> None:
+    """Create it unless it exists. Raises NotWritable."""
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise NotWritable(
+            f"cannot create {error.filename or data}: {error.strerror}; "
+            "make its parent writable, or set another --data"
+        ) from error
 
 
 def common_options(command: Callable[..., Result], *, finds_installation: bool = True) -> Callable[..., Result]:

@@ -80,7 +80,7 @@ def parse_assignment(text: str, password: PasswordSource) -> tuple[str, object]:
         return name, password.read()
     if not equals:
         raise click.UsageError(f"{name}: use NAME=VALUE")
-    if entry is not None and entry.about.image and not value.startswith(URL_SCHEMES):
+    if entry is not None and entry.is_image and not value.startswith(URL_SCHEMES):
         return name, read_image(Path(value))
     return name, value if entry is None else entry.parse(value)
 

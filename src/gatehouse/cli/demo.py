@@ -17,9 +17,9 @@ from click.core import ParameterSource
 
 from gatehouse import logs
 from gatehouse.app.services import Services
+from gatehouse.cli import EX_CONFIG
 from gatehouse.cli.common import (
     DEMO_DATA,
-    EX_CONFIG,
     Invocation,
     command_for,
     common_options,

@@ -3,9 +3,7 @@
 import asyncio
 import shutil
 import stat
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -27,6 +25,8 @@ from gatehouse.cli.common import (
     print_json,
     read_settings,
 )
+from gatehouse.cli.doctor_network import about_address, about_mail
+from gatehouse.cli.findings import CheckedInstallation, DatabaseCheck, Finding, Level, bad, ok, warn
 from gatehouse.cli.services import open_existing_database, sqlite_file
 from gatehouse.kernel.clock import Clock, SystemClock
 from gatehouse.kernel.errors import GatehouseError
@@ -35,14 +35,26 @@ from gatehouse.keys.keyring import open_key
 from gatehouse.keys.model import KeyState, SigningKey, Tampered, WrongMasterKey, key_state
 from gatehouse.keys.rotation import KEY_LINES
 from gatehouse.keys.sealing import MasterKeys
+from gatehouse.oauth.clients import can_never_authenticate, has_reserved_id
+from gatehouse.permissions.documents.apis import ReservedResources
 from gatehouse.permissions.documents.rules import schema_rules
+from gatehouse.permissions.documents.sites import NAMING_APPLICATIONS
 from gatehouse.permissions.model.application import ProtectedSite
 from gatehouse.permissions.questions.parsing import read_rule
-from gatehouse.settings import LoadedSettings, LoadPurpose, Settings, SettingsRefused
+from gatehouse.settings import LoadedSettings, LoadPurpose, SettingsRefused
 from gatehouse.settings.grammar import is_loopback
 from gatehouse.settings.secret import DEV_KEY_FILE, GROUP_AND_WORLD, path_exists
 from gatehouse.storage.database import Storage
-from gatehouse.storage.inspection import all_protected_sites, find_reserved_names, postgres_state, sqlite_state
+from gatehouse.storage.inspection import (
+    DeclaredResource,
+    all_protected_sites,
+    declared_resources,
+    find_reserved_names,
+    find_shared_logins,
+    postgres_state,
+    sqlite_state,
+)
+from gatehouse.storage.installation import BASE_URL
 from gatehouse.storage.migrations import HEAD
 from gatehouse.storage.sqlite.connection import SYNCHRONOUS_FULL
 
@@ -50,31 +62,6 @@ MEBIBYTE: Final = 2**20
 SPACE_WANTED: Final = 1024 * MEBIBYTE
 SPACE_NEEDED: Final = 100 * MEBIBYTE
 WIDE_PREFIX: Final = 8  # bits; a network wider than this is no network of one's own
-
-
-class Level(StrEnum):
-    OK = "ok"
-    WARN = "warn"
-    BAD = "bad"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    level: Level
-    topic: str
-    text: str  # the finding, and how to fix it
-
-
-def ok(topic: str, text: str) -> Finding:
-    return Finding(level=Level.OK, topic=topic, text=text)
-
-
-def warn(topic: str, text: str) -> Finding:
-    return Finding(level=Level.WARN, topic=topic, text=text)
-
-
-def bad(topic: str, text: str) -> Finding:
-    return Finding(level=Level.BAD, topic=topic, text=text)
 
 
 def about_settings(loaded: LoadedSettings) -> Iterator[Finding]:
@@ -159,22 +146,8 @@ def about_space(loaded: LoadedSettings) -> Iterator[Finding]:
 
 
 MAX_RESERVED_LISTED = 20  # rules with a reserved name that are listed
+MAX_SHARED_LISTED = 20  # groups of accounts with one address that are listed
 MAX_UNSEALED_SECONDS = 60  # seconds after which a record should have found its place
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedInstallation:
-    loaded: LoadedSettings
-    storage: Storage
-    masters: MasterKeys
-    clock: Clock
-
-    @property
-    def settings(self) -> Settings:
-        return self.loaded.settings
-
-
-DatabaseCheck = Callable[[CheckedInstallation], AsyncIterator[Finding]]
 
 
 async def about_schema(installation: CheckedInstallation) -> AsyncIterator[Finding]:
@@ -268,6 +241,25 @@ async def about_master_key(installation: CheckedInstallation) -> AsyncIterator[F
         yield ok("master key", f"{installation.masters.primary_id} encrypts everything")
 
 
+async def about_nodes(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    """List the running nodes: `gatehouse key rewrap` is refused while one of them does not hold the new key."""
+    nodes = await installation.storage.nodes.live_nodes()
+    in_use = (await installation.storage.nodes.master_keys_in_use()).split()
+    for node in nodes:
+        lacking = [key_id for key_id in in_use if not node.holds(key_id)]
+        text = f"{node.name}, version {node.version}, master keys {node.master_keys.replace(' ', ', ')}"
+        if lacking:
+            yield bad("nodes", f"{text}: {', '.join(lacking)} is in use; restart it with this key")
+        elif not node.holds(installation.masters.primary_id):
+            yield warn("nodes", f"{text}: restart it with {installation.masters.primary_id}, then rewrap")
+        else:
+            yield ok("nodes", text)
+    if len({node.version for node in nodes}) > 1:
+        yield warn("nodes", "they run different versions: finish the upgrade")
+    if not nodes:
+        yield ok("nodes", "none is running")
+
+
 async def about_signing_keys(installation: CheckedInstallation) -> AsyncIterator[Finding]:
     now = installation.clock.now()
     live = [
@@ -317,7 +309,7 @@ async def about_audit(installation: CheckedInstallation) -> AsyncIterator[Findin
     if end.head is None and (key is None or not has_head(installation.masters, key)):
         yield warn("audit log", "it has no head yet: the service creates one when it starts")
         return
-    problems = problems_at_end(HeadCodec(installation.masters).decode(end.head), end)
+    problems = problems_at_end(HeadCodec(installation.masters).decode(end), end)
     for problem in problems:
         yield bad("audit log", f"{problem}: run `gatehouse audit verify`")
     if problems:
@@ -346,6 +338,19 @@ async def about_rules(installation: CheckedInstallation) -> AsyncIterator[Findin
         yield ok("rules", "no reserved names")
 
 
+async def about_addresses(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    """Tell accounts that have one address, from before compatibility forms were compared."""
+    found = await installation.storage.runner.snapshot_read(partial(find_shared_logins, MAX_SHARED_LISTED))
+    for group in found:
+        yield warn(
+            "addresses",
+            f"accounts {', '.join(group)} have one email address in different letters; each signs in with its exact "
+            "spelling: change the address of all but one, or erase the accounts that are not used",
+        )
+    if not found:
+        yield ok("addresses", "no email address belongs to two accounts")
+
+
 async def about_sites(installation: CheckedInstallation) -> AsyncIterator[Finding]:
     """Check what would close a protected site to everyone."""
     sites = await installation.storage.runner.snapshot_read(all_protected_sites)
@@ -356,10 +361,19 @@ async def about_sites(installation: CheckedInstallation) -> AsyncIterator[Findin
         problems.append("no proxy may ask about them: list the addresses of your proxies in server.trusted_proxies")
     if any(site.origin == installation.settings.server.base_url for site in sites):
         problems.append(f"{installation.settings.server.base_url} is Gatehouse itself: remove this site")
+    count = len({site.application_id for site in sites})
+    is_named = (await installation.live_settings()).forward_auth.require_application
+    if count >= NAMING_APPLICATIONS and not is_named:
+        problems.append(
+            f"{count} applications have sites, but forward_auth.require_application is off: a mistake in the proxy "
+            "of one site can open sites of other applications; add application_id to the configuration of every "
+            "proxy, then run `gatehouse config set forward_auth.require_application=true`"
+        )
     for problem in problems:
         yield warn("protected sites", problem)
     if not problems:
-        yield ok("protected sites", f"{len(sites)}, each with a permission of its application")
+        named = "; /proxy/auth without application_id is refused" if count >= NAMING_APPLICATIONS else ""
+        yield ok("protected sites", f"{len(sites)}, each with a permission of its application{named}")
 
 
 async def sites_outside_schema(storage: Storage, sites: Sequence[ProtectedSite]) -> list[str]:
@@ -375,15 +389,84 @@ async def sites_outside_schema(storage: Storage, sites: Sequence[ProtectedSite])
     ]
 
 
+async def about_clients(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    clients = await installation.storage.clients.clients()
+    problems = [
+        f"{client.client_id} has an ID of digits only or a reserved name, which is refused for new clients: replace "
+        f"it by a client with another ID; APIs list it as {client.subject}"
+        for client in clients
+        if has_reserved_id(client)
+    ]
+    problems += [
+        f"{client.client_id} has neither a secret nor keys and can never authenticate: run `gatehouse client "
+        f"rotate-secret {client.client_id}`, or remove it"
+        for client in clients
+        if can_never_authenticate(client, installation.clock.now())
+    ]
+    for problem in problems:
+        yield warn("clients", problem)
+    if not problems:
+        yield ok("clients", f"{len(clients)}, each with a proper ID and a way to authenticate")
+
+
+async def about_apis(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    """Check for resources that could not be declared today; their APIs keep working, but cannot be changed."""
+    oauth = installation.settings.oauth
+    base_url = await installation.storage.installation.value(BASE_URL) or installation.settings.server.base_url
+    reserved = ReservedResources(base_url=base_url, document_hosts=lambda: oauth.client_document_hosts)
+    by_key: dict[str, list[DeclaredResource]] = {}
+    for one in await installation.storage.runner.snapshot_read(declared_resources):
+        by_key.setdefault(one.api_resource.rstrip("/").lower(), []).append(one)
+    live = [one for same in by_key.values() for one in same if not one.removed]
+    problems = [
+        *reserved_resource_problems(live, reserved),
+        *(problem for same in by_key.values() for problem in shared_resource_problems(same)),
+    ]
+    for problem in problems:
+        yield warn("APIs", f"{problem}: declare another resource")
+    if live and not problems:
+        yield ok("APIs", f"{len(live)}, each with a resource of its own")
+
+
+def reserved_resource_problems(live: Sequence[DeclaredResource], reserved: ReservedResources) -> Iterator[str]:
+    for one in live:
+        name = f"{one.api_resource} of application {one.application_id}"
+        if reserved.is_own(one.api_resource):
+            yield f"{name} is an address of Gatehouse itself, and no token is issued for it"
+        elif reserved.is_document_host(one.api_resource):
+            yield f"{name} is on a host of oauth.client_document_hosts, and its API cannot be changed"
+
+
+def shared_resource_problems(same: Sequence[DeclaredResource]) -> Iterator[str]:
+    """Yield what is wrong with APIs whose resources differ at most in case and a final slash."""
+    for one in same:
+        others = [
+            str(other.application_id)
+            for other in same
+            if other is not one and not (other.removed and other.project_id == one.project_id is not None)
+        ]
+        if others and not one.removed:
+            yield (
+                f"{one.api_resource} of application {one.application_id} is also that of application "
+                f"{', '.join(others)}, and its API cannot be changed"
+            )
+
+
 DATABASE_CHECKS: tuple[DatabaseCheck, ...] = (
     about_database,
     about_clock,
     about_master_key,
+    about_nodes,
     about_signing_keys,
     about_audit,
     about_setup,
     about_rules,
+    about_addresses,
     about_sites,
+    about_clients,
+    about_apis,
+    about_mail,
+    about_address,
 )
 
 
@@ -392,9 +475,8 @@ async def run_database_checks(loaded: LoadedSettings, storage: Storage, clock: C
     from apsw import Error as SQLiteError
     from asyncpg import PostgresError
 
-    from gatehouse.kernel.errors import GatehouseError
-
-    patient = CheckedInstallation(loaded=loaded, storage=storage, masters=master_keys(loaded.settings), clock=clock)
+    masters = master_keys(loaded.settings)
+    patient = CheckedInstallation(loaded=loaded, storage=storage, masters=masters, clock=clock)
     async for finding in about_schema(patient):
         yield finding
         if finding.level != "ok":
@@ -418,7 +500,10 @@ COLOURS: Final = {Level.OK: "green", Level.WARN: "yellow", Level.BAD: "red"}
 @common_options
 @json_option
 def doctor(invocation: Invocation, *, as_json: bool) -> None:
-    """Check settings, files, disk, database, keys, audit log and protected sites; exit 1 on problems.
+    """Check the whole installation and what it needs around it; exit 1 on problems.
+
+    That is settings, files, disk, database, keys, nodes, audit log, addresses of accounts, protected sites, clients,
+    APIs, the mail server, base_url as it is reached from here, and certificates.
 
     Read-only; the service may be running.
     """

@@ -15,7 +15,7 @@ import msgspec
 
 from gatehouse.accounts.importing.files import ImportFile, open_import_file
 from gatehouse.accounts.importing.importer import ImportJob, ImportTotals
-from gatehouse.accounts.importing.model import ImportedId, ImportFormat, RefusedRow
+from gatehouse.accounts.importing.model import EmailState, ImportedId, ImportFormat, RefusedRow
 from gatehouse.accounts.importing.vendors import FirebaseHashConfig, parse_hash_config
 from gatehouse.app.services import Services
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json, printable, show_progress
@@ -110,6 +110,11 @@ def open_report(refused: Path, ids: Path | None) -> Iterator[ImportReport]:
     help="File with the password hash parameters that the Firebase console shows.",
 )
 @click.option(
+    "--emails",
+    type=click.Choice([one.value for one in EmailState]),
+    help="Whether emails are verified; needed if FILE does not say it with email_verified.",
+)
+@click.option(
     "--provider",
     "providers",
     multiple=True,
@@ -126,6 +131,7 @@ def import_accounts(
     id_map: Path | None,
     import_id: str,
     hash_config: Path | None,
+    emails: str | None,
     providers: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -150,6 +156,7 @@ def import_accounts(
             import_id=import_id or opened.import_id,
             origin=operator_origin(),
             dry_run=dry_run,
+            emails=email_state(opened, emails),
             providers=dict(map(parse_provider, providers)),
         )
         totals = run_with_services(invocation, lambda services: run_import(services, opened, job, report))
@@ -158,6 +165,12 @@ def import_accounts(
     else:
         print_totals(totals, job, report)
     sys.exit(EXIT_REFUSED if totals.refused or totals.left_out else 0)
+
+
+def email_state(opened: ImportFile, emails: str | None) -> EmailState:
+    if emails is None and not opened.says_verified:
+        raise click.UsageError("FILE has no email_verified: add --emails verified or --emails unverified")
+    return opened.email_state(EmailState(emails) if emails else None)
 
 
 def parse_provider(text: str) -> tuple[str, str]:
@@ -206,6 +219,13 @@ def print_totals(totals: ImportTotals, job: ImportJob, report: ImportReport) -> 
     missing = [f"{totals.without_password:,} without a password"] if totals.without_password else []
     if parts := [*kinds, *missing, *factors, *linked]:
         click.echo(f"{'To import' if job.dry_run else 'Imported'}: {', '.join(parts)}.")
+    if totals.unverified:
+        click.echo(f"{totals.unverified:,} with an unverified email.")
+    if totals.loses_methods:
+        click.echo(
+            f"{totals.loses_methods:,} of them have a second factor or identity: "
+            "the first proof of their email by mail ends these."
+        )
     if totals.refused or totals.left_out:
         click.echo(f"What was not imported, and why: {report.refused.path}")
     click.echo(f"Import ID: {job.import_id}")

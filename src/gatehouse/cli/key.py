@@ -10,6 +10,7 @@ import click
 from gatehouse import logs
 from gatehouse.app.rewrapping import RewrapOutcome, count_under_old_keys, rewrap_all
 from gatehouse.app.services import Services, open_services
+from gatehouse.app.services.core import master_keys
 from gatehouse.cli.common import (
     Invocation,
     common_options,
@@ -163,16 +164,22 @@ def init(invocation: Invocation, *, path: Path, as_json: bool) -> None:
 @key.command()
 @common_options
 @json_option
-def rewrap(invocation: Invocation, *, as_json: bool) -> None:
+@click.option(
+    "--force", is_flag=True, help="Even if a running node does not have the key; asks you to type the ID of the key."
+)
+def rewrap(invocation: Invocation, *, force: bool, as_json: bool) -> None:
     """Re-encrypt all secrets with the current master key; the service may be running.
 
-    First start the service with the new key as security.master_key and the old one in
-    security.previous_master_keys; then run this command; then remove the old key. It can be interrupted and repeated.
+    First restart every node with the new key as security.master_key and the old one in
+    security.previous_master_keys: until now they encrypt with the old one. Then run this command, which is refused
+    while a running node does not have the new key. Then remove the old key. It can be interrupted and repeated.
     """
     loaded = load_settings(invocation, purpose=LoadPurpose.REWRAP)
     logs.configure(dev=True, level="warning")
     refuse_missing_file(loaded)
-    outcome = asyncio.run(rewrap_installation(loaded))
+    if force:
+        confirm_force(master_keys(loaded.settings).primary_id)
+    outcome = asyncio.run(rewrap_installation(loaded, force=force))
     if as_json:
         print_json(outcome)
     else:
@@ -181,11 +188,20 @@ def rewrap(invocation: Invocation, *, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-async def rewrap_installation(loaded: LoadedSettings) -> RewrapOutcome:
+def confirm_force(key_id: str) -> None:
+    click.echo(
+        "Running nodes that do not have the new master key stop serving until you restart them with it.", err=True
+    )
+    typed: str = click.prompt(f"Type {key_id} to continue", err=True)
+    if typed.strip() != key_id:
+        raise click.ClickException("nothing was changed: this is not the ID of the new master key")
+
+
+async def rewrap_installation(loaded: LoadedSettings, *, force: bool) -> RewrapOutcome:
     async with open_services(loaded, clock=SystemClock(), serving=False) as services:
         expected = sum((await count_under_old_keys(services.storage, services.masters)).values())
         with show_progress("Re-encrypting", expected) as tell:
-            return await rewrap_all(services, operator_origin(), running_total(tell))
+            return await rewrap_all(services, operator_origin(), running_total(tell), force=force)
 
 
 def running_total(tell: Callable[[int], None]) -> Callable[[int], None]:

@@ -24,10 +24,11 @@ from gatehouse.app.garbage_collection import GarbageCollector, freeze_startup_ob
 from gatehouse.app.housekeeping import housekeeping, run_job
 from gatehouse.app.services import Services, open_services
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.cli.common import Invocation, command_for, common_options, load_settings
+from gatehouse.cli.common import Invocation, command_for, common_options, create_data_directory, load_settings
 from gatehouse.kernel.background import shorten_switch_interval
 from gatehouse.kernel.clock import Clock, SystemClock
 from gatehouse.kernel.errors import Misconfigured
+from gatehouse.keys.model import names_of
 from gatehouse.settings import LoadedSettings, LoadPurpose
 from gatehouse.storage.sqlite.runner import serve_lock, sqlite_path
 from gatehouse.web.api.health import operations_app
@@ -135,7 +136,7 @@ def serve(
         loaded = demo_command.load_demo_settings(invocation, flags)
     else:
         loaded = load_settings(invocation, flags, purpose=LoadPurpose.SERVE)
-    loaded.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    create_data_directory(loaded.data)
     logs.configure(dev=loaded.settings.log.format == "console", level=loaded.settings.log.level)
     if loaded.settings.server.workers > 1 and worker is None:
         raise SystemExit(supervise(loaded))
@@ -229,6 +230,16 @@ async def print_addresses(services: Services, data: Path) -> None:
     click.echo(f"API docs    {base_url}/docs")
     click.echo(f"Data        {data}")
     if not await services.setup.is_closed():
-        secret = await services.setup.new_link(AuditOrigin(actor="serve"))
-        click.echo(f"Setup       {base_url}/setup?token={secret}")
-        click.echo("            Open it within 30 minutes to create the first administrator; it works once.")
+        await print_setup_link(services)
+
+
+async def print_setup_link(services: Services) -> None:
+    """Print a new link, unless another running node printed one that was not used yet."""
+    origin = AuditOrigin(actor="serve")
+    others = await services.node_reporter.other_nodes()
+    secret = await (services.setup.new_link_if_none(origin) if others else services.setup.new_link(origin))
+    if secret is None:
+        click.echo(f"Setup       Open the link that another node printed ({names_of(others)}).")
+        return
+    click.echo(f"Setup       {services.settings.server.base_url}/setup?token={secret}")
+    click.echo("            Open it within 30 minutes to create the first administrator; it works once.")

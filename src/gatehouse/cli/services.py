@@ -13,7 +13,7 @@ import click
 
 from gatehouse import logs
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.accounts.model import CENTRAL_APPLICATION, User, login_key
+from gatehouse.accounts.model import CENTRAL_APPLICATION, User
 from gatehouse.admin.names import NamedApplication, NameStore
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.app.services import Services, open_services
@@ -134,7 +134,7 @@ async def find_user(services: Services, name: str) -> User:
     """The account of that login or user id. Raises UserNotFound."""
     if "@" not in name:
         return await user_by_id(services, name)
-    found = await services.storage.accounts.user_by_login(login_key(name))
+    found = await services.storage.accounts.user_by_login(name)
     if found is None:
         raise UserNotFound(f"no account with the login {name}")
     return found

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from gatehouse.accounts.email_links import INVITATION_LIFETIME
-from gatehouse.accounts.model import CENTRAL_APPLICATION, User
+from gatehouse.accounts.model import CENTRAL_APPLICATION, User, account_values
 from gatehouse.accounts.own_account.export import PersonalDataExport
 from gatehouse.app.services import Services
 from gatehouse.audit.model import AuditOrigin
@@ -224,27 +224,17 @@ def show(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
 async def user_facts(services: Services, found: User) -> Facts:
     return {
         "user_id": found.user_id,
-        "login": found.login,
-        "nick": found.nick,
         "kind": found.kind.value,
         "registered": format_time(found.reg_time),
         "blocked": found.blocked,
-        "email_verified": found.email_verified,
         "phone_verified": found.phone_verified,
         "password": found.password_hash is not None,
         "totp": found.sealed_totp is not None,
         "roles": list(
             await services.storage.permissions.root_roles(CENTRAL_APPLICATION, found.user_id, services.clock.now())
         ),
+        **account_values(found),
         "tags": sorted(found.tags | found.system_tags),
-        "purchases": sorted(found.purchases),
-        "lang": found.lang,
-        "country": found.country,
-        "name": found.name,
-        "given_name": found.given_name,
-        "family_name": found.family_name,
-        "username": found.username,
-        "zoneinfo": found.zoneinfo,
         "picture": bool(found.picture),
         "level": found.level,
         "rev": found.rev,

@@ -91,6 +91,7 @@ def add(
 @click.option("--description", help="New comment.")
 @click.option("--enable/--disable", "enabled", default=None, help="Enable or disable the webhook.")
 @click.option("--from-now", is_flag=True, help="Skip events that occurred while it was disabled.")
+@click.option("--new-secret", is_flag=True, help="Create a new secret; required with another URL.")
 def change(
     invocation: Invocation,
     *,
@@ -100,6 +101,7 @@ def change(
     description: str | None,
     enabled: bool | None,
     from_now: bool,
+    new_secret: bool,
     as_json: bool,
 ) -> None:
     """Change a webhook; options not given stay unchanged."""
@@ -110,8 +112,13 @@ def change(
         description=UNSET if description is None else description,
         enabled=UNSET if enabled is None else enabled,
         from_now=from_now,
+        new_secret=new_secret,
     )
-    changed = webhook_entry(run_webhook_command(invocation, lambda webhooks, actor: webhooks.change(actor, draft)))
+    saved = run_webhook_command(invocation, lambda webhooks, actor: webhooks.change(actor, draft))
+    if saved.secret:
+        print_with_secret(saved, as_json=as_json)
+        return
+    changed = webhook_entry(saved.webhook)
     if as_json:
         print_json(changed)
     else:

@@ -3,13 +3,13 @@
 The proxy asks for every request, so the usual answer costs two reads and no signature: the signed JWT is cached.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from gatehouse.accounts.model import User
 from gatehouse.accounts.sessions import Sessions
-from gatehouse.forward_auth.errors import OtherApplication, SiteUnknown
+from gatehouse.forward_auth.errors import ApplicationRequired, OtherApplication, SiteUnknown
 from gatehouse.forward_auth.model import SiteVisit
 from gatehouse.forward_auth.store import SiteStore
 from gatehouse.kernel.addresses import Address
@@ -73,6 +73,7 @@ class SiteAuthentication:
         signer: Signer,
         clock: Clock,
         issuer: str,
+        requires_application: Callable[[], bool],
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
         self._store = store
@@ -81,16 +82,22 @@ class SiteAuthentication:
         self._signer = signer
         self._clock = clock
         self._issuer = issuer
+        self._requires_application = requires_application
         self._tokens: WeightedCache[CachedToken] = WeightedCache(cache_bytes)
 
     async def answer(self, question: SiteQuestion) -> SiteAnswer:
-        """Return the visitor. Raises SiteUnknown, and OtherApplication for a proxy that expects another one."""
+        """Return the visitor.
+
+        Raises SiteUnknown, OtherApplication for a proxy that expects another one, and ApplicationRequired for a proxy
+        that names none while sites of two applications exist.
+        """
         visit = await self._find_visit(question)
         site = visit.site if visit else await self._store.find_site(question.origin)
         if site is None:
             raise SiteUnknown
         if question.application_id not in (None, site.application_id):
             raise OtherApplication
+        await self._refuse_unnamed_application(question, site)
         if visit is None:
             return SiteAnswer(site=site)
         await self._sessions.record_use(visit.signed_in.session)
@@ -99,6 +106,14 @@ class SiteAuthentication:
         if not decision.is_allowed:
             return SiteAnswer(site=site, denied=user)
         return SiteAnswer(site=site, visitor=await self._visitor(site, user, decision.roles, decision.keys_version))
+
+    async def _refuse_unnamed_application(self, question: SiteQuestion, site: ProtectedSite) -> None:
+        if question.application_id is not None or not self._requires_application():
+            return
+        if await self._store.has_other_applications(site.application_id):
+            raise ApplicationRequired(
+                f"a proxy asked about {site.origin} without application_id={site.application_id}"
+            )
 
     async def _find_visit(self, question: SiteQuestion) -> SiteVisit | None:
         if not question.cookie:

@@ -19,6 +19,15 @@ class OtherApplication(BadInput):
     public = "application_id: the site belongs to another application."
 
 
+class ApplicationRequired(Refused):
+    """A proxy asks without naming the application: its answer may be meant for a site of another one."""
+
+    public = (
+        "application_id is required: sites of several applications are registered, "
+        "and forward_auth.require_application is on."
+    )
+
+
 class BadSiteRequest(BadInput):
     public = "The sign-in address is not valid."
 

@@ -13,6 +13,9 @@ class SiteStore(Protocol):
     async def find_site(self, origin: str) -> ProtectedSite | None:
         """Return the site with exactly this origin."""
 
+    async def has_other_applications(self, application_id: int) -> bool:
+        """Whether another application has a site."""
+
     async def create_hand_over(self, hand_over: HandOver) -> None:
         """Store the hand-over until it is taken or expires."""
 

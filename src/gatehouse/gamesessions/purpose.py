@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final, TypedDict
 from urllib.parse import urlencode
 
+from gatehouse.accounts.bans.devices import SignInDevices
 from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.errors import LoginDenied, UserNotFound
 from gatehouse.accounts.guests.model import GuestNotUpgraded, GuestUpgrade
@@ -66,6 +67,7 @@ CANCELLED_PATH: Final = "/game/cancelled"
 WRONG_CODE_PATH: Final = "/game/wrong-code"
 DENIED_PATH: Final = "/game/denied"
 NOT_MERGED_PATH: Final = "/game/not-merged"
+MAX_DROPPED: Final = 100  # parts of a merged guest that its record names
 GUEST_GONE: Final = "the guest was upgraded or erased in the meantime"
 
 
@@ -86,12 +88,14 @@ class GameSignInPurpose:
         id_tokens: IdTokenIssuer,
         refusals: GameRefusals,
         guests: OwnAccountStore,
+        devices: SignInDevices,
         notifier: AccountNotifier,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
         self._store = store
         self._guests = guests
+        self._devices = devices
         self._notifier = notifier
         self._accounts = accounts
         self._game_settings = game_settings
@@ -218,9 +222,11 @@ class GameSignInPurpose:
             banned = await self._rules.find_ban(guest, self.application_ids(session)) is not None
             if banned and await self._guests.is_merge(upgrade):
                 return await self._deny(session, origin, proof.user_id, "the guest is banned")
+            # A ban of the device that the guest is on counts for the guest, who may never have signed in with it.
+            await self._devices.record_sign_in(guest.user_id, self._options(session).factor)
             await self._guests.complete_upgrade(
                 upgrade,
-                lambda merged: self._upgrade_records(session, upgrade, origin, merged=merged),
+                lambda merged, dropped: self._upgrade_records(session, upgrade, origin, dropped, merged=merged),
                 lambda merged: self._notifier.mails(
                     MailTemplate.GUEST_MERGED if merged else MailTemplate.GUEST_UPGRADED,
                     person,
@@ -240,12 +246,21 @@ class GameSignInPurpose:
         return page_url(DONE_PATH, session.gsid)
 
     def _upgrade_records(
-        self, session: GameSession, upgrade: GuestUpgrade, origin: AuditOrigin, *, merged: bool
+        self,
+        session: GameSession,
+        upgrade: GuestUpgrade,
+        origin: AuditOrigin,
+        dropped: Sequence[str],
+        *,
+        merged: bool,
     ) -> Sequence[AuditRecord]:
         kept, ended = (upgrade.user_id, upgrade.guest_id) if merged else (upgrade.guest_id, upgrade.user_id)
         event = AuditEvent.ACCOUNT_MERGED if merged else AuditEvent.ACCOUNT_UPGRADED
         by_owner = replace(origin, actor=kept)
-        record = self._recorder.record(event, by_owner, subject=kept, details={"from": ended, "to": kept})
+        details: Details = {"from": ended, "to": kept}
+        if dropped:
+            details = {**details, "dropped": "; ".join(dropped[:MAX_DROPPED])}
+        record = self._recorder.record(event, by_owner, subject=kept, details=details)
         return record, self._confirmation_record(session, kept, by_owner)
 
     def _confirmation_record(self, session: GameSession, user_id: str, origin: AuditOrigin) -> AuditRecord:

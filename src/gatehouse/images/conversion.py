@@ -7,11 +7,13 @@ from typing import Final, NoReturn
 
 from gatehouse.images import worker
 from gatehouse.images.model import MAX_STORED_BYTES, MAX_UPLOAD_BYTES, BadImage, ImageShape, StoredImage
+from gatehouse.images.upload_limit import UploadLimit
+from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
 
 WORKER: Final = Path(__file__).with_name("worker.py")
 TIMEOUT_SECONDS: Final = 20.0  # of one conversion, on a busy machine
-MAX_CONCURRENT: Final = 2
+MAX_CONCURRENT: Final = 1  # in a process: one conversion takes up to 256 MB
 MAX_WAITING: Final = 8
 
 SIGNATURES: Final = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")
@@ -25,7 +27,8 @@ UNREADABLE: Final = "the picture cannot be read"
 
 
 class ImageConverter:
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self.upload_limit = UploadLimit(clock)
         self._slots = asyncio.Semaphore(MAX_CONCURRENT)
         self._waiting = 0
 

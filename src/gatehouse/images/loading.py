@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import UNSET, UnsetType
 
-from gatehouse.images.conversion import ImageConverter
+from gatehouse.images.conversion import ImageConverter, refuse_upload
 from gatehouse.images.model import MAX_UPLOAD_BYTES, BadImage, ImageShape, StoredImage, upload_source
 from gatehouse.kernel.addresses import parse_web_url
 from gatehouse.outbound.client import OutboundClient
@@ -33,17 +33,24 @@ class ImageLoader:
         self._converter = converter
         self._outbound = outbound
 
-    async def convert(self, upload: bytes, shape: ImageShape) -> StoredImage:
-        """Return the upload as it is stored. Raises BadImage, Unavailable."""
-        return replace(await self._converter.convert(upload, shape), source=upload_source(upload))
+    async def convert(self, upload: bytes, shape: ImageShape, *, uploader: str) -> StoredImage:
+        """Return the upload as it is stored. `uploader`: who sent it. Raises BadImage, TooMany, Unavailable."""
+        refuse_upload(upload)
+        with self._converter.upload_limit.admit(uploader):
+            converted = await self._converter.convert(upload, shape)
+        return replace(converted, source=upload_source(upload))
 
-    async def load(self, url: str, shape: ImageShape) -> StoredImage:
-        """Return the image of a data URL, or fetch it once. Raises BadImage, Unavailable."""
+    async def load(self, url: str, shape: ImageShape, *, uploader: str) -> StoredImage:
+        """Return the image of a data URL, or fetch it once. Raises BadImage, TooMany, Unavailable."""
         if url.startswith(DATA_SCHEME):
-            return await self.convert(decode_data_url(url), shape)
+            return await self.convert(decode_data_url(url), shape, uploader=uploader)
         target = parse_web_url(url)
         if target is None or target.fragment:
             raise BadImage(BAD_URL).on_screen("image_url")
+        with self._converter.upload_limit.admit(uploader):  # the fetch counts too: few run at once
+            return replace(await self._converter.convert(await self._fetch(url), shape), source=url)
+
+    async def _fetch(self, url: str) -> bytes:
         try:
             response = await self._outbound.get(url, accept=", ".join(MEDIA_TYPES))
         except CallFailed as error:
@@ -51,7 +58,7 @@ class ImageLoader:
             raise BadImage(error.public).on_screen(type(error).__name__) from None
         if response.status != OK or media_type(response) not in MEDIA_TYPES:
             raise BadImage(NO_IMAGE).on_screen("image_answer")
-        return replace(await self._converter.convert(response.body, shape), source=url)
+        return response.body
 
     async def load_change(
         self,
@@ -61,8 +68,9 @@ class ImageLoader:
         *,
         field: str,
         current: str,
+        uploader: str,
     ) -> NewImage:
-        """Return the new image that a request asks for in `field` or `field`_uri. Raises BadImage, Unavailable.
+        """Return the new image that `field` or `field`_uri of a request has. Raises BadImage, TooMany, Unavailable.
 
         `current`: the address of the image it has, as the service answers it; sent back, it changes nothing.
         """
@@ -73,8 +81,10 @@ class ImageLoader:
             raise refusal.on_screen("image_both")
         try:
             if upload is not UNSET:
-                return None if upload is None else await self.convert(upload, shape)
-            return UNSET if url is UNSET else await self.load(url, shape) if url else None
+                return None if upload is None else await self.convert(upload, shape, uploader=uploader)
+            if url is UNSET:
+                return UNSET
+            return await self.load(url, shape, uploader=uploader) if url else None
         except BadImage as error:
             error.field = field if url is UNSET else f"{field}_uri"
             raise

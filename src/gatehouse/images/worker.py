@@ -5,16 +5,24 @@ other: it cannot be read.
 """
 
 import io
+import os
 import resource
 import sys
 import warnings
 from typing import Final
 
-CPU_SECONDS: Final = 10
-MEMORY_BYTES: Final = 768 * 1024 * 1024  # address space, of which the library itself takes a part
-MAX_PIXELS: Final = 25_000_000
+CPU_SECONDS: Final = 3
+MEMORY_BYTES: Final = 256 * 1024 * 1024  # address space; a WebP image of MAX_PIXELS takes 230 MB of it
+MAX_PIXELS: Final = 12_000_000
 MAX_SIDE: Final = 16_384  # pixels
+MAX_SCANS: Final = 100  # of a progressive JPEG, each of which passes over the whole image
+START_OF_JPEG: Final = b"\xff\xd8"
+START_OF_SCAN: Final = b"\xff\xda"  # a marker that compressed data never contains
+LOWEST_PRIORITY: Final = 19
+BAND_PIXELS: Final = 500_000  # converted at a time, so that no full-size copy is made
+ORIENTATION: Final = 0x0112  # of EXIF
 FORMATS: Final = ("PNG", "JPEG", "WEBP")
+SIXTEEN_BITS: Final = "I;16"  # the mode of a gray PNG
 QUALITY: Final = 85
 WRONG_FORMAT: Final = 2
 TOO_MANY_PIXELS: Final = 3
@@ -25,6 +33,7 @@ def limit_process() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # no file is written
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.nice(LOWEST_PRIORITY)
 
 
 def convert(upload: bytes, side: int, *, square: bool) -> bytes:
@@ -40,20 +49,36 @@ def convert(upload: bytes, side: int, *, square: bool) -> bytes:
         sys.exit(TOO_MANY_PIXELS)
     if opened.width * opened.height > MAX_PIXELS or max(opened.size) > MAX_SIDE:
         sys.exit(TOO_MANY_PIXELS)
-    opened.draft("RGB", (side * 2, side * 2))  # a JPEG is decoded near the size that is needed
-    upright = ImageOps.exif_transpose(opened)
-    plain = upright.convert("RGBA" if upright.has_transparency_data else "RGB")
-    if square:
-        edge = min(side, *plain.size)
-        shaped = ImageOps.fit(plain, (edge, edge))
-    else:
-        shaped = plain
-        shaped.thumbnail((side, side))
+    # By its first bytes: the library names a JPEG with several pictures MPO.
+    if upload.startswith(START_OF_JPEG) and upload.count(START_OF_SCAN) > MAX_SCANS:
+        sys.exit("too many scans")
+    target = side * 2
+    opened.draft("RGB", (target, target))  # a JPEG is decoded near the size that is needed
+    left, top, width, height = center_square(opened.size) if square else (0, 0, *opened.size)
+    # Converted and averaged band by band: beside what the decoder holds, no copy has the full size.
+    factor = max(1, max(width, height) // target)
+    small = Image.new("RGBA" if opened.has_transparency_data else "RGB", (-(-width // factor), -(-height // factor)))
+    rows = max(1, BAND_PIXELS // (width * factor)) * factor
+    for done in range(0, height, rows):
+        band = opened.crop((left, top + done, left + width, top + min(done + rows, height)))
+        if band.mode == SIXTEEN_BITS:
+            band = band.point(lambda value: value * (1 / 256))
+        small.paste(band.convert(small.mode).reduce(factor), (0, done // factor))
+    small.getexif()[ORIENTATION] = opened.getexif().get(ORIENTATION, 1)
+    shaped = ImageOps.exif_transpose(small)
+    shaped.thumbnail((side, side))
     # A new image has the pixels alone: no EXIF, no profile, no text, nothing behind the end.
     clean = Image.frombytes(shaped.mode, shaped.size, shaped.tobytes())
     result = io.BytesIO()
     clean.save(result, "WEBP", quality=QUALITY)
     return result.getvalue()
+
+
+def center_square(size: tuple[int, int]) -> tuple[int, int, int, int]:
+    """Return left, top, width and height of the largest square in the middle."""
+    width, height = size
+    edge = min(size)
+    return (width - edge) // 2, (height - edge) // 2, edge, edge
 
 
 def main() -> None:

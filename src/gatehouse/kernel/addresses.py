@@ -175,6 +175,35 @@ def parse_web_url(text: str, *, max_length: int = MAX_URL_LENGTH) -> WebUrl | No
     )
 
 
+# More than `WEB_URL` accepts: a reader of such a text may see an origin in it. Browsers read any number of slashes.
+APPARENT_ORIGIN: Final = re.compile(r"(?P<scheme>https?):/*(?P<authority>[^/?#]*)", re.DOTALL)
+APPARENT_HOST: Final = re.compile(r"(?:.*@)?(?P<host>\[[^\]]*\]|[^:]*)(?::(?P<port>.*))?", re.DOTALL)
+ESCAPED: Final = re.compile(r"%([0-9a-f]{2})", re.ASCII)
+
+
+def apparent_origin(uri: str) -> str:
+    """Return the origin of a web address, however it is written; "" for other URIs.
+
+    Case, slashes, escapes, user info, a dot behind the host, zeros before the port and a default port make no
+    difference.
+    """
+    found = APPARENT_ORIGIN.match(uri.lower())
+    if found is None:
+        return ""
+    authority = ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), found["authority"]).lower()
+    parts = APPARENT_HOST.fullmatch(authority)
+    if parts is None:
+        return ""
+    number = (parts["port"] or "").lstrip("0")
+    port = "" if number in ("", str(DEFAULT_PORTS[found["scheme"]])) else f":{number}"
+    return f"{found['scheme']}://{parts['host'].rstrip('.')}{port}"
+
+
+def is_at_origin(uri: str, origin: str) -> bool:
+    """Whether the URI is the origin or something below it, however it is written."""
+    return bool(apparent_origin(uri)) and apparent_origin(uri) == apparent_origin(origin)
+
+
 def _address_of(host: str) -> Address | None:
     """Return the address of a host; an IPv6 address must be in brackets."""
     bare = host.strip("[]")

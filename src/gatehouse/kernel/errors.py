@@ -75,3 +75,7 @@ class Misconfigured(GatehouseError):
     """The installation has an error that must be fixed before it can start."""
 
     public = "Gatehouse cannot start with this configuration."
+
+
+class NotWritable(Misconfigured):
+    """A directory or file that must be written to is read-only."""

@@ -30,6 +30,11 @@ def new_key_id() -> str:
     return secrets.token_hex(6)
 
 
+def new_node_id() -> str:
+    """An id for a process: host name and process number may be those of another one, in another container."""
+    return secrets.token_hex(8)
+
+
 def new_user_id() -> str:
     """Ten decimal digits, the first not zero (R1); the store refuses one that was ever used."""
     return str(secrets.randbelow(9 * 10 ** (USER_ID_DIGITS - 1)) + 10 ** (USER_ID_DIGITS - 1))

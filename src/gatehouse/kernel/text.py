@@ -18,6 +18,16 @@ def nfc(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
+def compatible(text: str) -> str:
+    """Return the text as it is compared when case and compatibility forms are ignored (Unicode §3.13, D146).
+
+    Full-width letters, ligatures and letters in circles become plain ones.
+    """
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", nfc(text).casefold()).casefold())
+
+
 FORMULA_PREFIXES: Final = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would run
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.errors import BadInput, Conflict, GatehouseError, Misconfigured, Unavailable
@@ -13,6 +13,10 @@ class WrongMasterKey(Misconfigured):
     """A record was sealed under a master key that was not given to this process."""
 
     public = "Stored secrets are encrypted with another master key."
+
+
+class MasterKeyMissing(Unavailable):
+    """The installation uses a master key that was not given to this process, which can only wait for a restart."""
 
 
 class Tampered(GatehouseError):
@@ -140,3 +144,43 @@ class KeyStore(Protocol):
         the times may change; kids are never reused and rows never removed (R2). The audit entry commits with
         it.
         """
+
+
+# The running nodes, and the master keys in use.
+
+
+REPORT_EVERY: Final = 10  # seconds between two reports of a node
+LIVE_SECONDS: Final = 30  # a node whose last report is older does not run any more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    node_id: str  # of one process, until it ends
+    name: str  # for people: host and process
+    master_keys: str  # the ids of the keys it holds, the one it seals with first
+    version: str
+    seen_at: int = 0  # Unix time of its last report, by the clock of the database
+
+    def holds(self, key_id: str) -> bool:
+        return key_id in self.master_keys.split()
+
+    def seals_with(self, key_id: str) -> bool:
+        return self.master_keys.split()[0] == key_id
+
+
+class NodesWithoutKey(Conflict):
+    """Running nodes do not hold the new master key: nothing was changed."""
+
+    public = "Running nodes do not have this master key."
+
+    def __init__(self, key_id: str, nodes: Sequence[Node]) -> None:
+        super().__init__(
+            f"{names_of(nodes)} runs without master key {key_id} and would stop serving: restart it with this key as "
+            "security.master_key and the old one in security.previous_master_keys. A node that was killed counts as "
+            f"running for {LIVE_SECONDS} seconds"
+        )
+        self.nodes = nodes
+
+
+def names_of(nodes: Sequence[Node]) -> str:
+    return ", ".join(one.name for one in nodes)

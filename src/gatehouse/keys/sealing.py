@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.keys.encoding import encode_base64url
-from gatehouse.keys.model import Tampered, WrongMasterKey
+from gatehouse.keys.model import MasterKeyMissing, Tampered, WrongMasterKey
 
 KEY_BYTES: Final = 32
 VERSION: Final = b"\x01"
@@ -49,23 +49,52 @@ class Envelope:
 
 
 class MasterKeys:
-    """The primary key seals; the previous ones only open, until everything has been re-wrapped."""
+    """All configured keys open. One seals: the key that the installation names, so that every node can open it.
+
+    A new key is configured as the primary one, and seals only after `gatehouse key rewrap` has named it.
+    """
 
     def __init__(self, primary: bytes, previous: Sequence[bytes] = ()) -> None:
         self._masters = {master_key_id(key): key for key in (primary, *previous)}
         self._wrapping = {key_id: AESGCM(derive_key(key, "wrap")) for key_id, key in self._masters.items()}
         self.primary_id: Final = master_key_id(primary)
+        self.sealing_id = self.primary_id
+        self.missing: frozenset[str] = frozenset()  # named by the installation, and not configured here
         self._reported: LRUCache[str, bytes] = LRUCache(MAX_REPORTED)
 
     def __repr__(self) -> str:
         return f"MasterKeys({', '.join(self._masters)})"
 
+    @property
+    def key_ids(self) -> tuple[str, ...]:
+        """The ids of all configured keys, the one that seals first."""
+        return (self.sealing_id, *(key_id for key_id in self._masters if key_id != self.sealing_id))
+
+    def follow(self, named: str) -> None:
+        """Take over the ids of the keys in use, as the installation names them: the one to seal with first.
+
+        An unknown id stops this process from sealing anything: what it seals with a key that is being replaced
+        would be lost, and a log whose head it cannot open would look broken.
+        """
+        key_ids = named.split()
+        self.missing = frozenset(key_ids).difference(self._masters)
+        if key_ids and not self.missing:
+            self.sealing_id = key_ids[0]
+
     def seal(self, plain: bytes, *, purpose: str) -> bytes:
+        """Encrypt and authenticate. Raises MasterKeyMissing."""
+        if self.missing:
+            raise MasterKeyMissing(f"{purpose}: {self.missing_text}")
         data_key = secrets.token_bytes(KEY_BYTES)
-        return self._envelope(data_key, encrypt(AESGCM(data_key), plain, purpose), purpose)
+        body = encrypt(AESGCM(data_key), plain, purpose)
+        return self._envelope(self.sealing_id, data_key, body, purpose)
+
+    @property
+    def missing_text(self) -> str:
+        return f"master key {' and '.join(sorted(self.missing))} is in use and not configured here"
 
     def open(self, sealed: bytes, *, purpose: str) -> bytes:
-        """Return the secret; raise WrongMasterKey or Tampered."""
+        """Return the secret; raise MasterKeyMissing, WrongMasterKey or Tampered."""
         envelope = split_envelope(sealed, purpose)
         data_key = self._unwrap(envelope, purpose)
         return decrypt(AESGCM(data_key), envelope.body, purpose)
@@ -88,7 +117,7 @@ class MasterKeys:
         envelope = split_envelope(sealed, purpose)
         data_key = self._unwrap(envelope, purpose)
         decrypt(AESGCM(data_key), envelope.body, purpose)  # a damaged record must not be re-wrapped as valid
-        return self._envelope(data_key, envelope.body, purpose)
+        return self._envelope(self.primary_id, data_key, envelope.body, purpose)
 
     def derive(self, label: str, *, key_id: str = "") -> bytes:
         """A 32-byte key for one use (a MAC, a CSRF token): of the primary key, or of the one named.
@@ -110,12 +139,14 @@ class MasterKeys:
         if ids and ids.isdisjoint(self._masters):
             raise WrongMasterKey(f"encrypted with {', '.join(sorted(ids))}; configured {self!r}")
 
-    def _envelope(self, data_key: bytes, body: bytes, purpose: str) -> bytes:
-        wrapped = encrypt(self._wrapping[self.primary_id], data_key, purpose)
-        return VERSION + bytes.fromhex(self.primary_id) + wrapped + body
+    def _envelope(self, key_id: str, data_key: bytes, body: bytes, purpose: str) -> bytes:
+        wrapped = encrypt(self._wrapping[key_id], data_key, purpose)
+        return VERSION + bytes.fromhex(key_id) + wrapped + body
 
     def _unwrap(self, envelope: Envelope, purpose: str) -> bytes:
         wrapping = self._wrapping.get(envelope.key_id)
+        if envelope.key_id in self.missing:
+            raise MasterKeyMissing(f"{purpose}: {self.missing_text}")
         if wrapping is None:
             raise WrongMasterKey(f"{purpose}: encrypted with master key {envelope.key_id}")
         return decrypt(wrapping, envelope.wrapped, purpose)

@@ -86,6 +86,17 @@ class SmtpTransport:
         finally:
             connection.close()
 
+    async def certificate_end(self) -> int | None:
+        """Connect and sign in; return when the server's certificate ends, None without TLS. Raises ServerUnusable."""
+        connection = self._connection()
+        try:
+            await self._connect(connection)
+            certificate = connection.get_transport_info("peercert")
+            await self._quit(connection)
+        finally:
+            connection.close()
+        return ssl.cert_time_to_seconds(str(certificate["notAfter"])) if certificate else None
+
     def _connection(self) -> aiosmtplib.SMTP:
         server = self._server
         return aiosmtplib.SMTP(

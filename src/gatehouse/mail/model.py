@@ -36,6 +36,7 @@ class MailTemplate(StrEnum):
     ALREADY_REGISTERED = "already_registered", "address"  # so that the page responds alike
     INVITE = "invite", "path", "days"
     RESET = "reset", "path", "minutes", "address"
+    METHODS_ENDED = "methods_ended", "ended", "address", "device"  # `ended`: EndedMethods.names, with spaces
     EMAIL_CHANGED_OLD = "email_changed_old", "address", "device"
     EMAIL_CHANGED_NEW = "email_changed_new", "address", "device"
     PASSWORD_CHANGED = "password_changed", "address", "device"

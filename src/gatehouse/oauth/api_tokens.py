@@ -6,7 +6,7 @@ which only its own application can introspect. Neither is stored.
 `jti` says what a token depends on, so that introspection and revocation find it:
 
     grant.<grant id>.<serial>     a person's, which ends with the grant
-    client.<serial>               a client's own
+    client.<rev>.<serial>         a client's own, which ends with the client's epoch
     account.<rev>.<serial>        a service account's, which ends with the account's epoch
 """
 
@@ -17,14 +17,13 @@ from typing import Final
 
 import msgspec
 
-from gatehouse.accounts.bans.model import find_ban
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
 from gatehouse.keys.encoding import decode_base64url, encode_base64url
 from gatehouse.keys.keyring import Keyring
-from gatehouse.oauth.claims import MappedClaims, application_sources, fitting_claims
+from gatehouse.oauth.claims import APPLICATION_CLAIMS, MappedClaims, application_sources, fitting_claims
 from gatehouse.oauth.errors import ClientNotFound
-from gatehouse.oauth.model import MACHINE_PREFIX, Api, Client, GrantHolder, resource_in
+from gatehouse.oauth.model import Api, Client, GrantHolder, resource_in
 from gatehouse.oauth.store import ClientStore, FindAccount, GrantStore
 from gatehouse.tokens.claims import ApiTokenClaims, InvalidToken, payload_bytes_left
 from gatehouse.tokens.signer import Signer
@@ -45,7 +44,7 @@ class TokenSubject:
 
     @classmethod
     def of_client(cls, client: Client) -> "TokenSubject":
-        return cls(sub=f"{MACHINE_PREFIX}{client.client_id}", client_id=client.client_id, source="client")
+        return cls(sub=client.subject, client_id=client.client_id, source=f"client.{client.rev}")
 
     @classmethod
     def of_account(cls, user_id: str, rev: int) -> "TokenSubject":
@@ -194,14 +193,14 @@ class ApiTokens:
         if found is None:
             return None
         source, _, rest = found.jti.partition(".")
+        grant_or_rev = rest.partition(".")[0]
         match source:
             case "grant":
-                with_grant = await self._with_grant(found, rest.partition(".")[0])
-                return None if with_grant and self._is_banned(with_grant) and not include_expired else with_grant
+                return await self._with_grant(found, grant_or_rev, include_banned=include_expired)
             case "client":
-                return await self._with_client(found)
+                return await self._with_client(found, grant_or_rev)
             case "account":
-                return await self._with_account(found, rest.partition(".")[0])
+                return await self._with_account(found, grant_or_rev)
         return None
 
     async def _find_jwt(self, token: str, *, include_expired: bool) -> FoundToken | None:
@@ -233,31 +232,31 @@ class ApiTokens:
                 return None
         return FoundToken(sub=read.sub, client_id=read.client_id, jti=read.jti, ends_at=read.ends_at)
 
-    async def _with_grant(self, found: FoundToken, grant_id: str) -> FoundToken | None:
-        holder = await self._grants.find_live_grant(grant_id, self._clock.now())
-        if holder is None or found.api is None or resource_in(holder.grant.scopes) != found.api.resource:
+    async def _with_grant(self, found: FoundToken, grant_id: str, *, include_banned: bool) -> FoundToken | None:
+        now, api = self._clock.now(), found.api
+        holder = await self._grants.find_live_grant(grant_id, now)
+        if holder is None or api is None or resource_in(holder.grant.scopes) != api.resource:
             return None
-        if not found.api.admits_client_of_person(holder.client):
+        if not api.admits_client_of_person(holder.client):
             return None
-        return replace(found, holder=holder, client=holder.client)
+        if not include_banned and (api.is_banned(holder.user, now) or holder.is_banned(now)):
+            return None
+        scopes = api.scopes_in(holder.grant.scopes, holder.client)
+        return replace(found, holder=holder, client=holder.client, scope=existing_scopes(found.scope, scopes))
 
-    def _is_banned(self, found: FoundToken) -> bool:
-        """Whether its owner is banned from the client's application or the API's."""
-        holder, api, now = found.holder, found.api, self._clock.now()
-        if holder is None or api is None:
-            return False
-        from_api = find_ban(holder.user.bans, now, application_id=api.application_id, project_id=api.project_id or "")
-        return from_api is not None or holder.is_banned(now)
-
-    async def _with_client(self, found: FoundToken) -> FoundToken | None:
+    async def _with_client(self, found: FoundToken, rev: str) -> FoundToken | None:
         try:
             client = await self._clients.active_client(found.client_id)
         except ClientNotFound:
             return None
+        if str(client.rev) != rev:
+            return None
         if found.api is not None and not found.api.admits_client(client):
             return None
-        revoked = await self._grants.is_machine_token_revoked(found.jti)
-        return None if revoked else replace(found, client=client)
+        if await self._grants.is_machine_token_revoked(found.jti):
+            return None
+        declared = () if found.api is None else found.api.scopes
+        return replace(found, client=client, scope=existing_scopes(found.scope, declared))
 
     async def _with_account(self, found: FoundToken, rev: str) -> FoundToken | None:
         account = await self._find_account(found.sub)
@@ -265,5 +264,12 @@ class ApiTokens:
             return None
         if found.api is not None and not found.api.admits_account(account.user_id, account.project_id):
             return None
-        revoked = await self._grants.is_machine_token_revoked(found.jti)
-        return None if revoked else replace(found, project_id=account.project_id)
+        if await self._grants.is_machine_token_revoked(found.jti):
+            return None
+        declared = () if found.api is None else (*found.api.scopes, *APPLICATION_CLAIMS)
+        return replace(found, project_id=account.project_id, scope=existing_scopes(found.scope, declared))
+
+
+def existing_scopes(scope: str, existing: Collection[str]) -> str:
+    """Return the scopes of a token that still exist: the API may have removed one since, or the client lost it."""
+    return " ".join(name for name in scope.split() if name in existing)

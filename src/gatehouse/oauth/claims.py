@@ -5,7 +5,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import CLAIM_FIELDS, User
 from gatehouse.oauth.model import ClaimContent, ClaimSource, Client
 from gatehouse.oauth.vocabulary import EMAIL, GROUPS, PERMISSIONS, PROFILE, ROLES, TRUST
 from gatehouse.tokens.claims import TOKEN_CLAIMS, claims_that_fit
@@ -43,8 +43,9 @@ RESERVED_CLAIMS: Final = (
     TOKEN_CLAIMS
     | {
         *("nbf", "scope", "client_id", "acr", "amr", "c_hash", "s_hash"),
-        *("status", "email", "email_verified", "nickname", "name", "given_name", "family_name"),
-        *("preferred_username", "picture", "locale", "zoneinfo", "updated_at"),
+        *("status", "email", "email_verified", "nickname", "name"),
+        *("preferred_username", "picture", "locale", "updated_at"),
+        *(one.field.claim for one in CLAIM_FIELDS),
         *("phone_verified", "phone_number", "phone_number_verified"),
     }
 ) - APPLICATION_CLAIMS.keys()

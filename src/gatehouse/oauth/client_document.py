@@ -1,30 +1,17 @@
 """Reads and writes an OAuth client as files and the API have it (R3, R7)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
-from msgspec import NODEFAULT, UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
-from gatehouse.oauth.client_fields import Member, with_members
+from gatehouse.fields.derive import entry_members, patch_members, patched_value, with_members
 from gatehouse.oauth.model import CLIENT_FIELDS, LIST_FIELDS, SINGLE_FIELDS, Client, ClientProfile
 
-T = TypeVar("T")
 
-
-def _patch_members() -> Iterator[Member]:
-    for one in CLIENT_FIELDS:
-        if one.setting.patchable:
-            yield one.name, one.type | UnsetType | None, UNSET
-
-
-def _record_members() -> Iterator[Member]:
-    for one in CLIENT_FIELDS:
-        yield one.name, one.type, NODEFAULT
-
-
-@with_members(_patch_members)
+@with_members(lambda: patch_members(CLIENT_FIELDS))
 class ClientPatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The fields of a client that a request may set.
 
@@ -34,7 +21,7 @@ class ClientPatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     name: str | UnsetType = UNSET  # never cleared
 
 
-@with_members(_record_members)
+@with_members(lambda: entry_members(CLIENT_FIELDS))
 class ClientRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A client without its secrets."""
 
@@ -59,12 +46,6 @@ def apply_patch(given: ClientPatch, base: Client, *, is_new: bool, exchanges: bo
             for name, value in values.items()
         },
     )
-
-
-def patched_value(given: T | UnsetType | None, *, kept: T, cleared: T) -> T:
-    if given is UNSET:
-        return kept
-    return cleared if given is None else given
 
 
 def replace_values(client: Client, values: Mapping[str, Any]) -> Client:

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from typing import Final
 
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.model import AuditOrigin
+from gatehouse.audit.model import BUILT_IN_ACTORS, AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.images.model import StoredImage
 from gatehouse.kernel.addresses import parse_web_url
@@ -70,6 +70,18 @@ def check_client(client: Client) -> None:
             raise BadClient(problem, field=field)
     if parse_client_keys(client.jwks) and (client.public or client.profile is ClientProfile.NATIVE):
         raise BadClient("jwks needs profile oidc and a confidential client", field="jwks")
+
+
+def has_reserved_id(client: Client) -> bool:
+    """Whether its ID could be taken for a user ID, or for a built-in actor of the audit log."""
+    return client.client_id.isdigit() or client.client_id.lower() in BUILT_IN_ACTORS
+
+
+def check_new_client(client: Client) -> None:
+    """Check a client that does not exist yet; existing ones keep a reserved ID, and doctor tells them."""
+    if has_reserved_id(client):
+        raise BadClient("client_id must not be digits only or a reserved name", field="client_id")
+    check_client(client)
 
 
 def _client_id_check(client: Client) -> RuleCheck:
@@ -143,6 +155,13 @@ def _claim_checks(claims: Mapping[str, ClaimSource]) -> Iterable[RuleCheck]:
     yield all(claim.application_id > 0 for claim in claims.values()), "claims", "a mapped claim needs an application"
 
 
+def can_never_authenticate(client: Client, now: int) -> bool:
+    """Whether it has neither a live secret nor keys, though it needs one to get tokens."""
+    if client.public or client.jwks or not (client.redirect_uris or client.redirect_hosts or client.device_grant):
+        return False
+    return all(0 < secret.expires_at <= now for secret in client.secrets)
+
+
 def is_outbound_url(uri: str) -> bool:
     """Whether it is a web URL or empty; each call checks the address it leads to (R6)."""
     if not uri:
@@ -175,13 +194,14 @@ class Clients:
 
     async def create(self, client: Client, origin: AuditOrigin, logo: StoredImage | None = None) -> str | None:
         """Store a new client; returns its secret, which is never shown again, or None for a public client."""
-        check_client(client)
+        check_new_client(client)
         secret = None if client.public else new_secret()
         secrets = () if secret is None else (self.stored_secret(client, secret),)
         record = self._recorder.record(
             AuditEvent.CLIENT_CREATED, origin, subject=client.client_id, details={"profile": client.profile.value}
         )
-        await self._store.create_client(replace(client, secrets=secrets), record, logo)
+        new = replace(client, secrets=secrets, rev=first_rev(client.created_at))
+        await self._store.create_client(new, record, logo)
         return secret
 
     async def change(self, client: Client, origin: AuditOrigin, logo: StoredImage | None = None) -> None:
@@ -225,10 +245,13 @@ class Clients:
         await self._store.remove_client(client_id, record, seen=seen)
 
     async def revoke_tokens(self, client_id: str, origin: AuditOrigin) -> int:
-        """End all grants of the client; returns how many there were. Raises ClientNotFound."""
+        """End all grants of the client and the tokens it got for itself; returns how many grants there were.
+
+        Raises ClientNotFound.
+        """
         await self._store.client(client_id)
         entry = self._recorder.record(AuditEvent.CLIENT_TOKENS_REVOKED, origin, subject=client_id)
-        return await self._grants.revoke_client_grants(client_id, self._clock.now(), entry)
+        return await self._grants.revoke_client_tokens(client_id, self._clock.now(), entry)
 
     async def list(self, application_id: int | None = None) -> Sequence[Client]:
         """Return all clients, or those of one application."""
@@ -240,8 +263,16 @@ class Clients:
         return new_stored_secret(client, secret, masters=self._master_keys, now=self._clock.now())
 
 
+def first_rev(created_at: int) -> int:
+    """Return the revocation epoch of a new client.
+
+    It is a time, so that nothing issued to a client of this ID before a restore is valid for the next one.
+    """
+    return created_at * 1_000
+
+
 def changed_fields(before: Client, after: Client) -> list[str]:
-    names = (field.name for field in fields(Client) if field.name not in {"secrets", "version"})
+    names = (field.name for field in fields(Client) if field.name not in {"secrets", "version", "rev"})
     return [name for name in names if getattr(before, name) != getattr(after, name)]
 
 

@@ -16,8 +16,16 @@ from gatehouse.kernel.errors import NotFound
 from gatehouse.kernel.ids import new_record_id, new_secret
 from gatehouse.oauth.authorize.service import Consents
 from gatehouse.oauth.errors import InvalidScope, InvalidTarget, NoDeviceGrant
-from gatehouse.oauth.model import SCOPES, Client, DeviceRequest, Grant
-from gatehouse.oauth.store import ClientStore, DeviceStore, logo_path, may_log_in_to_client, scope_texts
+from gatehouse.oauth.model import SCOPES, Client, DeviceRequest, Grant, resource_in
+from gatehouse.oauth.store import (
+    ClientStore,
+    DeviceStore,
+    find_granted_api,
+    logo_path,
+    may_log_in_to_client,
+    scope_texts,
+    scopes_for_api,
+)
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS, OPENID
 from gatehouse.sign_in_flow.flows import ConfirmationQuestion, compare_networks
 from gatehouse.sign_in_flow.model import Destination, FlowStep, SignInFlow, SignInFlowGone, SignInProof, proof_of_flow
@@ -73,12 +81,9 @@ class DeviceAuthorization:
     async def _scopes(self, client: Client, scope: str, resource: str) -> tuple[str, ...]:
         if not resource:
             return granted_scopes(client, scope)
-        api = await self._clients.find_api(resource)
-        if api is None or not api.admits_client_of_person(client):
-            raise InvalidTarget(f"{client.client_id} may not ask for {resource}")
         wanted = set(scope.split(" "))
         own = tuple(one for one in SCOPES if one in wanted and one in client.scopes)
-        return (*own, *api.qualified_scopes(wanted))
+        return await scopes_for_api(self._clients, client, resource, own=own, wanted=wanted)
 
     def _new_request(self, client: Client, code: str, scopes: tuple[str, ...], address: str) -> DeviceRequest:
         now = self._clock.now()
@@ -134,6 +139,7 @@ def format_user_code(user_code: str) -> str:
 KIND: Final = "device"
 USER_CODE_KEY: Final = "user_code"
 CLIENT_KEY: Final = "client_id"
+RESOURCE_KEY: Final = "resource"  # empty for none
 DONE_PATH: Final = "/device/done"
 CANCELLED_PATH: Final = "/device/cancelled"
 DENIED_PATH: Final = "/device/denied"
@@ -141,7 +147,11 @@ DENIED_PATH: Final = "/device/denied"
 
 def encode_device_request(request: DeviceRequest) -> Mapping[str, str]:
     """What the sign-in flow stores of a request; the rest is read again at each step."""
-    return {USER_CODE_KEY: request.user_code, CLIENT_KEY: request.client_id}
+    return {
+        USER_CODE_KEY: request.user_code,
+        CLIENT_KEY: request.client_id,
+        RESOURCE_KEY: resource_in(request.scopes),
+    }
 
 
 class DeviceSignInPurpose:
@@ -169,9 +179,12 @@ class DeviceSignInPurpose:
 
     async def destination(self, interaction: SignInFlow) -> Destination:
         client = await self._clients.client(interaction.ask[CLIENT_KEY])
+        resource = interaction.ask[RESOURCE_KEY]
+        api = await self._clients.find_api(resource) if resource else None
         return Destination(
             application=client.name,
             application_ids=client.application_ids,
+            api_application_id=0 if api is None else api.application_id,
             logo=await logo_path(self._clients, client),
         )
 
@@ -206,9 +219,15 @@ class DeviceSignInPurpose:
         if proof.limited:
             raise SignInFlowGone
         client = await self._clients.client(request.client_id)
-        if not await may_log_in_to_client(self._rules, await self._accounts.user(proof.user_id), client):
+        user = await self._accounts.user(proof.user_id)
+        try:
+            api = await find_granted_api(self._clients, client, request.scopes)
+        except InvalidTarget:
+            return await self.refuse(interaction, origin)
+        if not await may_log_in_to_client(self._rules, user, client, api):
             await self.refuse(interaction, origin)
-            return f"{DENIED_PATH}?{urlencode({CLIENT_KEY: client.client_id})}"
+            named = {CLIENT_KEY: client.client_id, RESOURCE_KEY: resource_in(request.scopes)}
+            return f"{DENIED_PATH}?{urlencode({name: value for name, value in named.items() if value})}"
         if not client.first_party:
             await self._consents.give(proof.user_id, client, request.scopes, origin)
         details: Details = {"client": client.client_id, "scope": " ".join(request.scopes), "device": True}

@@ -193,6 +193,11 @@ class NotLetIn(AuthorizeRefused):
     code = "access_denied"
     public = "This account is not allowed to use the application, or consent was denied."
 
+    def __init__(self, *, application_ids: tuple[int, ...] = ()) -> None:
+        """`application_ids`: the applications that were asked, if one of them denies the account access."""
+        super().__init__()
+        self.application_ids = application_ids
+
 
 class LoginRequired(AuthorizeRefused):
     code = "login_required"

@@ -4,7 +4,6 @@ import secrets
 from dataclasses import dataclass
 from typing import Final
 
-from gatehouse.accounts.bans.model import find_ban
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import AccountKind, User
 from gatehouse.accounts.store import AccountStore, ApplicationAccess
@@ -39,9 +38,17 @@ class IdTokenExchange:
     """`exchange`: returns an id_token for the service itself for a user JWT."""
 
     def __init__(
-        self, *, accounts: AccountStore, verifier: TokenVerifier, signer: Signer, clock: Clock, issuer: str
+        self,
+        *,
+        accounts: AccountStore,
+        rules: ApplicationAccess,
+        verifier: TokenVerifier,
+        signer: Signer,
+        clock: Clock,
+        issuer: str,
     ) -> None:
         self._accounts = accounts
+        self._rules = rules
         self._verifier = verifier
         self._signer = signer
         self._clock = clock
@@ -69,8 +76,8 @@ class IdTokenExchange:
             raise InvalidToken(f"user {claims.uid} does not exist") from None
         if user.blocked or user.rev != claims.rev or user.kind is not AccountKind.PERSON:
             raise InvalidToken(f"user {claims.uid} is blocked or the JWT was revoked")
-        if find_ban(user.bans, self._clock.now()) is not None:
-            raise AccessDenied(f"user {claims.uid} is banned")
+        if not await self._rules.may_log_in(user, ()):
+            raise AccessDenied(f"user {claims.uid} is banned, or a guest for certain applications only")
         return user
 
 
@@ -100,7 +107,7 @@ class UserJwtExchange:
         client, user = bearer.holder.client, bearer.holder.user
         if not client.may_exchange:
             raise UnauthorizedClient(f"{client.client_id} is not allowed to exchange access tokens")
-        if not await may_log_in_to_client(self._rules, user, client):
+        if not await may_log_in_to_client(self._rules, user, client, None):  # an API's token is none of these
             raise AccessDenied(f"application {client.application_id} does not allow {user.user_id} to sign in")
         return await self._signer.sign(self._claims(bearer), keys_version=bearer.holder.keys_version)
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
@@ -20,15 +19,14 @@ from gatehouse.oauth.errors import (
     InvalidScope,
     SlowDown,
 )
-from gatehouse.oauth.model import Client, ClientProfile, DeviceRequest, DeviceState, Grant, plain_scope
+from gatehouse.oauth.model import Api, Client, ClientProfile, DeviceRequest, DeviceState, Grant, plain_scope
 from gatehouse.oauth.store import (
     DeviceStore,
     GrantStore,
     RedeemOutcome,
     RotationOutcome,
-    may_log_in_to_client,
 )
-from gatehouse.oauth.token_endpoint import PresentedGrant, RedeemedGrant, TokenRequest, refuse_other_resource
+from gatehouse.oauth.token_endpoint import GrantAccess, PresentedGrant, RedeemedGrant, TokenRequest
 from gatehouse.oauth.tokens import RefreshTokens
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS, OPENID
 
@@ -39,8 +37,9 @@ MAX_CODE_FAILURES: Final = 5  # attempts with one code; then it is invalid (R3)
 
 
 class AuthorizationCodeGrant:
-    def __init__(self, *, store: GrantStore, recorder: Recorder, clock: Clock) -> None:
+    def __init__(self, *, store: GrantStore, access: GrantAccess, recorder: Recorder, clock: Clock) -> None:
         self._store = store
+        self._access = access
         self._recorder = recorder
         self._clock = clock
 
@@ -63,6 +62,7 @@ class AuthorizationCodeGrant:
         if not is_bound_to(token_request, client, holder.grant):
             await self.record_failure(token_request)
             raise InvalidGrant("wrong redirect_uri or verifier for this code")
+        api = await self._access.check(token_request, holder)
         now = self._clock.now()
         generation = 1 if OFFLINE_ACCESS in holder.scopes else 0
         taking = await self._store.redeem_code(
@@ -71,14 +71,16 @@ class AuthorizationCodeGrant:
             generation=generation,
             reused=lambda: self._recorder.record(
                 AuditEvent.CODE_REUSED,
-                replace(token_request.origin, actor=client.client_id),
+                replace(token_request.origin, actor=client.subject),
                 subject=holder.user.user_id,
                 details={"client_id": client.client_id, "grant_id": holder.grant.grant_id},
             ),
         )
         if taking is not RedeemOutcome.REDEEMED:
             raise InvalidGrant(f"the code of grant {holder.grant.grant_id}: {taking.name}")
-        return RedeemedGrant(holder=holder, scopes=holder.grant.scopes, generation=generation, refreshed_at=now)
+        return RedeemedGrant(
+            holder=holder, scopes=holder.grant.scopes, generation=generation, refreshed_at=now, api=api
+        )
 
 
 def is_bound_to(token_request: TokenRequest, client: Client, grant: Grant) -> bool:
@@ -91,9 +93,10 @@ def is_bound_to(token_request: TokenRequest, client: Client, grant: Grant) -> bo
 
 
 class DeviceCodeGrant:
-    def __init__(self, *, store: DeviceStore, rules: ApplicationAccess, clock: Clock) -> None:
+    def __init__(self, *, store: DeviceStore, grants: GrantStore, access: GrantAccess, clock: Clock) -> None:
         self._store = store
-        self._rules = rules
+        self._grants = grants
+        self._access = access
         self._clock = clock
 
     async def find_grant(self, token_request: TokenRequest) -> PresentedGrant | None:
@@ -117,14 +120,20 @@ class DeviceCodeGrant:
         if request is None or request.client_id != client.client_id:
             raise InvalidGrant("unknown device code, or it belongs to another client")
         refuse_undecided(request, now, is_early=is_early)
-        refuse_other_resource(token_request, client, request.scopes)
+        api = await self._check_access(token_request, request, now)
         generation = 1 if OFFLINE_ACCESS in request.scopes and OFFLINE_ACCESS in client.scopes else 0
         holder = await self._store.redeem_request(request, now, generation=generation)
         if holder is None:
             raise InvalidGrant("the device code was already used or its grant has ended")
-        if not await may_log_in_to_client(self._rules, holder.user, client):
-            raise InvalidGrant(f"application {client.application_id} does not allow {holder.user.user_id} to sign in")
-        return RedeemedGrant(holder=holder, scopes=holder.grant.scopes, generation=generation, refreshed_at=now)
+        return RedeemedGrant(
+            holder=holder, scopes=holder.grant.scopes, generation=generation, refreshed_at=now, api=api
+        )
+
+    async def _check_access(self, token_request: TokenRequest, request: DeviceRequest, now: int) -> Api | None:
+        holder = await self._grants.find_live_grant(request.grant_id, now)
+        if holder is None:
+            raise InvalidGrant("the grant of the device has ended")
+        return await self._access.check(token_request, holder)
 
 
 def refuse_undecided(request: DeviceRequest, now: int, *, is_early: bool) -> None:
@@ -148,9 +157,17 @@ class RefreshTokenGrant:
     """`grace`: seconds within which a parallel refresh gets the same new token; a client may have its own."""
 
     def __init__(
-        self, *, store: GrantStore, tokens: RefreshTokens, recorder: Recorder, clock: Clock, grace: Callable[[], int]
+        self,
+        *,
+        store: GrantStore,
+        tokens: RefreshTokens,
+        access: GrantAccess,
+        recorder: Recorder,
+        clock: Clock,
+        grace: Callable[[], int],
     ) -> None:
         self._store = store
+        self._access = access
         self._tokens = tokens
         self._recorder = recorder
         self._clock = clock
@@ -184,6 +201,7 @@ class RefreshTokenGrant:
         grant = found.holder.grant
         refuse_other_redirect(token_request, client, grant)
         scopes = narrow_scopes(token_request.scope, grant)
+        api = await self._access.check(token_request, found.holder)
         turned = await self._store.rotate(
             grant.grant_id,
             found.generation,
@@ -191,7 +209,7 @@ class RefreshTokenGrant:
             grace=self._grace_for(client),
             reused=lambda: self._recorder.record(
                 AuditEvent.REFRESH_REUSED,
-                replace(token_request.origin, actor=client.client_id),
+                replace(token_request.origin, actor=client.subject),
                 subject=grant.user_id,
                 details={"client_id": client.client_id, "grant_id": grant.grant_id},
             ),
@@ -199,7 +217,11 @@ class RefreshTokenGrant:
         if turned.outcome not in (RotationOutcome.ROTATED, RotationOutcome.REPEATED):
             raise InvalidGrant(f"refresh token {found.generation} of grant {grant.grant_id}: {turned.outcome.name}")
         return RedeemedGrant(
-            holder=found.holder, scopes=scopes, generation=turned.generation, refreshed_at=turned.refreshed_at
+            holder=found.holder,
+            scopes=scopes,
+            generation=turned.generation,
+            refreshed_at=turned.refreshed_at,
+            api=api,
         )
 
     def _grace_for(self, client: Client) -> int:

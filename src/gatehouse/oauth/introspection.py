@@ -12,9 +12,9 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.oauth.api_tokens import ApiTokens, FoundToken
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
-from gatehouse.oauth.errors import InvalidClient, InvalidRequest
+from gatehouse.oauth.errors import InvalidClient, InvalidRequest, InvalidTarget
 from gatehouse.oauth.model import Client, GrantHolder
-from gatehouse.oauth.store import AccessKeyLookup, ClientStore
+from gatehouse.oauth.store import AccessKeyLookup, ClientStore, find_granted_api
 from gatehouse.oauth.tokens import AccessTokenVerifier, RefreshTokens, VerifiedAccessToken
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 from gatehouse.tokens.claims import InvalidToken
@@ -114,7 +114,15 @@ class Introspection:
         holder = found.holder
         if not found.is_newest or OFFLINE_ACCESS not in holder.scopes:
             return None
-        return {**self._active_response(holder, " ".join(holder.scopes)), "exp": found.ends_at}
+        try:
+            api = await find_granted_api(self._clients, holder.client, holder.grant.scopes)
+        except InvalidTarget:
+            return None
+        if api is not None and api.is_banned(holder.user, self._clock.now()):
+            return None
+        of_api = () if api is None else api.scopes_in(holder.grant.scopes, holder.client)
+        scope = " ".join(dict.fromkeys((*holder.scopes, *of_api)))
+        return {**self._active_response(holder, scope), "exp": found.ends_at}
 
     async def _introspect_api_token(self, token: str, caller: IntrospectionCaller) -> Mapping[str, object] | None:
         """Introspect a token for an API, or an opaque one of a machine (R9)."""

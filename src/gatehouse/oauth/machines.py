@@ -17,7 +17,7 @@ from gatehouse.oauth.errors import InvalidScope, InvalidTarget, NoClientCredenti
 from gatehouse.oauth.grants import SCOPE_TEXT
 from gatehouse.oauth.model import API_TOKEN_SECONDS, Api, Client, ClientProfile
 from gatehouse.oauth.private_key_jwt import ClientAssertions
-from gatehouse.oauth.store import ClientStore, FindAccount, GrantStore, VerifyAccountJwt
+from gatehouse.oauth.store import ClientStore, FindAccount, GrantStore, VerifyAccountJwt, refuse_long_scope
 from gatehouse.oauth.token_endpoint import TokenRequest
 from gatehouse.oauth.tokens import TokenSet
 from gatehouse.oauth.vocabulary import ASSERTION_TYPE
@@ -150,7 +150,7 @@ class ClientCredentialsGrant:
             return
         record = self._recorder.record(
             AuditEvent.MACHINE_TOKEN_MADE,
-            replace(token_request.origin, actor=machine.subject.client_id),
+            replace(token_request.origin, actor=machine.subject.sub),
             subject=machine.subject.client_id,
             details={"resource": resource},
         )
@@ -167,4 +167,6 @@ def machine_scopes(scope: str, api: Api, machine: Machine) -> tuple[str, ...]:
         raise InvalidScope("scope contains invalid characters")
     wanted = set(scope.split())
     held = APPLICATION_CLAIMS if machine.account is not None else {}
-    return tuple(name for name in (*api.scopes, *held) if name in wanted)
+    granted = tuple(name for name in (*api.scopes, *held) if name in wanted)
+    refuse_long_scope(granted)
+    return granted

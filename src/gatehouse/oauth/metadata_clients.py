@@ -5,7 +5,7 @@ The document is fetched from listed hosts only. What was fetched is a row among 
 """
 
 import asyncio
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -17,6 +17,7 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.images.loading import ImageLoader
 from gatehouse.images.model import LOGO, BadImage, StoredImage
+from gatehouse.images.upload_limit import OPERATOR
 from gatehouse.kernel.cache import WeightedCache
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import TooMany, Unavailable
@@ -39,8 +40,14 @@ CACHE_GROUP: Final = "documents"
 FAILURE_SECONDS: Final = 60  # a document that was not accepted is not fetched again for so long
 BY_SOURCE: Final = "document.source"
 BY_HOST: Final = "document.host"
+IN_USE: Final = ".in_use"  # ends the same classes for clients that people use, which strangers cannot use up
 # Fetches per minute that one caller can cause, and that one host gets from this process.
-DOCUMENT_RATES: Final = {BY_SOURCE: RateLimit(20), BY_HOST: RateLimit(60)}
+DOCUMENT_RATES: Final = {
+    f"{rate_class}{client}": RateLimit(per_minute)
+    for rate_class, per_minute in ((BY_SOURCE, 20), (BY_HOST, 60))
+    for client in ("", IN_USE)
+}
+MAX_STRANGERS: Final = 4  # fetches at a time for clients that no one uses, of the 8 in all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,15 +87,18 @@ class MetadataClients:
         self._recorder = recorder
         self._clock = clock
         self._cache: WeightedCache[FetchedDocument] = WeightedCache(CACHE_BYTES)
+        self._failures: WeightedCache[FetchedDocument] = WeightedCache(CACHE_BYTES)  # never in place of the others
+        self._strangers = asyncio.Semaphore(MAX_STRANGERS)
         self._fetches: dict[str, asyncio.Task[Client]] = {}
 
     async def find(self, client_id: str, caller: DocumentCaller) -> Client:
         """Return the client as its document describes it now. Raises BadDocument, TooMany."""
         self._refuse_unlisted(client_id)
+        failed = self._failures.get(CACHE_GROUP, client_id)
+        if failed is not None and failed.ends_at > self._clock.monotonic():
+            raise BadDocument(failed.problem)
         cached = self._cache.get(CACHE_GROUP, client_id)
         if cached is not None and cached.ends_at > self._clock.monotonic():
-            if cached.problem:
-                raise BadDocument(cached.problem)
             with suppress(ClientNotFound):  # the row of a client that no one used was deleted
                 return await self._store.client(client_id)
         return await self._fetch_once(client_id, caller)
@@ -108,10 +118,12 @@ class MetadataClients:
 
     async def _fetch_once(self, client_id: str, caller: DocumentCaller) -> Client:
         """Fetch the document, or wait for a fetch that is running; one that a caller leaves goes on for others."""
+        in_use = client_id not in self._fetches and await self._store.is_client_in_use(client_id)
         fetch = self._fetches.get(client_id)
         if fetch is None:
-            self._refuse_too_many(client_id, caller)
-            fetch = asyncio.create_task(self._fetch(client_id, caller.origin))
+            self._refuse_too_many(client_id, caller, in_use=in_use)
+            slot = nullcontext() if in_use else self._strangers
+            fetch = asyncio.create_task(self._fetch(client_id, caller.origin, slot))
             self._fetches[client_id] = fetch
             fetch.add_done_callback(partial(self._end_fetch, client_id))
         return await asyncio.shield(fetch)
@@ -121,35 +133,38 @@ class MetadataClients:
         if not fetch.cancelled():
             fetch.exception()  # asyncio reports an exception that no one has read
 
-    def _refuse_too_many(self, client_id: str, caller: DocumentCaller) -> None:
+    def _refuse_too_many(self, client_id: str, caller: DocumentCaller, *, in_use: bool) -> None:
         subjects = ((BY_SOURCE, caller.source), (BY_HOST, document_host(client_id)))
         for rate_class, subject in subjects:
-            if wait := self._rate_limiter.admit(rate_class, subject):
+            if wait := self._rate_limiter.admit(f"{rate_class}{IN_USE if in_use else ''}", subject):
                 raise TooMany(wait, "client ID metadata documents")
 
-    async def _fetch(self, client_id: str, origin: AuditOrigin) -> Client:
+    async def _fetch(self, client_id: str, origin: AuditOrigin, slot: AbstractAsyncContextManager[None]) -> Client:
         try:
-            response = await self._outbound.get(client_id)
+            async with slot:
+                response = await self._outbound.get(client_id)
             described = read_document(client_id, response, self._clock.now())
             client = await self._save(described.client, await self._load_logo(described), origin)
         except (CallFailed, BadDocument, ClientNotFound) as error:
             problem = error.detail or error.public
             log.warning("client ID metadata document not accepted", client_id=client_id, reason=problem)
-            self._remember(client_id, FAILURE_SECONDS, problem)
+            self._remember(self._failures, client_id, FAILURE_SECONDS, problem)
             raise BadDocument(problem) from None
-        self._remember(client_id, cache_seconds(response.headers))
+        self._remember(self._cache, client_id, cache_seconds(response.headers))
         return client
 
-    def _remember(self, client_id: str, seconds: int, problem: str = "") -> None:
+    def _remember(
+        self, cache: WeightedCache[FetchedDocument], client_id: str, seconds: int, problem: str = ""
+    ) -> None:
         fetched = FetchedDocument(ends_at=self._clock.monotonic() + seconds, problem=problem)
-        self._cache.put(CACHE_GROUP, client_id, fetched, len(client_id) + len(problem) + 200)
+        cache.put(CACHE_GROUP, client_id, fetched, len(client_id) + len(problem) + 200)
 
     async def _load_logo(self, described: DescribedClient) -> StoredImage | None:
         """Fetch the logo with its document, from a listed host; None without one, and for any failure."""
         if logo_host(described.logo_uri) not in self._hosts:
             return None
         try:
-            return await self._images.load(described.logo_uri, LOGO)
+            return await self._images.load(described.logo_uri, LOGO, uploader=OPERATOR)
         except (BadImage, Unavailable) as error:
             log.warning(
                 "logo of a client ID metadata document not accepted",

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from gatehouse.kernel.addresses import parse_web_url
+from gatehouse.kernel.strict_json import decode_strict_json
 from gatehouse.oauth.clients import check_client
 from gatehouse.oauth.errors import BadClient, BadDocument
 from gatehouse.oauth.model import DEFAULT_SCOPES, Client, ClientProfile
@@ -55,8 +56,8 @@ def read_document(client_id: str, response: OutboundResponse, now: int) -> Descr
     if media_type != MEDIA_TYPE:
         raise BadDocument(f"the document must be {MEDIA_TYPE}")
     try:
-        document = msgspec.json.decode(response.body, type=MetadataDocument)
-    except (msgspec.DecodeError, RecursionError) as error:
+        document = decode_strict_json(response.body.decode(), MetadataDocument)
+    except ValueError as error:  # of the encoding, the JSON or its members
         raise BadDocument(f"the document is malformed: {error}") from None
     if document.client_id != client_id:
         raise BadDocument("the document names another client_id than its own URL")

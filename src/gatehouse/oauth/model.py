@@ -10,13 +10,14 @@ from msgspec import Meta, Struct
 
 from gatehouse.accounts.bans.model import find_ban
 from gatehouse.accounts.model import User
+from gatehouse.fields.model import Field, Kind, described_fields
 from gatehouse.keys.model import Algorithm
-from gatehouse.oauth.client_fields import FormSection, Kind, Setting, described_fields
 from gatehouse.oauth.vocabulary import EMAIL, GROUPS, OFFLINE_ACCESS, OPENID, PERMISSIONS, PROFILE, ROLES, TRUST
 
 DEFAULT_SCOPES: Final = (OPENID, OFFLINE_ACCESS, EMAIL, PROFILE, TRUST)
 APPLICATION_SCOPES: Final = (GROUPS, ROLES, PERMISSIONS)  # of the client's application, profile oidc only (R9)
 SCOPES: Final = (*DEFAULT_SCOPES, *APPLICATION_SCOPES)
+CLIENT_SUBJECT: Final = "client:"  # before the ID of a client, where a user ID may stand too
 MAX_LIVE_SECRETS: Final = 2  # live at once, while one is being rotated
 MIN_TOKEN_SECONDS: Final = 60  # lifetime of any token
 MAX_ACCESS_SECONDS: Final = 3_600  # interface §8
@@ -43,6 +44,16 @@ class ClientSecret:
     expires_at: int = 0
 
 
+class FormSection(StrEnum):
+    """The parts of the console's form that list their fields by description."""
+
+    MAIN = "main"
+    LINKS = "links"
+    SIGN_OUT = "sign_out"
+    TOKENS = "tokens"
+    ADMINISTRATORS = "administrators"
+
+
 class ClaimContent(StrEnum):
     """What a mapped claim contains: roles, groups or rules."""
 
@@ -62,12 +73,11 @@ class TokenSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Token lifetimes; omitted fields use the defaults."""
 
     id_token_alg: Annotated[
-        Algorithm, Setting(Kind.CHOICE, "Signing algorithm for ID tokens.", section=FormSection.TOKENS, hint=False)
+        Algorithm, Field("Signing algorithm for ID tokens.", section=FormSection.TOKENS, hint=False)
     ] = msgspec.field(default=Algorithm.RS256, name="id_token_signed_response_alg")
     access_seconds: Annotated[
         int,
-        Setting(
-            Kind.NUMBER,
+        Field(
             "Access token lifetime.",
             section=FormSection.TOKENS,
             hint=False,
@@ -77,8 +87,7 @@ class TokenSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = MAX_ACCESS_SECONDS
     refresh_seconds: Annotated[
         int,
-        Setting(
-            Kind.NUMBER,
+        Field(
             "Refresh token lifetime.",
             section=FormSection.TOKENS,
             hint=False,
@@ -88,8 +97,7 @@ class TokenSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = MAX_REFRESH_SECONDS
     refresh_grace_seconds: Annotated[
         int | None,  # None: as the settings say
-        Setting(
-            Kind.NUMBER,
+        Field(
             "How long concurrent refreshes get the same token.  [default: setting]",
             section=FormSection.TOKENS,
             maximum=60,  # as oauth.refresh_grace_seconds
@@ -102,21 +110,20 @@ DEFAULT_TOKEN_SETTINGS: Final = TokenSettings()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """An OAuth client; a `Setting` says how the API, files, the command line and the console read a field."""
+    """An OAuth client; a `Field` says how the API, files, the command line and the console read a field."""
 
     client_id: str
-    name: Annotated[str, Setting(Kind.TEXT, "Display name on the sign-in page.", maximum=64)]
+    name: Annotated[str, Field("Display name on the sign-in page.", maximum=64)]
     profile: Annotated[
         ClientProfile,
-        Setting(Kind.CHOICE, "native: dialect of the interface document; oidc: standard OpenID Connect."),
+        Field("native: dialect of the interface document; oidc: standard OpenID Connect."),
     ] = ClientProfile.NATIVE
     application_id: Annotated[
-        int | None, Setting(Kind.NUMBER, "Application whose login permissions apply.", minimum=1, patchable=False)
+        int | None, Field("Application whose login permissions apply.", minimum=1, patchable=False)
     ] = None
     redirect_hosts: Annotated[
         tuple[str, ...],
-        Setting(
-            Kind.LIST,
+        Field(
             "Host allowed in redirect URIs (native); repeatable.",
             option="--redirect-host",
             section=FormSection.ADMINISTRATORS,
@@ -125,79 +132,78 @@ class Client:
     ] = ()
     redirect_uris: Annotated[
         tuple[str, ...],
-        Setting(Kind.LIST, "Exact redirect URI; repeatable.", option="--redirect-uri", section=FormSection.MAIN),
+        Field("Exact redirect URI; repeatable.", option="--redirect-uri", section=FormSection.MAIN),
     ] = ()
     post_logout_uris: Annotated[
         tuple[str, ...],
-        Setting(
-            Kind.LIST,
-            "Post-logout redirect URI; repeatable.",
-            option="--post-logout-uri",
-            section=FormSection.SIGN_OUT,
-        ),
+        Field("Post-logout redirect URI; repeatable.", option="--post-logout-uri", section=FormSection.SIGN_OUT),
     ] = ()
     client_uri: Annotated[
-        str, Setting(Kind.URL, "Website, shown at sign-in and consent.", section=FormSection.LINKS)
+        str, Field("Website, shown at sign-in and consent.", kind=Kind.URL, section=FormSection.LINKS)
     ] = ""
     policy_uri: Annotated[
-        str, Setting(Kind.URL, "Privacy policy, shown at sign-in and consent.", section=FormSection.LINKS)
+        str, Field("Privacy policy, shown at sign-in and consent.", kind=Kind.URL, section=FormSection.LINKS)
     ] = ""
     tos_uri: Annotated[
-        str, Setting(Kind.URL, "Terms of service, shown at sign-in and consent.", section=FormSection.LINKS)
+        str, Field("Terms of service, shown at sign-in and consent.", kind=Kind.URL, section=FormSection.LINKS)
     ] = ""
     scopes: Annotated[
         tuple[str, ...],
-        Setting(Kind.SCOPES, "Allowed scope; repeatable.", option="--scope", section=FormSection.MAIN, hint=False),
+        Field("Allowed scope; repeatable.", kind=Kind.SCOPES, option="--scope", section=FormSection.MAIN, hint=False),
     ] = DEFAULT_SCOPES
     origins: Annotated[
         tuple[str, ...],
-        Setting(
-            Kind.LIST,
+        Field(
             "Origin allowed to call the token endpoint (CORS); repeatable.",
             option="--origin",
             section=FormSection.TOKENS,
         ),
     ] = ()
     backchannel_logout_uri: Annotated[
-        str, Setting(Kind.URL, "Back-channel logout URL.", section=FormSection.SIGN_OUT)
+        str, Field("Back-channel logout URL.", kind=Kind.URL, section=FormSection.SIGN_OUT)
     ] = ""
     jwks: Annotated[
         Mapping[str, Any],  # public keys of private_key_jwt; empty for none
-        Setting(Kind.JWKS, "File with the client's public keys (JWK set).", section=FormSection.TOKENS),
+        Field("File with the client's public keys (JWK set).", kind=Kind.JWKS, section=FormSection.TOKENS),
     ] = field(default_factory=dict)
     claims: Annotated[
         Mapping[str, ClaimSource],  # by the name of the claim
-        Setting(
-            Kind.CLAIMS,
+        Field(
             "Add a claim with a person's roles, groups or permissions in an application; repeatable.",
+            kind=Kind.CLAIMS,
             option="--claim",
             section=FormSection.TOKENS,
         ),
     ] = field(default_factory=dict)
-    token_settings: Annotated[TokenSettings, Setting(Kind.GROUP)] = DEFAULT_TOKEN_SETTINGS
+    claims_in_id_token: Annotated[  # R9
+        bool,
+        Field(
+            "Add email and profile claims to ID tokens, for programs that do not read userinfo (oidc).",
+            section=FormSection.TOKENS,
+        ),
+    ] = False  # profile native always has them
+    token_settings: Annotated[TokenSettings, Field(kind=Kind.GROUP)] = DEFAULT_TOKEN_SETTINGS
     device_grant: Annotated[  # RFC 8628
-        bool, Setting(Kind.FLAG, "Allow the device grant (oidc).", section=FormSection.MAIN)
+        bool, Field("Allow the device grant (oidc).", section=FormSection.MAIN)
     ] = False
     game_id_token: Annotated[  # R10
         bool,
-        Setting(
-            Kind.FLAG,
+        Field(
             "Allow game logins to get an ID token for this client (oidc).",
             section=FormSection.ADMINISTRATORS,
             administrators_only=True,
         ),
     ] = False
     explain_errors: Annotated[
-        bool, Setting(Kind.FLAG, "Show error details for developers on error pages.", section=FormSection.MAIN)
+        bool, Field("Show error details for developers on error pages.", section=FormSection.MAIN)
     ] = False
     first_party: Annotated[
         bool,
-        Setting(Kind.FLAG, "Trusted: skip consent.", section=FormSection.ADMINISTRATORS, administrators_only=True),
+        Field("Trusted: skip consent.", section=FormSection.ADMINISTRATORS, administrators_only=True),
     ] = False
     may_exchange: Annotated[
         bool,
-        Setting(
-            Kind.FLAG,
+        Field(
             "Allow exchangeToken.  [default: depends on profile]",
             option="--may-exchange/--no-exchange",
             section=FormSection.ADMINISTRATORS,
@@ -205,26 +211,29 @@ class Client:
     ] = True
     require_pkce: Annotated[
         bool,
-        Setting(
-            Kind.FLAG,
+        Field(
             "Require PKCE.  [default: depends on profile]",
             option="--require-pkce/--no-require-pkce",
             section=FormSection.MAIN,
         ),
     ] = False  # new clients of profile oidc: true (R9)
-    public: Annotated[
-        bool, Setting(Kind.FLAG, "Public client without a secret: SPA, mobile or desktop app (oidc).")
-    ] = False
+    public: Annotated[bool, Field("Public client without a secret: SPA, mobile or desktop app (oidc).")] = False
     logo: str = ""  # ID of the image, if there is one
     removed: bool = False
     created_at: int
     version: int = 1
+    rev: int = 0  # its revocation epoch: tokens that it got for itself under another one are invalid
     secrets: tuple[ClientSecret, ...] = ()
 
     @property
     def has_document(self) -> bool:
         """Whether it is described by its client ID metadata document; registered IDs never contain a colon (R9)."""
         return self.client_id.startswith("https://")
+
+    @property
+    def subject(self) -> str:
+        """`sub` of the tokens it gets for itself, and its name as an actor in the audit log."""
+        return f"{CLIENT_SUBJECT}{self.client_id}"
 
     @property
     def weight(self) -> int:
@@ -239,7 +248,7 @@ class Client:
         return () if self.application_id is None else (self.application_id,)
 
 
-CLIENT_FIELDS: Final = tuple(described_fields(Client))
+CLIENT_FIELDS: Final = tuple(described_fields(Client, Field))
 LIST_FIELDS: Final = tuple(one.name for one in CLIENT_FIELDS if one.kind in {Kind.LIST, Kind.SCOPES})
 URL_FIELDS: Final = tuple(one.name for one in CLIENT_FIELDS if one.kind is Kind.URL)
 LINK_FIELDS: Final = ("client_uri", "policy_uri", "tos_uri")  # that people see
@@ -247,7 +256,7 @@ LINK_FIELDS: Final = ("client_uri", "policy_uri", "tos_uri")  # that people see
 SINGLE_FIELDS: Final = tuple(
     single
     for one in CLIENT_FIELDS
-    for single in (described_fields(one.type, one.name) if one.kind is Kind.GROUP else (one,))
+    for single in (described_fields(one.type, Field, group=one.name) if one.kind is Kind.GROUP else (one,))
 )
 
 
@@ -359,8 +368,8 @@ class LogoutCall:
 
 
 API_TOKEN_SECONDS: Final = 300
-MACHINE_PREFIX: Final = "client:"  # `sub` of a client that acts for itself
 SCOPE_MARK: Final = "#"  # between resource and scope; a resource has no fragment
+MAX_SCOPE_CLAIM: Final = 2_048  # characters of `scope` in a token for an API, which takes 6 KB in all
 
 
 class ApiAccess(StrEnum):
@@ -384,32 +393,49 @@ class Api:
     name: str  # of the application
     scopes: Mapping[str, ApiScope] = field(default_factory=dict)
     access: ApiAccess = ApiAccess.OWN
-    clients: tuple[str, ...] = ()
+    clients: tuple[str, ...] = ()  # `client:<id>` or a client ID, or the digits of a service account
     token_seconds: int = API_TOKEN_SECONDS
 
     def admits_client(self, client: Client) -> bool:
         """Whether the client may ask for access in its own name."""
-        return client.application_id == self.application_id or self._lists(client.client_id)
+        return client.application_id == self.application_id or self._lists_client(client)
 
     def admits_account(self, user_id: str, project_id: str) -> bool:
         """The same for a service account."""
-        return project_id == self.project_id or self._lists(user_id)
+        return project_id == self.project_id or (self.access is ApiAccess.LISTED and user_id in self.clients)
 
     def admits_client_of_person(self, client: Client) -> bool:
         """Whether the client may ask for access in the name of a person."""
         return self.access is ApiAccess.ANY or self.admits_client(client)
 
-    def _lists(self, name: str) -> bool:
-        return self.access is ApiAccess.LISTED and name in self.clients
+    def _lists_client(self, client: Client) -> bool:
+        """Whether it is listed; an entry of digits only is a service account, never a client of that ID."""
+        named = client.subject in self.clients or (
+            not client.client_id.isdigit() and client.client_id in self.clients
+        )
+        return self.access is ApiAccess.LISTED and named
 
     def qualified_scopes(self, wanted: Collection[str]) -> tuple[str, ...]:
-        """Return the scopes of a grant: access to the API, and its scopes among the wanted ones."""
-        names = ("", *(name for name in self.scopes if name in wanted))
+        """Return the scopes of a grant: access to the API, and its scopes among the wanted ones.
+
+        `roles` and the like are of the API's application here, not of the client's.
+        """
+        names = ("", *(name for name in (*self.scopes, *APPLICATION_SCOPES) if name in wanted))
         return tuple(f"{self.resource}{SCOPE_MARK}{name}" for name in names)
 
-    def scopes_in(self, qualified: Collection[str]) -> tuple[str, ...]:
-        """Return the names of its scopes among those of a grant; scopes it no longer declares are left out."""
-        return tuple(name for name in self.scopes if f"{self.resource}{SCOPE_MARK}{name}" in qualified)
+    def scopes_in(self, qualified: Collection[str], client: Client) -> tuple[str, ...]:
+        """Return the names of its scopes among those of a grant.
+
+        Scopes that it no longer declares, or that the client may no longer have, are left out.
+        """
+        held = (name for name in APPLICATION_SCOPES if name in client.scopes)
+        return tuple(name for name in (*self.scopes, *held) if f"{self.resource}{SCOPE_MARK}{name}" in qualified)
+
+    def is_banned(self, user: User, now: int) -> bool:
+        """Whether the person is banned from its application now."""
+        return (
+            find_ban(user.bans, now, application_id=self.application_id, project_id=self.project_id or "") is not None
+        )
 
 
 def resource_in(scopes: Iterable[str]) -> str:

@@ -165,6 +165,11 @@ def is_web_uri(uri: str) -> bool:
     return WEB_URI.fullmatch(uri) is not None
 
 
+def is_on_device(uri: str) -> bool:
+    """Whether it leads to a program on the person's device: by loopback, or by a private-use scheme."""
+    return not is_web_uri(uri) or _without_port(uri) is not None
+
+
 def display_host(uri: str) -> str:
     """Return the redirect target as people see it: the host, or an installed application's scheme."""
     parts = WEB_URI.fullmatch(uri)

@@ -66,7 +66,7 @@ class Revocation:
         client = None if account else await self._authentication.authenticate_by_secret(credentials)
         found = await self._api_tokens.find(token, include_expired=True)
         if found is not None and found.holder is None:
-            if found.client_id == (account.subject.client_id if account else client and client.client_id):
+            if found.sub == (account.subject.sub if account else client and client.subject):
                 await self._revoke_machine_token(found, origin)
             return
         holder = await self._find_holder(token) if found is None else found.holder
@@ -77,7 +77,7 @@ class Revocation:
         """End one token of a machine; its others live on."""
         record = self._recorder.record(
             AuditEvent.MACHINE_TOKEN_REVOKED,
-            replace(origin, actor=found.client_id),
+            replace(origin, actor=found.sub),
             subject=found.client_id,
             details={"jti": found.jti},
         )
@@ -94,7 +94,7 @@ class Revocation:
     async def _revoke(self, holder: GrantHolder, client: Client, origin: AuditOrigin) -> bool:
         record = self._recorder.record(
             AuditEvent.GRANT_REVOKED,
-            replace(origin, actor=client.client_id),
+            replace(origin, actor=client.subject),
             subject=holder.user.user_id,
             details={"client_id": client.client_id, "grant_id": holder.grant.grant_id},
         )

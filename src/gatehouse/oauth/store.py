@@ -1,6 +1,6 @@
 """Storage of OAuth, and what it needs of other packages."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
@@ -10,7 +10,10 @@ from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.model import AuditRecord
 from gatehouse.images.model import StoredImage, image_path
 from gatehouse.kernel.addresses import Address
+from gatehouse.oauth.errors import InvalidScope, InvalidTarget
 from gatehouse.oauth.model import (
+    APPLICATION_SCOPES,
+    MAX_SCOPE_CLAIM,
     SCOPE_MARK,
     Api,
     Client,
@@ -20,8 +23,10 @@ from gatehouse.oauth.model import (
     Grant,
     GrantHolder,
     LogoutCall,
+    plain_scope,
     resource_in,
 )
+from gatehouse.oauth.vocabulary import OPENID
 
 
 class RedeemOutcome(Enum):
@@ -69,6 +74,9 @@ class ClientStore(Protocol):
 
         `logo`: a new one, which the client names by its ID.
         """
+
+    async def is_client_in_use(self, client_id: str) -> bool:
+        """Return whether a person allowed the client anything, or has signed in to it, and it is not removed."""
 
     async def find_api(self, resource: str) -> Api | None:
         """Return the API that a live application declares under exactly this resource."""
@@ -137,8 +145,8 @@ class GrantStore(Protocol):
     async def revoke_grant(self, grant_id: str, now: int, record: AuditRecord) -> bool:
         """End a grant with all its tokens; False when it was dead already."""
 
-    async def revoke_client_grants(self, client_id: str, now: int, record: AuditRecord) -> int:
-        """End every live grant of a client; returns how many there were."""
+    async def revoke_client_tokens(self, client_id: str, now: int, record: AuditRecord) -> int:
+        """End every live grant of a client and raise its revocation epoch; returns how many grants there were."""
 
     async def add_machine_record(self, record: AuditRecord) -> None:
         """Store the record of a token that a machine got for itself."""
@@ -232,13 +240,66 @@ VerifyAccountJwt = Callable[[str, Address | None, str], Awaitable[MachineAccount
 
 
 async def scope_texts(clients: ClientStore, scopes: Sequence[str]) -> tuple[str, ...]:
-    """Return scopes as pages show them: those of an API by their titles."""
+    """Return scopes as pages show them: those of an API by their titles, `roles` and the like by its application."""
+    api = await find_api_in(clients, scopes)
+    if api is None:
+        return tuple(scopes)
+    texts = {name: one.title for name, one in api.scopes.items()}
+    texts |= {name: f"{api.name}{SCOPE_MARK}{name}" for name in APPLICATION_SCOPES}
+    qualified = {f"{api.resource}{SCOPE_MARK}{name}": text for name, text in texts.items()}
+    return tuple(qualified.get(scope, scope) for scope in scopes)
+
+
+async def find_api_in(clients: ClientStore, scopes: Sequence[str]) -> Api | None:
+    """Return the API that the scopes of a grant are for; None for none, and when no live application declares it."""
     resource = resource_in(scopes)
-    api = await clients.find_api(resource) if resource else None
-    titles = (
-        {} if api is None else {f"{api.resource}{SCOPE_MARK}{name}": one.title for name, one in api.scopes.items()}
-    )
-    return tuple(titles.get(scope, scope) for scope in scopes)
+    return await clients.find_api(resource) if resource else None
+
+
+async def scopes_for_api(
+    clients: ClientStore, client: Client, resource: str, *, own: Sequence[str], wanted: Collection[str]
+) -> tuple[str, ...]:
+    """Return the scopes of a grant for an API: `own` of this service, and the wanted ones of the API.
+
+    `roles` and the like are about the application of the API, which the consent page names. A client that needs no
+    consent gets them within its project only. Without an id_token none of the client's own application are needed.
+    Raises InvalidTarget, InvalidScope.
+    """
+    api = await find_granted_api(clients, client, (f"{resource}{SCOPE_MARK}",))
+    if api is None:
+        return tuple(own)
+    gets_held = not client.first_party or await _is_of_project(clients, client, api)
+    held = {name for name in own if gets_held and name in APPLICATION_SCOPES}
+    of_api = api.qualified_scopes(held.union(wanted) - (set(APPLICATION_SCOPES) - held))
+    refuse_long_scope(plain_scope(one) for one in of_api)
+    return (*(one for one in own if OPENID in own or one not in APPLICATION_SCOPES), *of_api)
+
+
+async def _is_of_project(clients: ClientStore, client: Client, api: Api) -> bool:
+    """Whether client and API belong to one application, or to applications of one project."""
+    if client.application_id is None or api.project_id is None:
+        return client.application_id == api.application_id
+    return api.project_id == await clients.project_of(client.application_id)
+
+
+def refuse_long_scope(names: Iterable[str]) -> None:
+    """Refuse more scopes than an access token has room for."""
+    if len(" ".join(names)) > MAX_SCOPE_CLAIM:
+        raise InvalidScope(f"the scopes of an API take more than {MAX_SCOPE_CLAIM} characters")
+
+
+async def find_granted_api(clients: ClientStore, client: Client, scopes: Sequence[str]) -> Api | None:
+    """Return the API that the scopes of a grant are for; None for none.
+
+    Raises InvalidTarget when no live application declares it any more, or the client may not ask for it any more.
+    """
+    resource = resource_in(scopes)
+    if not resource:
+        return None
+    api = await find_api_in(clients, scopes)
+    if api is None or not api.admits_client_of_person(client):
+        raise InvalidTarget(f"{client.client_id} may not ask for {resource}")
+    return api
 
 
 async def logo_path(clients: ClientStore, client: Client) -> str:
@@ -248,8 +309,14 @@ async def logo_path(clients: ClientStore, client: Client) -> str:
     return image_path(await clients.application_logo(client.application_id))
 
 
-# Whether the application of a client still lets a person in (R3).
+# Whether the application of a client, and that of the API its tokens are for, still let a person in (R3, R9).
 
 
-async def may_log_in_to_client(rules: ApplicationAccess, user: User, client: Client) -> bool:
-    return await rules.may_log_in(user, () if client.application_id is None else (client.application_id,))
+def deciding_applications(client: Client, api: Api | None) -> tuple[int, ...]:
+    """Return the applications whose bans, login rules and terms count for a sign-in to the client."""
+    return client.application_ids if api is None else (*client.application_ids, api.application_id)
+
+
+async def may_log_in_to_client(rules: ApplicationAccess, user: User, client: Client, api: Api | None) -> bool:
+    """`api`: the one that the tokens are for; None for tokens of this service."""
+    return await rules.may_log_in(user, deciding_applications(client, api))

@@ -12,8 +12,8 @@ from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
 from gatehouse.oauth.errors import InvalidClient, InvalidGrant, InvalidRequest, InvalidTarget, UnsupportedGrantType
-from gatehouse.oauth.model import Client, ClientProfile, GrantHolder, resource_in
-from gatehouse.oauth.store import may_log_in_to_client
+from gatehouse.oauth.model import Api, Client, ClientProfile, GrantHolder, resource_in
+from gatehouse.oauth.store import ClientStore, deciding_applications, find_granted_api, may_log_in_to_client
 from gatehouse.oauth.tokens import TokenIssuer, TokenSet
 
 
@@ -55,6 +55,7 @@ class RedeemedGrant:
     scopes: tuple[str, ...]
     generation: int = 0  # of the valid refresh token; 0 for none
     refreshed_at: int = 0
+    api: Api | None = None  # that the access token is for; None for this service
 
 
 class GrantType(Protocol):
@@ -71,6 +72,37 @@ class GrantType(Protocol):
         self, token_request: TokenRequest, client: Client, found: PresentedGrant | None
     ) -> RedeemedGrant:
         """Do the remaining checks, then redeem it, once. Raises InvalidGrant and other errors of OAuth."""
+
+
+class GrantAccess:
+    """Checks that a grant may still give tokens, before its code or token is taken: a refusal uses up none."""
+
+    def __init__(
+        self,
+        *,
+        clients: ClientStore,
+        rules: ApplicationAccess,
+        has_pending_terms: Callable[[str, int], Awaitable[bool]],
+    ) -> None:
+        """`has_pending_terms`: whether a person has not accepted the terms of an application."""
+        self._clients = clients
+        self._rules = rules
+        self._has_pending_terms = has_pending_terms
+
+    async def check(self, token_request: TokenRequest, holder: GrantHolder) -> Api | None:
+        """Return the API that the grant is for; None for none. Raises InvalidTarget, InvalidGrant.
+
+        The application of the API decides about the person like that of the client (R9).
+        """
+        client, user = holder.client, holder.user
+        refuse_other_resource(token_request, client, holder.grant.scopes)
+        api = await find_granted_api(self._clients, client, holder.grant.scopes)
+        if not await may_log_in_to_client(self._rules, user, client, api):
+            applications = deciding_applications(client, api)
+            raise InvalidGrant(f"one of the applications {applications} does not allow {user.user_id} to sign in")
+        if api is not None and await self._has_pending_terms(user.user_id, api.application_id):
+            raise InvalidGrant(f"{user.user_id} has not accepted the terms of application {api.application_id}")
+        return api
 
 
 def refuse_other_resource(token_request: TokenRequest, client: Client, scopes: Iterable[str]) -> None:
@@ -92,13 +124,11 @@ class TokenEndpoint:
         authentication: ClientAuthenticator,
         grants: Mapping[str, GrantType],
         direct_grants: Mapping[str, DirectGrant],
-        rules: ApplicationAccess,
         token_issuer: TokenIssuer,
     ) -> None:
         self._authentication = authentication
         self._grants = grants
         self._direct_grants = direct_grants
-        self._rules = rules
         self._token_issuer = token_issuer
 
         self.issued: Counter[str] = Counter()  # by grant type, for the metrics of this process
@@ -120,15 +150,13 @@ class TokenEndpoint:
             if found is not None:
                 await grant.record_failure(token_request)
             raise
-        if found is not None and not await may_log_in_to_client(self._rules, found.holder.user, client):
-            raise InvalidGrant(
-                f"application {client.application_id} does not allow {found.holder.user.user_id} to sign in"
-            )
-        if found is not None:
-            refuse_other_resource(token_request, client, found.holder.grant.scopes)
         taken = await grant.redeem(token_request, client, found)
         return await self._token_issuer.issue(
-            taken.holder, scopes=taken.scopes, generation=taken.generation, refreshed_at=taken.refreshed_at
+            taken.holder,
+            scopes=taken.scopes,
+            generation=taken.generation,
+            refreshed_at=taken.refreshed_at,
+            api=taken.api,
         )
 
     def _grant_type(self, name: str) -> GrantType:

@@ -17,11 +17,9 @@ from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
 from gatehouse.keys.encoding import decode_base64url, encode_base64url
 from gatehouse.keys.keyring import Keyring
 from gatehouse.oauth.api_tokens import ApiTokens, TokenSubject
-from gatehouse.oauth.claims import APPLICATION_CLAIMS
-from gatehouse.oauth.errors import InvalidTarget
 from gatehouse.oauth.id_tokens import IdTokens
-from gatehouse.oauth.model import SCOPES, ClientProfile, Grant, GrantHolder, resource_in
-from gatehouse.oauth.store import ClientStore, GrantStore
+from gatehouse.oauth.model import SCOPES, Api, ClientProfile, Grant, GrantHolder
+from gatehouse.oauth.store import GrantStore
 from gatehouse.oauth.vocabulary import OPENID
 from gatehouse.tokens.claims import InvalidToken, RefreshClaims
 from gatehouse.tokens.signer import Signer
@@ -250,7 +248,6 @@ class TokenIssuer:
         *,
         access_tokens: AccessTokens,
         api_tokens: ApiTokens,
-        clients: ClientStore,
         refresh_tokens: RefreshTokens,
         id_tokens: IdTokens,
         keyring: Keyring,
@@ -258,26 +255,30 @@ class TokenIssuer:
     ) -> None:
         self._access_tokens = access_tokens
         self._api_tokens = api_tokens
-        self._clients = clients
         self._refresh_tokens = refresh_tokens
         self._id_tokens = id_tokens
         self._keyring = keyring
         self._clock = clock
 
     async def issue(
-        self, holder: GrantHolder, *, scopes: tuple[str, ...], generation: int, refreshed_at: int
+        self, holder: GrantHolder, *, scopes: tuple[str, ...], generation: int, refreshed_at: int, api: Api | None
     ) -> TokenSet:
-        """Issue the tokens. `generation` is that of the valid refresh token, made at `refreshed_at`; 0 for none."""
+        """Issue the tokens. `generation` is that of the valid refresh token, made at `refreshed_at`; 0 for none.
+
+        `api`: the one that the access token is for; None for this service.
+        """
         now = self._clock.now()
         allowed = holder.scopes
         own = tuple(scope for scope in scopes if scope in allowed)
-        access = await self._api_token(holder, own, scopes) or await self._opaque_token(holder, own)
+        access = await (self._opaque_token(holder, own) if api is None else self._api_token(api, holder, scopes))
         return TokenSet(
             access_token=access.token,
             id_token=await self._id_tokens.make(holder, own, access.token, now) if OPENID in own else None,
             expires_in=access.ends_at - now,
             refresh_token=await self._refresh_token(holder, generation, refreshed_at),
-            scope=" ".join((*own, *access.api_scopes)) if holder.client.profile is ClientProfile.OIDC else None,
+            scope=" ".join(dict.fromkeys((*own, *access.api_scopes)))
+            if holder.client.profile is ClientProfile.OIDC
+            else None,
         )
 
     async def _opaque_token(self, holder: GrantHolder, scopes: Collection[str]) -> IssuedAccessToken:
@@ -288,22 +289,12 @@ class TokenIssuer:
         )
         return IssuedAccessToken(token=token, ends_at=ends_at)
 
-    async def _api_token(
-        self, holder: GrantHolder, own: tuple[str, ...], scopes: Collection[str]
-    ) -> IssuedAccessToken | None:
-        """Return the token of a grant for an API; None for another grant. Raises InvalidTarget."""
-        resource = resource_in(holder.grant.scopes)
-        if not resource:
-            return None
-        api = await self._clients.find_api(resource)
-        if api is None or not api.admits_client_of_person(holder.client):
-            raise InvalidTarget(f"{holder.client.client_id} may no longer ask for {resource}")
+    async def _api_token(self, api: Api, holder: GrantHolder, scopes: Collection[str]) -> IssuedAccessToken:
         ends_at = min(self._clock.now() + api.token_seconds, holder.grant.ends_at)
-        api_scopes = api.scopes_in(scopes)
-        held = tuple(scope for scope in own if scope in APPLICATION_CLAIMS)
+        api_scopes = api.scopes_in(scopes, holder.client)
         subject = TokenSubject.of_grant(holder)
         token = await self._api_tokens.issue(
-            api, subject, (*api_scopes, *held), ends_at=ends_at, keys_version=holder.keys_version
+            api, subject, api_scopes, ends_at=ends_at, keys_version=holder.keys_version
         )
         return IssuedAccessToken(token=token, ends_at=ends_at, api_scopes=api_scopes)
 

@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final
 
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import CLAIM_FIELDS, User
 from gatehouse.oauth.claims import APPLICATION_CLAIMS
-from gatehouse.oauth.model import GrantHolder
+from gatehouse.oauth.model import Client, GrantHolder
 from gatehouse.oauth.vocabulary import EMAIL, PROFILE, TRUST
 
 ID_TOKEN: Final = "id_token"  # noqa: S105 - a place of claims
@@ -14,8 +14,8 @@ PLACES: Final = (ID_TOKEN, USERINFO)
 
 EMAIL_CLAIMS: Final = ("email", "email_verified")
 PROFILE_CLAIMS: Final = (
-    *("name", "given_name", "family_name", "nickname", "preferred_username", "picture", "locale", "zoneinfo"),
-    "updated_at",
+    *("name", "nickname", "preferred_username", "picture", "locale", "updated_at"),
+    *(one.field.claim for one in CLAIM_FIELDS),
 )
 TRUST_CLAIMS: Final = ("email_verified", "phone_verified")
 CLAIMS_BY_SCOPE: Final[Mapping[str, tuple[str, ...]]] = {
@@ -35,12 +35,16 @@ ProfileReader = Callable[[User], Awaitable[Mapping[str, object]]]
 def claims_at(place: str, holder: GrantHolder, scopes: Collection[str]) -> frozenset[str]:
     """Return the names of the claims for the id_token or for userinfo: of the scopes, and those requested by name."""
     by_scope = {
-        claim
-        for scope, claims in CLAIMS_BY_SCOPE.items()
-        if scope in scopes and (place, scope) != (ID_TOKEN, TRUST)
-        for claim in claims
+        claim for scope in scopes_at(place, holder.client) if scope in scopes for claim in CLAIMS_BY_SCOPE[scope]
     }
     return frozenset(by_scope | requested_at(place, holder))
+
+
+def scopes_at(place: str, client: Client) -> Collection[str]:
+    """Return the scopes whose claims are given in this place (R9); OpenID Connect Core §5.4 names userinfo only."""
+    if place == USERINFO:
+        return CLAIMS_BY_SCOPE
+    return (*APPLICATION_CLAIMS, EMAIL, PROFILE) if client.claims_in_id_token else (*APPLICATION_CLAIMS,)
 
 
 def requested_at(place: str, holder: GrantHolder) -> set[str]:

@@ -50,7 +50,7 @@ class SiteTaken(Conflict):
 
 
 class ResourceTaken(Conflict):
-    public = "Another application declares this API resource."
+    public = "Another application declares this API resource, or declared it before it was removed."
 
 
 class LimitReached(Conflict):

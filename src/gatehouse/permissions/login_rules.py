@@ -1,11 +1,12 @@
 """Decides whether applications admit a user, and which permissions their JWT contains (R2, R5)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 from gatehouse.accounts.bans.model import UserBan, find_ban, last_to_end
+from gatehouse.accounts.field_checks import GUEST_TAG
 from gatehouse.accounts.model import CENTRAL_APPLICATION, User
 from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.clock import Clock
@@ -17,6 +18,7 @@ from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionL
 from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render_shape, selected_scopes
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
 from gatehouse.permissions.model.rules import ROOT, Tree
+from gatehouse.permissions.rights.ban_ranks import BanRanks
 from gatehouse.permissions.rights.secret_data import unexpired_value
 from gatehouse.permissions.store import PermissionStore
 from gatehouse.tokens.claims import PermissionClaims
@@ -24,11 +26,15 @@ from gatehouse.tokens.claims import PermissionClaims
 PERM_SECONDS: Final = 300  # after which a reader of the JWT asks again (R2)
 
 
+GuestAdmission: TypeAlias = Callable[[tuple[int, ...]], bool]  # whether guests may sign in to these applications
+
+
 class LoginRefusalReason(StrEnum):
     """Why a person may not sign in to an application; for administrators, never for that person."""
 
     ACCOUNT_BLOCKED = "account_blocked"  # by every application
     BANNED = "banned"  # from the application, its project or the installation
+    GUESTS = "guests"  # the settings of guests do not name the application
     UNKNOWN = "unknown"  # there is no such application
     APPLICATION_REMOVED = "application_removed"
     LOGIN_CANNOT = "login_cannot"
@@ -53,15 +59,21 @@ class LoginRules:
         store: PermissionStore,
         permission_loader: PermissionLoader,
         service_jwts: ServiceJwtVerifier,
+        ban_ranks: BanRanks,
+        admits_guests: GuestAdmission,
         clock: Clock,
     ) -> None:
         self._store = store
         self._permission_loader = permission_loader
         self._service_jwts = service_jwts
+        self._ban_ranks = ban_ranks
+        self._admits_guests = admits_guests
         self._clock = clock
 
     async def may_log_in(self, user: User, application_ids: Sequence[int]) -> bool:
         """Whether every application admits the user; a missing or removed one admits no one."""
+        if is_excluded_guest(user.service_tags, application_ids, self._admits_guests):
+            return False
         if not application_ids:
             return find_ban(user.bans, self._clock.now()) is None
         facts = await self._permission_loader.load_facts(user.user_id, application_ids)
@@ -79,7 +91,12 @@ class LoginRules:
     async def find_ban(
         self, user: User, application_ids: Sequence[int], device_bans: tuple[UserBan, ...] = ()
     ) -> UserBan | None:
-        """Return the ban of the user or their device from any of these applications, or from the installation."""
+        """Return the ban of the user or their device from any of these applications, or from the installation.
+
+        A ban of the device counts for no one above its author (R14).
+        """
+        if device_bans:
+            device_bans = await self._ban_ranks.covering(user.user_id, device_bans)
         if not user.bans and not device_bans:
             return None
         facts = await self._permission_loader.load_facts(user.user_id, application_ids)
@@ -95,6 +112,8 @@ class LoginRules:
         facts = await self._permission_loader.load_facts(user_id, application_ids)
         if facts is None:
             return None
+        if application_ids and is_excluded_guest(facts.subject.tags, application_ids, self._admits_guests):
+            return LoginRefusal(application_id=application_ids[0], reason=LoginRefusalReason.GUESTS)
         evaluation_input, now = await self._permission_loader.load_input(facts), self._clock.now()
         for number in application_ids:
             by = refusal_reason(evaluation_input, number, now)
@@ -154,6 +173,11 @@ class LoginRules:
     async def shares_email(self, application_id: int, secret: str) -> bool:
         # The secret is found by its digest: the time of a comparison would reveal how much of a guess was right.
         return await self._store.has_email_secret(application_id, sha256(secret))
+
+
+def is_excluded_guest(tags: Collection[str], application_ids: Sequence[int], admits: GuestAdmission) -> bool:
+    """Whether a guest names an application that guests may not sign in to; the one decision of every sign-in."""
+    return GUEST_TAG in tags and not admits(tuple(application_ids))
 
 
 def refusal_reason(evaluation_input: EvaluationInput, application_id: int, now: int) -> LoginRefusalReason | None:

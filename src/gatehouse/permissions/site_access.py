@@ -8,7 +8,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.evaluation.effective import EffectivePermissions
 from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
 from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render_shape
-from gatehouse.permissions.login_rules import refusal_reason
+from gatehouse.permissions.login_rules import GuestAdmission, is_excluded_guest, refusal_reason
 from gatehouse.permissions.model.application import ProtectedSite
 from gatehouse.permissions.model.rules import ROOT, Rule, Scope
 from gatehouse.permissions.questions.parsing import RuleReference, read_rule
@@ -25,8 +25,9 @@ DENIED = SiteDecision(is_allowed=False)
 
 
 class SiteAccess:
-    def __init__(self, *, permission_loader: PermissionLoader, clock: Clock) -> None:
+    def __init__(self, *, permission_loader: PermissionLoader, admits_guests: GuestAdmission, clock: Clock) -> None:
         self._permission_loader = permission_loader
+        self._admits_guests = admits_guests
         self._clock = clock
 
     async def decide(
@@ -38,7 +39,7 @@ class SiteAccess:
         """
         number = site.application_id
         facts = await self._permission_loader.load_facts(user_id, (number,))
-        if facts is None:
+        if facts is None or is_excluded_guest(facts.subject.tags, (number,), self._admits_guests):
             return DENIED
         loaded, now = await self._permission_loader.load_input(facts), self._clock.now()
         if refusal_reason(loaded, number, now) is not None:

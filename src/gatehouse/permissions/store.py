@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from gatehouse.accounts.bans.model import Ban, BanDigest
 from gatehouse.audit.model import AuditRecord
 from gatehouse.images.model import StoredImage
 from gatehouse.permissions.model.application import (
@@ -48,6 +49,17 @@ class EditResult(Generic[T]):
 
 
 Change = Callable[[T], EditResult[T]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BanRules:
+    """How bans follow a person to other accounts (R14): pure and fast functions, used inside transactions."""
+
+    digest_identity: Callable[[str, str], BanDigest]  # of issuer and subject
+    digest_address: Callable[[str], BanDigest]  # of the login key of a verified address
+    make_copy: Callable[[Ban, str], tuple[Ban, AuditRecord]]  # the same ban for the account with this ID
+    lift_record: Callable[[Ban], AuditRecord]  # of a copy that ends with its source
+    covers: Callable[[Ban, str, Facts, ApplicationModel, Structure], bool]  # see BanCopyRules.covers
 
 
 class PermissionStore(Protocol):
@@ -128,6 +140,9 @@ class ApplicationStore(Protocol):
 
     async def applications_in(self, project_ids: Collection[str]) -> Sequence[Application]:
         """Those of these projects that are not removed, by id."""
+
+    async def count_applications_with_sites(self) -> int:
+        """How many applications protect a site."""
 
     async def count_role_holders(self, application_id: int, now: int) -> Mapping[str, int]:
         """How many users are assigned each role, by role key: distinct, unexpired, in any scope."""

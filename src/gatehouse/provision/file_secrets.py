@@ -28,7 +28,7 @@ class FileSeal:
 
     def seal(self, plain: str, *, purpose: str) -> str:
         """`purpose` names the record and the field: the text cannot be decrypted for another."""
-        key_id = self._masters.primary_id
+        key_id = self._masters.sealing_id
         sealed = self._cipher(key_id).encrypt(plain.encode(), [purpose.encode()])
         return f"{key_id}.{encode_base64url(sealed).decode()}"
 

@@ -380,6 +380,7 @@ class Change:
 class Plan:
     changes: tuple[Change, ...]
     spared: tuple[str, ...] = ()  # what --prune kept, and why
+    warnings: tuple[str, ...] = ()
 
 
 # The store.

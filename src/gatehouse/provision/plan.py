@@ -1,6 +1,6 @@
 """Plan, apply and export; and the order of the sections: what others refer to comes first."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from operator import or_
@@ -15,6 +15,7 @@ from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Conflict, GatehouseError, NotFound
 from gatehouse.keys.sealing import MasterKeys
+from gatehouse.permissions.documents.apis import NOTHING_RESERVED, ReservedResources
 from gatehouse.permissions.errors import (
     ApplicationTooLarge,
     GroupListed,
@@ -94,6 +95,7 @@ SECTIONS: Final[tuple[FileSection[Any], ...]] = (
     SETTINGS,
     BANS,
 )
+SECTION_NAMES: Final = tuple(section.name for section in SECTIONS)
 # In the order of the writes: a service names groups and roles, and a user may hold rights on anything.
 STAGES: Final[tuple[PlanStage[Any], ...]] = (
     USERS,
@@ -154,6 +156,7 @@ async def make_plan(
     return Plan(
         changes=tuple(change for draft in drafts for change in draft.changes),
         spared=tuple(line for draft in drafts for line in draft.spared),
+        warnings=tuple(line for draft in drafts for line in draft.warnings),
     ), state
 
 
@@ -172,6 +175,7 @@ class Provisioning:
         recorder: Recorder,
         clock: Clock,
         reachable: Sequence[Network] = (),
+        reserved: ReservedResources = NOTHING_RESERVED,
         issue_token: IssueToken = issue_no_token,
         load_image: LoadImage = load_no_image,
         settings: SettingRules | None = None,
@@ -180,6 +184,7 @@ class Provisioning:
         self._show_progress = show_progress
         self._settings = settings
         self._reachable = tuple(reachable)
+        self._reserved = reserved
         self._issue_token = issue_token
         self._load_image = load_image
         self._store = store
@@ -227,11 +232,17 @@ class Provisioning:
             raise Unfit([str(reason)]) from reason
         raise Unsettled(f"{Unsettled.public} ({reason})") from reason
 
-    async def export(self, *, secrets: bool, report: ReportLine = ignore_line) -> dict[str, list[Document]]:
-        """A file that apply accepts; `report` gets a line for what had to be left out."""
+    async def export(
+        self, *, secrets: bool, only: Collection[str] = SECTION_NAMES, report: ReportLine = ignore_line
+    ) -> dict[str, list[Document]]:
+        """A file of these sections that apply accepts; `report` gets a line for what had to be left out."""
         state = without_unmanaged(await self._store.read_state(EVERYTHING, self._clock.now()), report)
         context = self._context(ProvisionFile())
-        return {section.name: section.export_documents(state, context, secrets=secrets) for section in SECTIONS}
+        return {
+            section.name: section.export_documents(state, context, secrets=secrets)
+            for section in SECTIONS
+            if section.name in only
+        }
 
     async def _write_changes(
         self, changes: Sequence[Change], origin: AuditOrigin, store: ProvisionStore, work: str
@@ -272,6 +283,7 @@ class Provisioning:
     def _context(self, file: ProvisionFile) -> Context:
         return Context(
             reachable=self._reachable,
+            reserved=self._reserved,
             issue_token=self._issue_token,
             load_image=self._load_image,
             settings=self._settings,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from gatehouse.languages import FALLBACK_LANG, LANGUAGES
 from gatehouse.settings import grammar
-from gatehouse.settings.info import SettingInfo, image, text
+from gatehouse.settings.info import SettingField, image, text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class BrandingSettings:
         ),
     ] = ""
     logo_dark: Annotated[str, image("Logo for the dark theme.", without="`branding.logo`")] = ""
-    wordmark: Annotated[bool, SettingInfo("The logo contains the name, so pages don't repeat it.", stored=True)] = (
+    wordmark: Annotated[bool, SettingField("The logo contains the name, so pages don't repeat it.", stored=True)] = (
         False
     )
     accent: Annotated[
@@ -43,7 +43,7 @@ class LanguageSettings:
 
     default: Annotated[
         str,
-        SettingInfo(
+        SettingField(
             "Language when neither person nor browser asks for an offered one.", choices=LANGUAGES, stored=True
         ),
     ] = FALLBACK_LANG

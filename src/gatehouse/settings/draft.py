@@ -40,8 +40,8 @@ class SettingsDraft:
             if isinstance(one, SettingProblem):
                 self.problems.append(one)
             else:
-                self.put(one.entry.name, one.value, one.source)
-                self.locations[one.entry.name] = one.where
+                self.put(one.entry.path, one.value, one.source)
+                self.locations[one.entry.path] = one.where
 
     def put(self, name: str, value: Value, source: str) -> None:
         self.values[name] = value

@@ -2,15 +2,17 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Final, Literal, cast, get_args, get_origin, get_type_hints
 
+from gatehouse.fields.model import DescribedField, Kind, described_fields
 from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.stored_settings import BadSetting, referenced_image
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.settings import grammar
-from gatehouse.settings.info import SettingInfo
+from gatehouse.settings.info import SettingField
 from gatehouse.settings.model import Settings
 from gatehouse.settings.providers import ProviderSettings
 from gatehouse.settings.secret import Secret
@@ -25,27 +27,34 @@ BOOLEAN_WORDS: Final = {"true": True, "false": False}
 Value = bool | int | str | Secret | tuple[Network, ...] | tuple[Secret, ...] | tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    section: str  # of a provider: providers.<ID>; of a document: terms.<ID>
-    key: str
-    kind: object  # the annotated type: of the setting itself, or of the members of a list
-    is_list: bool
-    choices: tuple[int | str, ...]
-    about: SettingInfo
-    default: Value
-
-    @property
-    def name(self) -> str:
-        return f"{self.section}.{self.key}"
+@dataclass(frozen=True, kw_only=True)
+class Setting(DescribedField[SettingField]):
+    """A setting; its group is its section: of a provider `providers.<ID>`, of a document `terms.<ID>`."""
 
     @property
     def variable(self) -> str:
-        return f"{PREFIX}{self.name.replace('.', '__')}".upper()
+        return f"{PREFIX}{self.path.replace('.', '__')}".upper()
 
-    @property
+    @cached_property
+    def is_list(self) -> bool:
+        return get_origin(self.type) is tuple
+
+    @cached_property
+    def member_type(self) -> object:
+        """The type of the setting itself, or of the members of a list."""
+        return get_args(self.type)[0] if self.is_list else self.type
+
+    @cached_property
     def is_secret(self) -> bool:
-        return isinstance(self.kind, type) and issubclass(self.kind, Secret)
+        return isinstance(self.member_type, type) and issubclass(self.member_type, Secret)
+
+    @cached_property
+    def is_image(self) -> bool:
+        return self.kind is Kind.IMAGE
+
+    @cached_property
+    def choices(self) -> tuple[int | str, ...]:
+        return get_args(self.type) if get_origin(self.type) is Literal else self.field.choices
 
     def from_text(self, text: str) -> Value:
         """Convert the value of an environment variable or flag."""
@@ -53,7 +62,7 @@ class Setting:
 
     def convert_stored(self, given: object) -> Value:
         """Convert a value of the database; raise ValueError as `convert`. Only there an image is not a path."""
-        if not self.about.image:
+        if not self.is_image:
             return self.convert(given)
         if not referenced_image(given):
             raise ValueError("must be an image")
@@ -63,9 +72,9 @@ class Setting:
         """Convert a TOML value; raise ValueError with a text that never repeats a secret."""
         if self.choices:
             return self._choice(given)
-        if self.kind is bool:
+        if self.kind is Kind.FLAG:
             return self._boolean(given)
-        if self.kind is int:
+        if self.kind is Kind.NUMBER:
             return self._number(given)
         if self.is_list:
             return self._list(given)
@@ -75,9 +84,9 @@ class Setting:
         """Read the text of a variable or flag as the value that TOML would have; it is not checked yet."""
         if self.is_list:
             return [part.strip(" ") for part in text.split(",")] if text else []
-        if self.kind is bool:
+        if self.kind is Kind.FLAG:
             return BOOLEAN_WORDS.get(text, text)
-        wants_number = self.kind is int or isinstance(self.default, int)
+        wants_number = self.kind is Kind.NUMBER or isinstance(self.default, int)
         return int(text) if wants_number and WHOLE_NUMBER.fullmatch(text) else text
 
     def _choice(self, given: object) -> Value:
@@ -93,13 +102,13 @@ class Setting:
         raise BadSetting(f"must be true or false, not {preview(given)}").on_screen("true_or_false")
 
     def _number(self, given: object) -> int:
-        about = self.about
+        field = self.field
         if not isinstance(given, int) or isinstance(given, bool):
             raise BadSetting(f"must be a whole number, not {preview(given)}").on_screen("integer")
-        if not about.low <= given <= about.high:
-            unit = f" {about.unit}" if about.unit else ""
-            raise BadSetting(f"must be between {about.low} and {about.high}{unit}, not {given}").on_screen(
-                "number_range", low=about.low, high=about.high
+        if not field.minimum <= given <= (field.maximum or 0):
+            unit = f" {field.unit}" if field.unit else ""
+            raise BadSetting(f"must be between {field.minimum} and {field.maximum}{unit}, not {given}").on_screen(
+                "number_range", low=field.minimum, high=field.maximum
             )
         return given
 
@@ -111,7 +120,7 @@ class Setting:
             raise BadSetting("contains an empty entry").on_screen("empty_entry")
         if self.is_secret:
             return tuple(self._secret(text) for text in texts)
-        if self.kind is str:
+        if self.member_type is str:
             return tuple(self._well_formed(text) for text in texts)
         return tuple(grammar.network(text) for text in texts)
 
@@ -120,12 +129,12 @@ class Setting:
         return self._secret(text) if self.is_secret else self._well_formed(text)
 
     def _secret(self, text: str) -> Secret:
-        return cast("type[Secret]", self.kind)(self._well_formed(text))
+        return cast("type[Secret]", self.member_type)(self._well_formed(text))
 
     def _well_formed(self, text: str) -> str:
         means_none = not text and not self.default
-        if self.about.grammar is not None and not means_none:
-            self.about.grammar(text)
+        if self.field.check is not None and not means_none:
+            self.field.check(text)
         return text
 
 
@@ -143,22 +152,10 @@ def preview(given: object) -> str:
 
 
 def settings_of_section(section: str, sheet: type) -> list[Setting]:
-    hints = get_type_hints(sheet, include_extras=True)
-    return [setting_of_field(section, one.name, hints[one.name], cast("Value", one.default)) for one in fields(sheet)]
-
-
-def setting_of_field(section: str, key: str, hint: object, default: Value) -> Setting:
-    kind, about = get_args(hint)
-    is_list = get_origin(kind) is tuple
-    return Setting(
-        section=section,
-        key=key,
-        kind=get_args(kind)[0] if is_list else kind,
-        is_list=is_list,
-        choices=get_args(kind) if get_origin(kind) is Literal else about.choices,
-        about=about,
-        default=default,
-    )
+    return [
+        Setting(name=one.name, type=one.type, default=one.default, field=one.field, group=section)
+        for one in described_fields(sheet, SettingField)
+    ]
 
 
 PROVIDERS: Final = "providers"
@@ -169,14 +166,14 @@ SECTIONS: Final[Mapping[str, type]] = {
     name: sheet for name, sheet in get_type_hints(Settings).items() if name not in TABLES
 }
 ALL_SETTINGS: Final[Mapping[str, Setting]] = {
-    entry.name: entry for section, sheet in SECTIONS.items() for entry in settings_of_section(section, sheet)
+    entry.path: entry for section, sheet in SECTIONS.items() for entry in settings_of_section(section, sheet)
 }
 
 STORED_SETTINGS: Final[Mapping[str, Setting]] = {
-    name: entry for name, entry in ALL_SETTINGS.items() if entry.about.stored
+    name: entry for name, entry in ALL_SETTINGS.items() if entry.field.stored
 }
 TABLE_SETTINGS: Final[Mapping[str, Mapping[str, Setting]]] = {
-    table: {entry.key: entry for entry in settings_of_section(f"{table}.<id>", sheet)}
+    table: {entry.name: entry for entry in settings_of_section(f"{table}.<id>", sheet)}
     for table, sheet in TABLES.items()
 }
 # Part of variables and of tags; `guest` is the tag of guests.
@@ -198,7 +195,7 @@ def find_setting(name: str) -> Setting | None:
     if found is None:
         return ALL_SETTINGS.get(name)
     entry = TABLE_SETTINGS[found[0]].get(key)
-    return None if entry is None else replace(entry, section=section)
+    return None if entry is None else replace(entry, group=section)
 
 
 def setting_of_name(name: str) -> Setting:
@@ -212,7 +209,7 @@ def setting_of_name(name: str) -> Setting:
 def find_stored_setting(name: str) -> Setting | None:
     """Return the setting of this name if the database may hold it."""
     entry = find_setting(name)
-    return entry if entry is not None and entry.about.stored else None
+    return entry if entry is not None and entry.field.stored else None
 
 
 def all_names(settings: Settings) -> list[str]:
@@ -250,11 +247,11 @@ def build_settings(values: Mapping[str, Value]) -> Settings:
 
 
 def value_of(settings: Settings, entry: Setting) -> Value:
-    found = table_of(entry.section)
+    found = table_of(entry.group)
     if found is None:
-        return cast("Value", getattr(getattr(settings, entry.section), entry.key))
+        return cast("Value", entry.value_of(settings))
     table, table_id = found
-    return cast("Value", getattr(getattr(settings, table).get(table_id, DEFAULT_ROWS[table]), entry.key))
+    return cast("Value", getattr(getattr(settings, table).get(table_id, DEFAULT_ROWS[table]), entry.name))
 
 
 def nearest_setting(name: str) -> Setting | None:
@@ -263,8 +260,8 @@ def nearest_setting(name: str) -> Setting | None:
     if found := table_of(section):
         close = get_close_matches(key, TABLE_SETTINGS[found[0]], n=1)
         return find_setting(f"{section}.{close[0]}") if close else None
-    by_letters = {normalized_name(entry.name): entry for entry in ALL_SETTINGS.values()}
-    by_key = {entry.key: entry for entry in ALL_SETTINGS.values()}  # for a wrong or forgotten section
+    by_letters = {normalized_name(entry.path): entry for entry in ALL_SETTINGS.values()}
+    by_key = {entry.name: entry for entry in ALL_SETTINGS.values()}  # for a wrong or forgotten section
     near = get_close_matches(normalized_name(name), by_letters, n=1, cutoff=SIMILARITY_CUTOFF)
     if near:
         return by_letters[near[0]]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from gatehouse.settings.info import SettingInfo, days, number, text
+from gatehouse.settings.info import SettingField, days, number, text
 from gatehouse.settings.providers import application_id
 
 
@@ -13,7 +13,7 @@ class GuestSettings:
 
     enabled: Annotated[
         bool,
-        SettingInfo("Let games sign in guests. They have no email: a guest is lost with the device.", stored=True),
+        SettingField("Let games sign in guests. They have no email: a guest is lost with the device.", stored=True),
     ] = False
     applications: Annotated[
         tuple[str, ...],

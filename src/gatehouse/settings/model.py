@@ -12,7 +12,7 @@ from gatehouse.kernel.addresses import Network
 from gatehouse.settings import grammar
 from gatehouse.settings.appearance import BrandingSettings, LanguageSettings
 from gatehouse.settings.guests import GuestSettings
-from gatehouse.settings.info import SettingInfo, days, long_secret, number, per_minute, seconds, text
+from gatehouse.settings.info import SettingField, days, long_secret, number, per_minute, seconds, text
 from gatehouse.settings.providers import ProviderSettings
 from gatehouse.settings.secret import DatabaseUrl, Secret
 from gatehouse.settings.terms import TermsSettings
@@ -51,7 +51,7 @@ class ServerSettings:
         ),
     ] = 0
     trusted_proxies: Annotated[
-        Networks, SettingInfo("Networks of proxies whose forwarding headers are trusted.")
+        Networks, SettingField("Networks of proxies whose forwarding headers are trusted.")
     ] = ()
 
 
@@ -79,7 +79,7 @@ class DatabaseSettings:
     pool_max: Annotated[int, number("Maximum PostgreSQL connections per process.", 1, 500)] = 10
     acquire_seconds: Annotated[int, seconds("How long a request waits for a connection.", 1, 60)] = 5
     statement_cache: Annotated[
-        bool, SettingInfo("Use prepared statements; turn off behind PgBouncer in transaction mode.")
+        bool, SettingField("Use prepared statements; turn off behind PgBouncer in transaction mode.")
     ] = True
     idle_transaction_seconds: Annotated[
         int, seconds("How long a write of a frozen node can block other nodes on PostgreSQL.", 1, 60)
@@ -87,7 +87,7 @@ class DatabaseSettings:
     lock_seconds: Annotated[int, seconds("Lock timeout for writes in PostgreSQL.", 1, 60)] = 4
     statement_seconds: Annotated[int, seconds("Statement timeout in PostgreSQL.", 1, 600)] = 10
     standby_synchronous: Annotated[
-        bool, SettingInfo("The standby is synchronous: a promotion loses no data and does not end all tokens.")
+        bool, SettingField("The standby is synchronous: a promotion loses no data and does not end all tokens.")
     ] = False
 
 
@@ -131,7 +131,7 @@ class PasswordSettings:
 class KeySettings:
     """Keys that sign tokens."""
 
-    rsa_bits: Annotated[Literal[2048, 3072], SettingInfo("Size of new RSA keys.", unit="bits")] = 2048
+    rsa_bits: Annotated[Literal[2048, 3072], SettingField("Size of new RSA keys.", unit="bits")] = 2048
     rotate_days: Annotated[int, days("How long a key signs before it is rotated.", high=730)] = 90
     publish_lead_seconds: Annotated[int, seconds("How long a new key is published before it signs.", 60, 43_200)] = (
         3600
@@ -143,7 +143,7 @@ class JwtSettings:
     """Issued JWTs and their lifetimes."""
 
     jwt_without_factor: Annotated[
-        bool, SettingInfo("Issue user JWTs to game clients that send no factor; such JWTs fail every factor check.")
+        bool, SettingField("Issue user JWTs to game clients that send no factor; such JWTs fail every factor check.")
     ] = False
     user_jwt_days: Annotated[int, days("Lifetime of a user JWT.", stored=True)] = 90
     expired_grace_days: Annotated[
@@ -157,20 +157,20 @@ class AccountSettings:
     """Accounts and registration."""
 
     registration: Annotated[
-        bool, SettingInfo("Allow self-registration (otherwise invitation only).", dev="`true`", stored=True)
+        bool, SettingField("Allow self-registration (otherwise invitation only).", dev="`true`", stored=True)
     ] = False
     allowed_domains: Annotated[
         tuple[str, ...], text("Email domains allowed to register; empty allows all.", grammar.domain, stored=True)
     ] = ()
     email_sign_in: Annotated[
-        bool, SettingInfo("Allow sign-in by a link or code sent by email, without a password.", stored=True)
+        bool, SettingField("Allow sign-in by a link or code sent by email, without a password.", stored=True)
     ] = False
     password_optional: Annotated[
         bool,
-        SettingInfo("Allow self-registration without a password; needs `accounts.email_sign_in`.", stored=True),
+        SettingField("Allow self-registration without a password; needs `accounts.email_sign_in`.", stored=True),
     ] = False
     username_sign_in: Annotated[
-        bool, SettingInfo("Let people choose a user name and sign in with it.", stored=True)
+        bool, SettingField("Let people choose a user name and sign in with it.", stored=True)
     ] = True
     breached_passwords: Annotated[
         str,
@@ -207,17 +207,24 @@ class MailSettings:
     )
     security: Annotated[
         Literal["starttls", "tls", "none"],
-        SettingInfo("Encryption of the connection; use `none` only for a mail server on this machine.", stored=True),
+        SettingField("Encryption of the connection; use `none` only for a mail server on this machine.", stored=True),
     ] = "starttls"
     username: Annotated[
-        str, SettingInfo("User name for the mail server.", without="none: no authentication", stored=True)
+        str, SettingField("User name for the mail server.", without="none: no authentication", stored=True)
     ] = ""
-    password: Annotated[Secret, SettingInfo("Password for `mail.username`.", stored=True)] = NO_SECRET
+    password: Annotated[
+        Secret,
+        SettingField(
+            "Password for `mail.username`; entered again when that or the server changes.",
+            stored=True,
+            sent_to=("host", "port", "security", "username"),
+        ),
+    ] = NO_SECRET
     from_address: Annotated[
         str, text("Sender address; required if a mail server is set.", grammar.mail_address, stored=True)
     ] = ""
     from_name: Annotated[
-        str, SettingInfo("Sender name, also used for the service in emails.", without="`branding.name`", stored=True)
+        str, SettingField("Sender name, also used for the service in emails.", without="`branding.name`", stored=True)
     ] = ""
     timeout_seconds: Annotated[int, seconds("Timeout of the mail server per email.", 1, 120, stored=True)] = 20
 
@@ -243,7 +250,7 @@ class SessionSettings:
         ),
     ] = 10
     new_device_email: Annotated[
-        bool, SettingInfo("Email people about sign-ins from a browser that is new for their account.", stored=True)
+        bool, SettingField("Email people about sign-ins from a browser that is new for their account.", stored=True)
     ] = True
     history_days: Annotated[
         int,
@@ -261,11 +268,11 @@ class GameSettings:
 
     session_info_allow: Annotated[
         Networks,
-        SettingInfo("Networks allowed to call the game session info endpoint.", dev="`127.0.0.0/8`, `::1/128`"),
+        SettingField("Networks allowed to call the game session info endpoint.", dev="`127.0.0.0/8`, `::1/128`"),
     ] = ()
     retry_delay: Annotated[int, seconds("How long a client must wait after RETRY before polling again.", 1, 60)] = 1
     code_match: Annotated[
-        bool, SettingInfo("Require code confirmation for every game sign-in from another IP address.", stored=True)
+        bool, SettingField("Require code confirmation for every game sign-in from another IP address.", stored=True)
     ] = False
     early_polls: Annotated[
         int, number("Number of early polls within a minute that block a game session.", 2, 100)
@@ -309,7 +316,7 @@ class OAuthSettings:
 class PermissionSettings:
     """Permission endpoints."""
 
-    always_200: Annotated[bool, SettingInfo("Return errors with HTTP 200 too, for old clients.")] = False
+    always_200: Annotated[bool, SettingField("Return errors with HTTP 200 too, for old clients.")] = False
     max_age_seconds: Annotated[int, seconds("How long clients may cache a permission list.", 0, 300)] = 2
     cache_mb: Annotated[
         int,
@@ -334,7 +341,7 @@ class ApplicationSettings:
 class OutboundSettings:
     """Outbound requests to URLs configured by others."""
 
-    allow: Annotated[Networks, SettingInfo("Private networks that may be called, also by plain http.")] = ()
+    allow: Annotated[Networks, SettingField("Private networks that may be called, also by plain http.")] = ()
     ca_file: Annotated[
         str,
         text(
@@ -382,9 +389,9 @@ class TelemetrySettings:
 class LogSettings:
     """Logging."""
 
-    level: Annotated[Literal["debug", "info", "warning", "error"], SettingInfo("Minimum log level.")] = "info"
+    level: Annotated[Literal["debug", "info", "warning", "error"], SettingField("Minimum log level.")] = "info"
     format: Annotated[
-        Literal["json", "console"], SettingInfo("One JSON object per line, or human-readable text.", dev="`console`")
+        Literal["json", "console"], SettingField("One JSON object per line, or human-readable text.", dev="`console`")
     ] = "json"
 
 
@@ -405,7 +412,7 @@ class AuditSettings:
 class RateSettings:
     """Rate limits per caller and endpoint class."""
 
-    enabled: Annotated[bool, SettingInfo("Enforce rate limits, with Retry-After.")] = True
+    enabled: Annotated[bool, SettingField("Enforce rate limits, with Retry-After.")] = True
     public: Annotated[int, per_minute("Pages and everything not listed below.")] = 1200
     login: Annotated[int, per_minute("Endpoints that accept a password or one-time code.")] = 120
     token: Annotated[int, per_minute("OAuth token, userinfo, revocation and exchange.")] = 6000
@@ -416,12 +423,25 @@ class RateSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardAuthSettings:
+    """Sites behind a reverse proxy."""
+
+    require_application: Annotated[
+        bool,
+        SettingField(
+            "Refuse `/proxy/auth` without `application_id` once sites of two applications are registered.",
+            stored=True,
+        ),
+    ] = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectionSettings:
     """Protection of registration, password reset and guest creation against automated use."""
 
     proof_of_work: Annotated[
         Literal["off", "on", "auto"],
-        SettingInfo(
+        SettingField(
             "Clients must solve a puzzle: never, always, or after more requests than `protection.attack_rate`.",
             stored=True,
         ),
@@ -474,5 +494,6 @@ class Settings:
     audit: AuditSettings = field(default_factory=AuditSettings)
     rates: RateSettings = field(default_factory=RateSettings)
     protection: ProtectionSettings = field(default_factory=ProtectionSettings)
+    forward_auth: ForwardAuthSettings = field(default_factory=ForwardAuthSettings)
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict)  # by ID
     terms: Mapping[str, TermsSettings] = field(default_factory=dict)  # by ID of the document

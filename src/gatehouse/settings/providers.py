@@ -8,7 +8,7 @@ from gatehouse.kernel.addresses import parse_web_url
 from gatehouse.kernel.stored_settings import BadSetting
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.settings import grammar
-from gatehouse.settings.info import SettingInfo, text
+from gatehouse.settings.info import SettingField, text
 from gatehouse.settings.secret import Secret
 
 MAX_PROVIDERS: Final = 50
@@ -87,14 +87,14 @@ class ProviderSettings:
     """A sign-in provider. You choose `<id>`: a lower-case letter, then up to 19 lower-case letters and digits."""
 
     kind: Annotated[
-        ProviderKind, SettingInfo("Kind of the provider; it cannot be changed.", fixed=True, stored=True)
+        ProviderKind, SettingField("Kind of the provider; it cannot be changed.", fixed=True, stored=True)
     ] = "oidc"
     name: Annotated[
         str, text("Name on buttons and pages.", provider_name, without="that of its kind, or the ID", stored=True)
     ] = ""
-    enabled: Annotated[bool, SettingInfo("Offer this provider; turn it off while it is incomplete.", stored=True)] = (
-        True
-    )
+    enabled: Annotated[
+        bool, SettingField("Offer this provider; turn it off while it is incomplete.", stored=True)
+    ] = True
     issuer: Annotated[
         str,
         text(
@@ -117,13 +117,15 @@ class ProviderSettings:
             stored=True,
         ),
     ] = ""
-    client_id: Annotated[str, SettingInfo("Client ID that the provider gave; none for `steam`.", stored=True)] = ""
-    client_secret: Annotated[Secret, SettingInfo("Client secret that the provider gave.", stored=True)] = NO_SECRET
-    team_id: Annotated[str, SettingInfo("Team ID of an `apple` provider.", stored=True)] = ""
-    key_id: Annotated[str, SettingInfo("ID of the private key of an `apple` provider.", stored=True)] = ""
+    client_id: Annotated[str, SettingField("Client ID that the provider gave; none for `steam`.", stored=True)] = ""
+    client_secret: Annotated[Secret, SettingField("Client secret that the provider gave.", stored=True)] = NO_SECRET
+    team_id: Annotated[str, SettingField("Team ID of an `apple` provider.", stored=True)] = ""
+    key_id: Annotated[str, SettingField("ID of the private key of an `apple` provider.", stored=True)] = ""
     private_key: Annotated[
         Secret,
-        SettingInfo("Private key of an `apple` provider: the .p8 file without its first and last line.", stored=True),
+        SettingField(
+            "Private key of an `apple` provider: the .p8 file without its first and last line.", stored=True
+        ),
     ] = NO_SECRET
     scopes: Annotated[
         tuple[str, ...], text("Scopes to ask for.", scope, without="those that sign-in needs", stored=True)
@@ -136,7 +138,7 @@ class ProviderSettings:
     ] = ()
     create_accounts: Annotated[
         bool,
-        SettingInfo(
+        SettingField(
             "Create an account for a person who has none; otherwise only linked ones sign in. Without a verified "
             "email it is recovered by another connected sign-in or a recovery code.",
             stored=True,
@@ -170,7 +172,7 @@ class ProviderSettings:
         ),
     ] = ""
     publisher_key: Annotated[
-        Secret, SettingInfo("Publisher Web API key of a `steam` provider, for tickets.", stored=True)
+        Secret, SettingField("Publisher Web API key of a `steam` provider, for tickets.", stored=True)
     ] = NO_SECRET
     allowed_domains: Annotated[
         tuple[str, ...],

@@ -74,7 +74,7 @@ def from_variable(variable: str, environment: Mapping[str, str], privacy: FilePr
     try:
         value = entry.from_text(environment[variable])
     except ValueError as error:
-        return SettingProblem(where=variable, what=str(error), name=entry.name)
+        return SettingProblem(where=variable, what=str(error), name=entry.path)
     return GivenValue(entry=entry, value=value, source="environment", where=variable)
 
 
@@ -88,11 +88,11 @@ def from_file_variable(
     entry: Setting, variable: str, environment: Mapping[str, str], privacy: FilePrivacy
 ) -> SourceItem:
     if entry.variable in environment:
-        return SettingProblem(where=variable, what=f"{entry.variable} is also set; keep only one", name=entry.name)
+        return SettingProblem(where=variable, what=f"{entry.variable} is also set; keep only one", name=entry.path)
     try:
         value = from_secret_file(entry, Path(environment[variable]), privacy)
     except ValueError as error:
-        return SettingProblem(where=variable, what=str(error), name=entry.name)
+        return SettingProblem(where=variable, what=str(error), name=entry.path)
     return GivenValue(entry=entry, value=value, source="environment", where=variable)
 
 
@@ -164,7 +164,7 @@ class TomlFile:
         entry = find_setting(name)
         if entry is None:
             near = nearest_setting(name)
-            return unknown_setting(where, near.name if near else "")
+            return unknown_setting(where, near.path if near else "")
         try:
             value = self._value(entry, given, exposed)
         except ValueError as error:

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 from gatehouse.kernel.addresses import parse_web_url
 from gatehouse.kernel.stored_settings import BadSetting
-from gatehouse.settings.info import SettingInfo, text
+from gatehouse.settings.info import SettingField, text
 from gatehouse.settings.providers import application_id
 
 MAX_DOCUMENTS: Final = 100
@@ -57,7 +57,7 @@ class TermsSettings:
     version: Annotated[
         str, text("Version, like `2026-11`; with a new one people are asked again.", document_version, stored=True)
     ] = ""
-    enabled: Annotated[bool, SettingInfo("Ask for it; turn it off while it is incomplete.", stored=True)] = True
+    enabled: Annotated[bool, SettingField("Ask for it; turn it off while it is incomplete.", stored=True)] = True
     applications: Annotated[
         tuple[str, ...], text("IDs of the applications that ask for it.", application_id, without="all", stored=True)
     ] = ()
@@ -69,5 +69,5 @@ class TermsSettings:
     ] = ""
     minimum_age: Annotated[
         Literal[0, 13, 14, 15, 16, 18, 21],
-        SettingInfo("Minimum age in years, asked once; 0 for none.", stored=True),
+        SettingField("Minimum age in years, asked once; 0 for none.", stored=True),
     ] = 0

@@ -77,6 +77,7 @@ class SignInFlows:
         browser: str,
         user: User | None = None,
         method: SignInMethod = SignInMethod.LOGIN,
+        proved: str = "",
         request: str = "",
     ) -> str:
         """Start a flow bound to that browser and return the handle that its pages carry.
@@ -86,7 +87,7 @@ class SignInFlows:
         """
         handle = new_handle(request)
         new = self._new_flow(handle, kind, ask, browser)
-        await self._store.create_flow(new if user is None else with_first_factor(new, user, method))
+        await self._store.create_flow(new if user is None else with_first_factor(new, user, method, proved))
         return handle
 
     async def start_with_proof(
@@ -118,9 +119,11 @@ class SignInFlows:
             raise SignInFlowGone
         return flow
 
-    async def accept_first_factor(self, flow: SignInFlow, user: User, method: SignInMethod) -> SignInFlow:
+    async def accept_first_factor(
+        self, flow: SignInFlow, user: User, method: SignInMethod, proved: str = ""
+    ) -> SignInFlow:
         """Record the first factor; the second one is next."""
-        return await self._store.update_flow(with_first_factor(flow, user, method))
+        return await self._store.update_flow(with_first_factor(flow, user, method, proved))
 
     async def destination(self, flow: SignInFlow) -> Destination:
         return await self._purpose_of(flow).destination(flow)
@@ -136,7 +139,7 @@ class SignInFlows:
 
     async def find_terms(self, flow: SignInFlow, address: str) -> PendingTerms | None:
         """Return what the authenticated person has to accept for the purpose of the flow."""
-        application_ids = (await self.destination(flow)).application_ids
+        application_ids = (await self.destination(flow)).deciding_applications
         return await self.find_terms_for(flow.user_id or "", application_ids, address)
 
     async def decline_terms(self, flow: SignInFlow, origin: AuditOrigin) -> Continuation:

@@ -33,6 +33,7 @@ BROWSER: Final = "browser"  # reserved in `ask`: digest of the browser's secret
 SIGN_IN_ID_DIGITS: Final = 16
 PROOF: Final = "proof"  # reserved in `ask`: the authenticated session
 FIRST_FACTOR: Final = "first"  # reserved in `ask`: the account's rev at the first factor, and its method
+FIRST_PROVED: Final = "proved"  # reserved in `ask`: what the first factor proved, as in `Session.proved`
 
 
 class FlowStep(StrEnum):
@@ -88,6 +89,7 @@ class Destination:
 
     application: str = ""  # its name
     application_ids: tuple[int, ...] = ()  # the first one is that of the name
+    api_application_id: int = 0  # of the API that the application asks access to; 0 for none
     returns_to: str = ""  # the host the browser is sent back to
     form_action: str = ""  # the source a form's last redirect may lead to (Content-Security-Policy)
     login_hint: str = ""
@@ -101,6 +103,11 @@ class Destination:
     def application_id(self) -> int:
         """The first application; 0 for none."""
         return next(iter(self.application_ids), 0)
+
+    @property
+    def deciding_applications(self) -> tuple[int, ...]:
+        """The applications whose terms count."""
+        return (*self.application_ids, *filter(None, (self.api_application_id,)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,9 +124,9 @@ class FormPost:
 Continuation = str | FormPost  # an address that the browser goes to, or a form that it posts
 
 
-def with_first_factor(flow: SignInFlow, user: User, method: SignInMethod) -> SignInFlow:
+def with_first_factor(flow: SignInFlow, user: User, method: SignInMethod, proved: str = "") -> SignInFlow:
     """Return the flow with the first factor accepted and the second one next."""
-    ask = {**flow.ask, FIRST_FACTOR: f"{user.rev} {method.value}"}
+    ask = {**flow.ask, FIRST_FACTOR: f"{user.rev} {method.value}", FIRST_PROVED: proved}
     return replace(flow, step=FlowStep.FACTOR, user_id=user.user_id, auth="", ask=ask)
 
 

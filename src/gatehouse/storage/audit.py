@@ -43,7 +43,7 @@ from gatehouse.audit.model import (
 from gatehouse.kernel.sketches import decode_sketch, encode_sketch, merge_sketches
 from gatehouse.kernel.times import DAY
 from gatehouse.storage.accounts.last_seen import record_seen
-from gatehouse.storage.installation import read_value, replace_value, set_value, set_value_once
+from gatehouse.storage.installation import MASTER_KEYS, read_value, replace_value, set_value, set_value_once
 from gatehouse.storage.rows import column_values
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import InStringList, JsonDocument, Notification, Row, Statement, Verb
@@ -89,6 +89,9 @@ _PREVIOUS = (
 CHAIN_END = Statement(
     select(
         select(installation.c.value).where(installation.c.name == AUDIT_HEAD).scalar_subquery().label("head"),
+        func.coalesce(
+            select(installation.c.value).where(installation.c.name == MASTER_KEYS).scalar_subquery(), ""
+        ).label("master_keys"),
         _PREVIOUS.scalar_subquery().label("previous"),
         select(func.coalesce(func.min(audit_events.c.place), 0)).scalar_subquery().label("first_place"),
         select(func.coalesce(func.max(audit_events.c.place), 0)).scalar_subquery().label("last_place"),
@@ -235,7 +238,7 @@ def unsealed_records(limit: int, after: AuditRecord | None = None) -> Verb[Seque
 def chain_end() -> Verb[ChainEnd]:
     row = (yield CHAIN_END())[0]
     fields = row._asdict()
-    end = {name: fields.pop(name) for name in ("head", "previous", "first_place", "last_place")}
+    end = {name: fields.pop(name) for name in ("head", "master_keys", "previous", "first_place", "last_place")}
     return ChainEnd(**end, seal=None if fields["place"] is None else Seal(**fields))
 
 
@@ -247,6 +250,11 @@ def swap_head(head: HeadSwap) -> Verb[None]:
         moved = yield from replace_value(AUDIT_HEAD, head.before, head.after)
     if not moved:
         raise SealedMeanwhile
+
+
+def clear_breaks(head: HeadSwap, entry: AuditRecord) -> Verb[None]:
+    yield from swap_head(head)
+    yield from add_audit_record(entry)
 
 
 def create_head(key: tuple[str, str | None, str], head: str) -> Verb[bool]:
@@ -360,6 +368,7 @@ class AuditStorage(SqlStore):
     chain_end = read(chain_end)
     append_to_chain = write(append_to_chain)
     swap_head = write(swap_head)
+    clear_breaks = write(clear_breaks)
     create_head = write(create_head)
     add_refusal = write(add_refusal)
     find_record = read(find_record)

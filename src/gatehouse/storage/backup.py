@@ -171,7 +171,7 @@ EPHEMERAL_TABLES: Final = frozenset(
     {
         *("gdpr_leases", "idempotency_keys", "interactions", "login_tokens", "outbox", "sessions", "site_sessions"),
         *("consents", "device_requests", "grants", "logout_calls"),
-        *("game_sessions", "game_watchers"),
+        *("game_sessions", "game_watchers", "nodes"),
         *("active_people", "sign_in_targets", "tallies"),
     }
 )
@@ -194,7 +194,7 @@ class RestoreFence:
     def fenced_row(self, table: str, fields: Fields) -> Fields:
         """Return the row as it may be restored."""
         match table:
-            case "users":
+            case "users" | "clients":
                 # Above every `rev` of an earlier token, even one from a clock that was ahead.
                 return {**fields, "rev": max(_number(fields["rev"]), self.epoch) + MAX_CLOCK_SKEW_MS}
             case "once":  # it may have been used after the backup; the same is true of recovery codes

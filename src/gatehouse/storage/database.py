@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from gatehouse.kernel.errors import Misconfigured
+from gatehouse.storage.accounts.ban_copies import BanCopies
 from gatehouse.storage.accounts.bans import BanStorage
 from gatehouse.storage.accounts.imports import ImportStorage
 from gatehouse.storage.accounts.own_account import OwnAccountStorage
@@ -23,6 +24,7 @@ from gatehouse.storage.installation import InstallationStorage
 from gatehouse.storage.keys import KeyStorage
 from gatehouse.storage.mail import OutboxStorage
 from gatehouse.storage.migrations import ensure_current
+from gatehouse.storage.nodes import NodeStorage
 from gatehouse.storage.oauth.clients import ClientCache, ClientStorage, ConsentStorage
 from gatehouse.storage.oauth.device_requests import DeviceStorage
 from gatehouse.storage.oauth.grants import GrantStorage
@@ -51,6 +53,7 @@ class Storage:
     runner: Runner
     accounts: AccountStorage
     bans: BanStorage
+    ban_copies: BanCopies
     application_keys: ApplicationKeyStorage
     applications: ApplicationStorage
     audit: AuditStorage
@@ -70,6 +73,7 @@ class Storage:
     logins: LoginStorage
     logout_calls: LogoutStorage
     mail: OutboxStorage
+    nodes: NodeStorage
     clients: ClientStorage
     permissions: PermissionStorage
     passkeys: PasskeyStorage
@@ -126,11 +130,12 @@ async def open_runner(url: str, limits: PoolLimits, listen_url: str) -> Runner:
 
 
 def build_storage(runner: Runner) -> Storage:
-    known_clients = ClientCache(runner)
+    known_clients, ban_copies = ClientCache(runner), BanCopies()
     return Storage(
         runner=runner,
-        accounts=AccountStorage(runner),
-        bans=BanStorage(runner),
+        accounts=AccountStorage(runner, ban_copies),
+        bans=BanStorage(runner, ban_copies),
+        ban_copies=ban_copies,
         application_keys=ApplicationKeyStorage(runner),
         applications=ApplicationStorage(runner),
         audit=AuditStorage(runner),
@@ -143,19 +148,20 @@ def build_storage(runner: Runner) -> Storage:
         groups=GroupStorage(runner),
         idempotency=IdempotencyStorage(runner),
         images=ImageStorage(runner),
-        imports=ImportStorage(runner),
+        imports=ImportStorage(runner, ban_copies),
         installation=InstallationStorage(runner),
         sign_in_flows=SignInFlowStorage(runner),
         keys=KeyStorage(runner),
         logins=LoginStorage(runner),
         logout_calls=LogoutStorage(runner),
         mail=OutboxStorage(runner),
+        nodes=NodeStorage(runner),
         clients=ClientStorage(runner, known_clients),
         permissions=PermissionStorage(runner),
         passkeys=PasskeyStorage(runner),
-        profile=OwnAccountStorage(runner),
+        profile=OwnAccountStorage(runner, ban_copies),
         projects=ProjectStorage(runner),
-        registration=RegistrationStorage(runner),
+        registration=RegistrationStorage(runner, ban_copies),
         dry_runs=DryRunStorage(runner),
         second_factors=SecondFactorStorage(runner),
         service_accounts=ServiceAccountStorage(runner),

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from sqlalchemy import and_, bindparam, insert, select
+from sqlalchemy import and_, bindparam, insert, literal_column, select
 
 from gatehouse.accounts.model import Session, UserSession
 from gatehouse.audit.model import AuditRecord
@@ -23,6 +23,11 @@ HAND_OVER: Final = "site_hand_over"  # a kind of single-use thing
 
 _THIS_ORIGIN = protected_sites.c.origin == bindparam("at_origin")
 FIND_SITE = Statement(select(protected_sites).where(_THIS_ORIGIN))
+FIND_OTHER_APPLICATION = Statement(
+    select(protected_sites.c.application_id)
+    .where(protected_sites.c.application_id != bindparam("of"))
+    .limit(literal_column("1"))
+)
 LOCK_SESSION = Statement(  # a concurrent sign-out or revocation waits, or has won already
     select(sessions)
     .join(users, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
@@ -65,6 +70,10 @@ SITE_PART: Final = RowPart(lambda fields: ProtectedSite(**fields), protected_sit
 def find_site(origin: str) -> Verb[ProtectedSite | None]:
     rows = yield FIND_SITE(at_origin=origin)
     return ProtectedSite(**rows[0]._asdict()) if rows else None
+
+
+def has_other_applications(application_id: int) -> Verb[bool]:
+    return bool((yield FIND_OTHER_APPLICATION(of=application_id)))
 
 
 def create_hand_over(hand_over: HandOver) -> Verb[None]:
@@ -130,6 +139,7 @@ def find_visit(digest: bytes, origin: str, now: int) -> Verb[SiteVisit | None]:
 
 class SiteStorage(SqlStore):
     find_site = read(find_site)
+    has_other_applications = read(has_other_applications)
     create_hand_over = write(create_hand_over)
     take_hand_over = write(take_hand_over)
     find_visit = read(find_visit)

@@ -4,15 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Text, bindparam, or_, select, text, type_coerce
+from sqlalchemy import BigInteger, Boolean, Text, bindparam, or_, select, text, type_coerce
 
+from gatehouse.accounts.model import login_key
 from gatehouse.permissions.model.application import ProtectedSite
 from gatehouse.permissions.model.rules import RESERVED_SEGMENTS, RuleSection
-from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.statements import DialectFunction, InStringList, Statement, Verb
 from gatehouse.storage.tables import metadata
+from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.installation import audit_events, audit_seals
 from gatehouse.storage.tables.permissions import (
     application_schemas,
+    applications,
     protected_sites,
     roles,
     scope_records,
@@ -46,6 +49,11 @@ SCHEMAS = Statement(
         *(application_schemas.c[name] for name in ("application_id", "private_data", "public_data")),
     ).order_by(application_schemas.c.application_id)
 )
+DECLARED_RESOURCES = Statement(
+    select(*(applications.c[name] for name in ("application_id", "project_id", "removed", "api_resource")))
+    .where(applications.c.api_resource.is_not(None))
+    .order_by(applications.c.application_id)
+)
 PROTECTED_SITES = Statement(select(protected_sites).order_by(protected_sites.c.origin))
 ROLES = Statement(
     select(roles.c.application_id, roles.c.name, roles.c.meta).order_by(roles.c.application_id, roles.c.role_key)
@@ -66,6 +74,29 @@ ENTRIES = tuple(  # only documents that contain one of the names are read
         .limit(bindparam("read"))
     )
     for table in (user_records, scope_records)
+)
+
+
+class IsNotAscii(DialectFunction[bool]):
+    """Whether a text has characters outside ASCII."""
+
+    inherit_cache = True
+    type = Boolean()
+    on_postgres = "(octet_length({0}) <> char_length({0}))"
+    on_sqlite = "(length(CAST({0} AS BLOB)) <> length({0}))"
+
+
+# The canonical spelling is computed here; only an address with characters outside ASCII can have another one.
+SPELLED_LOGINS = Statement(
+    select(users.c.user_id, users.c.login_key)
+    .where(users.c.user_id > bindparam("last"), IsNotAscii(users.c.login_key))
+    .order_by(users.c.user_id)
+    .limit(bindparam("most", type_=BigInteger()))
+)
+LOGIN_OWNERS = Statement(
+    select(users.c.user_id, users.c.login_key)
+    .where(InStringList(users.c.login_key, "keys"))
+    .order_by(users.c.user_id)
 )
 
 
@@ -103,10 +134,42 @@ def find_reserved_names(most: int) -> Verb[Sequence[str]]:
     return found[:most]
 
 
+def find_shared_logins(most: int) -> Verb[Sequence[tuple[str, ...]]]:
+    """Return accounts whose addresses are one in the canonical spelling; at most `most` such groups."""
+    found: dict[str, list[str]] = {}
+    last, batch = "", MAX_RECORDS
+    while batch == MAX_RECORDS and len(found) < most:
+        rows = yield SPELLED_LOGINS(last=last, most=MAX_RECORDS)
+        batch = len(rows)
+        other = {row.user_id: login_key(row.login_key) for row in rows}
+        respelled = {row.user_id: other[row.user_id] for row in rows if other[row.user_id] != row.login_key}
+        for user_id, key in respelled.items():
+            found.setdefault(key, []).append(user_id)
+        last = rows[-1].user_id if rows else last
+    for owner in (yield LOGIN_OWNERS(keys=sorted(found))) if found else ():
+        found[owner.login_key].insert(0, owner.user_id)
+    return [tuple(group) for group in found.values() if len(group) > 1][:most]
+
+
 def _describe_reserved(where: str, private: Mapping[str, object], public: Mapping[str, object]) -> Iterator[str]:
     for section, tree in ((RuleSection.PRIVATE, private), (RuleSection.PUBLIC, public)):
         for name in sorted(RESERVED_SEGMENTS & tree.keys()):
             yield f"{section}.{name} in {where}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredResource:
+    """The API resource of an application, removed or not."""
+
+    application_id: int
+    project_id: str | None
+    removed: bool
+    api_resource: str
+
+
+def declared_resources() -> Verb[Sequence[DeclaredResource]]:
+    rows = yield DECLARED_RESOURCES()
+    return [DeclaredResource(**row._asdict()) for row in rows]
 
 
 def all_protected_sites() -> Verb[Sequence[ProtectedSite]]:

@@ -9,6 +9,8 @@ from gatehouse.storage.runner import SqlStore, read, write
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.installation import installation
 
+MASTER_KEYS: Final = "master_keys"  # the ids of the master keys in use, the one to seal with first (app/nodes.py)
+BASE_URL: Final = "base_url"  # of the last process that served
 EPOCH: Final = "epoch"  # Unix milliseconds of the last restore: every token issued before is refused (R3)
 
 _UPSERT = insert(installation)

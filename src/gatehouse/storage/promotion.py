@@ -13,9 +13,11 @@ from sqlalchemy import bindparam, case, update
 from gatehouse.audit.model import AuditRecord
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.installation import EPOCH, read_value, replace_value, set_value, set_value_once
+from gatehouse.storage.oauth.clients import RAISED_REV
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.installation import once
+from gatehouse.storage.tables.oauth import clients
 
 TIMELINE: Final = "timeline"
 TIMEOUT_SECONDS: Final = (
@@ -27,6 +29,7 @@ RAISE_ALL = Statement(
     update(users).values(rev=case((users.c.rev >= bindparam("epoch"), users.c.rev + 1), else_=bindparam("epoch"))),
     patience=TIMEOUT_SECONDS,
 )
+RAISE_CLIENTS = Statement(update(clients).values(RAISED_REV), patience=TIMEOUT_SECONDS)
 SPEND_ALL = Statement(
     update(once).where(once.c.taken_at == 0).values(taken_at=bindparam("now")), patience=TIMEOUT_SECONDS
 )
@@ -44,6 +47,7 @@ def record_timeline(timeline: str, *, lossless: bool, epoch: int, entry: AuditRe
     if seen == timeline or not (yield from replace_value(TIMELINE, seen, timeline)) or lossless:
         return False
     yield RAISE_ALL(epoch=epoch)
+    yield RAISE_CLIENTS(epoch=epoch)
     yield SPEND_ALL(now=epoch // MILLISECONDS)
     yield from set_value(EPOCH, str(epoch))
     yield from add_audit_record(entry)

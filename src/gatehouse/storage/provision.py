@@ -46,6 +46,7 @@ from gatehouse.provision.model import (
     Write,
     projects_with_groups,
 )
+from gatehouse.storage.accounts.ban_aware import BanAwareStore, BanFollower, write_with_bans
 from gatehouse.storage.accounts.bans import active_bans, put_ban
 from gatehouse.storage.accounts.erasure import delete_user
 from gatehouse.storage.accounts.sessions import raise_rev
@@ -103,7 +104,7 @@ from gatehouse.storage.permissions.structure import (
     projects_by_id,
 )
 from gatehouse.storage.permissions.user_records import assign_root_role, edit_records, touch_record
-from gatehouse.storage.runner import SqlStore, snapshot_read, write
+from gatehouse.storage.runner import snapshot_read
 from gatehouse.storage.settings import put_stored_setting, read_stored_settings
 from gatehouse.storage.statements import InStringList, Row, RowsAsJson, Statement, Verb
 from gatehouse.storage.tables.accounts import users
@@ -427,6 +428,7 @@ def read_accounts(scope: ReadScope, administrators: frozenset[str]) -> Verb[Sequ
 
 
 def write_changes(
+    bans: BanFollower,
     writes: Sequence[Write],
     records: Sequence[AuditRecord],
     *,
@@ -444,7 +446,7 @@ def write_changes(
     grouped = projects_with_groups(writes)
     before = (yield from projects_by_id(grouped)) if grouped else {}
     for reached, one in enumerate(writes, start=1):
-        yield from run_write(one, now, by, role_keys)
+        yield from run_write(bans, one, now, by, role_keys)
         on_progress(reached)
     if grouped:
         yield from refuse_invalid_groups(before, grouped)
@@ -455,24 +457,27 @@ def write_changes(
     yield from add_audit_records(records)
 
 
-def run_write(one: Write, now: int, by: str, made: Mapping[int, AbstractSet[str]]) -> Verb[None]:
+def run_write(bans: BanFollower, one: Write, now: int, by: str, made: Mapping[int, AbstractSet[str]]) -> Verb[None]:
     match one:
         case AddUser(user, administrator):
             yield from insert_user(user)
+            yield from bans.apply_to(user.user_id, now, new=True)
             yield from set_administrator(user, holds=administrator)
         case ChangeUser(user, administrator, ends_tokens):
+            former = yield from bans.verified_address(user.user_id)
             yield from update_user(user)
+            yield from bans.address_changed(user.user_id, former, now)
             if ends_tokens:
                 yield from raise_rev(user.user_id, keep=None, now=now)
             yield from set_administrator(user, holds=administrator)
         case RemoveUser(user):
-            yield from delete_user(user, now)
+            yield from delete_user(bans, user, now)
         case AddClient(client):
             yield from insert_client(client)
         case PutSetting(name, setting):
             yield from put_stored_setting(name, setting, now)
         case PutBan(before, after):
-            yield from put_ban(before, after, by=by, now=now)
+            yield from put_ban(bans, before, after, by=by, now=now)
         case PutImage(owner, image):
             yield from set_image(owner, image, now)
         case ChangeClient(client):
@@ -492,9 +497,9 @@ def set_administrator(user: User, *, holds: bool | None) -> Verb[None]:
         yield from touch_record(CENTRAL_APPLICATION, user.user_id)
 
 
-class ProvisionStorage(SqlStore):
+class ProvisionStorage(BanAwareStore):
     read_state = snapshot_read(read_state)
-    write_changes = write(write_changes)
+    write_changes = write_with_bans(write_changes)
 
     def as_dry_run(self) -> "ProvisionStorage":
-        return ProvisionStorage(DryRunRunner(self.runner, read_nothing))
+        return ProvisionStorage(DryRunRunner(self.runner, read_nothing), self.bans)

@@ -16,6 +16,16 @@ DROP_SECRETS_OF_SUBJECT = Statement(
     delete(once).where(once.c.kind == bindparam("of_kind"), once.c.subject == bindparam("of_subject"))
 )
 DROP_SECRET = Statement(delete(once).where(*_THIS_SECRET))
+FIND_OPEN_OF_SUBJECT = Statement(
+    select(once.c.digest)
+    .where(
+        once.c.kind == bindparam("of_kind"),
+        once.c.subject == bindparam("of_subject"),
+        once.c.taken_at == 0,
+        once.c.expires_at > bindparam("now"),
+    )
+    .limit(1)
+)
 FIND_OPEN_SECRET = Statement(select(once.c.subject, once.c.details).where(*_STILL_OPEN))
 # The condition is part of the write: of two takers the second one finds no row left to change.
 TAKE_SECRET = Statement(
@@ -57,6 +67,11 @@ def find_single_use(kind: str, digest: bytes, now: int) -> Verb[Row | None]:
     """Return the secret if it could be used now, without using it."""
     rows = yield FIND_OPEN_SECRET(of_kind=kind, of_digest=digest, now=now)
     return rows[0] if rows else None
+
+
+def has_open_secret(kind: str, subject: str, now: int) -> Verb[bool]:
+    """Whether a secret of the subject could be used now."""
+    return bool((yield FIND_OPEN_OF_SUBJECT(of_kind=kind, of_subject=subject, now=now)))
 
 
 def take_single_use(kind: str, digest: bytes, now: int) -> Verb[Row | None]:

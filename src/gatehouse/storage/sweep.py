@@ -11,7 +11,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, Table, bindparam, delete, select, tuple_
 
 from gatehouse.accounts.bans.model import earliest_device_use
-from gatehouse.storage import audit, gamesessions, mail, personal_data, webhooks
+from gatehouse.storage import audit, gamesessions, mail, nodes, personal_data, webhooks
 from gatehouse.storage.accounts import bans
 from gatehouse.storage.oauth import clients, device_requests, grants, logout_calls
 from gatehouse.storage.runner import Runner
@@ -78,6 +78,7 @@ def sweep_small_tables(now: int) -> Verb[None]:
     yield from logout_calls.delete_calls_before(now - mail.RETENTION_SECONDS)
     yield from mail.delete_mails_before(now - mail.RETENTION_SECONDS)
     yield from personal_data.delete_ended_requests(now)
-    yield from bans.drop_devices_of_dead_bans(now)
+    yield from bans.drop_ended_digests(now)
     yield from audit.delete_counts_before(now - audit.COUNTS_RETENTION_SECONDS)
     yield from webhooks.sweep_webhooks(now)
+    yield from nodes.delete_dead_nodes()

@@ -47,13 +47,12 @@ INSERT_WEBHOOK = Statement(insert(webhooks).on_conflict_do_nothing().returning(w
 WEBHOOK_BY_ID = Statement(select(*_WEBHOOK_COLUMNS).where(_THIS_WEBHOOK))
 LOCK_WEBHOOK = Statement(select(webhooks.c.webhook_id).where(_THIS_WEBHOOK).with_for_update())
 ALL_WEBHOOKS = Statement(select(*_WEBHOOK_COLUMNS).order_by(webhooks.c.created_at, webhooks.c.webhook_id))
+CHANGEABLE: Final = ("url", "description", "topics", "enabled")
+SECRETS: Final = ("sealed_secret", "sealed_old_secret", "old_secret_ends_at")
 UPDATE_WEBHOOK = Statement(
     update(webhooks)
     .where(_THIS_WEBHOOK, webhooks.c.version == bindparam("seen"))
-    .values(
-        {name: bindparam(name) for name in ("url", "description", "topics", "enabled")}
-        | {"version": webhooks.c.version + 1}
-    )
+    .values({name: bindparam(name) for name in (*CHANGEABLE, *SECRETS)} | {"version": webhooks.c.version + 1})
     .returning(webhooks.c.webhook_id)
 )
 RESET_GIVEN_UP = Statement(update(webhooks).where(_THIS_WEBHOOK).values(given_up=0, stopped_at=0))
@@ -201,7 +200,7 @@ def create_webhook(webhook: Webhook, entry: AuditRecord) -> Verb[Webhook]:
 
 
 def change_webhook(before: Webhook, after: Webhook, entry: AuditRecord, *, from_now: bool) -> Verb[Webhook]:
-    fields = {"url": after.url, "description": after.description, "topics": after.topics, "enabled": after.enabled}
+    fields = {name: getattr(after, name) for name in (*CHANGEABLE, *SECRETS)}
     if not (yield UPDATE_WEBHOOK(of=before.webhook_id, seen=before.version, **fields)):
         yield from webhook_by_id(before.webhook_id)
         raise WebhookChanged

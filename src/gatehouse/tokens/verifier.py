@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
+from gatehouse.kernel.strict_json import refuse_duplicate_members
 from gatehouse.keys.encoding import MAX_KEY_CHARACTERS, PublicKey, decode_base64url, parse_rsa_public_key
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.model import Algorithm, BadPublicKey
@@ -114,13 +115,6 @@ def decode_object(raw: bytes) -> dict[str, object]:
     if not isinstance(value, dict):
         raise InvalidToken("not a JSON object")
     return value
-
-
-def refuse_duplicate_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("a duplicate field")
-    return members
 
 
 def refuse_number(number: str) -> Never:

@@ -265,12 +265,12 @@ class HeadPublisher:
     async def run_once(self) -> None:
         """Publish the head if it has moved and the interval has passed; of several nodes one does."""
         for _ in range(MAX_TRIES):
-            kept = (await self._audit.chain_end()).head
-            head = self._head_codec.decode(kept)
+            end = await self._audit.chain_end()
+            head = self._head_codec.decode(end)
             if head is None or not self._is_due(head):
                 return
             try:
-                await self._publish(kept, head)
+                await self._publish(end.head, head)
             except SealedMeanwhile:
                 continue
             return

@@ -31,6 +31,8 @@ ACCOUNT_EVENTS: Final = (
         AuditEvent.INVITATION_ACCEPTED,
         AuditEvent.VERIFICATION_SENT,
         AuditEvent.EMAIL_VERIFIED,
+        AuditEvent.METHODS_ENDED,
+        AuditEvent.ADDRESS_LOST,
         AuditEvent.EMAIL_CHANGE_ASKED,
     ),
     *(AuditEvent.EMAIL_CHANGED, AuditEvent.PROFILE_CHANGED, AuditEvent.USER_TAGS_SAVED),
@@ -113,7 +115,7 @@ PERMISSION_EVENTS: Final = (
         AuditEvent.CLIENT_SECRET_ROTATED,
     ),
 )
-AUDIT_EVENTS: Final = (AuditEvent.LOG_BROKEN,)
+AUDIT_EVENTS: Final = (AuditEvent.LOG_BROKEN, AuditEvent.LOG_CLEARED)
 # Internal events of the installation, refusals (which are not in the log), and deliveries themselves, which would
 # repeat endlessly.
 UNPUBLISHED_EVENTS: Final = frozenset(

@@ -35,7 +35,7 @@ from gatehouse.webhooks.model import (
 )
 
 MAX_DESCRIPTION: Final = 200
-CHANGEABLE_FIELDS: Final = ("url", "description", "topics", "enabled")
+CHANGEABLE_FIELDS: Final = ("url", "description", "topics", "enabled", "sealed_secret")
 
 
 class WebhookDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,6 +47,7 @@ class WebhookDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     events: object = UNSET  # topics
     enabled: bool | UnsetType = UNSET
     version: int | UnsetType = UNSET
+    new_secret: bool = False  # required when the URL changes: the new receiver must not know the old one's
     from_now: bool = False  # skip events from while it was disabled
     delivery_id: str = ""  # redeliver
     state: str = ""  # this and the next are for deliveries
@@ -60,10 +61,10 @@ class WebhookDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookWithSecret:
-    """A webhook with a new secret, which is shown only here."""
+    """A webhook with its new secret, which is shown only here; "" if it kept its secret."""
 
     webhook: Webhook
-    secret: str = field(repr=False)
+    secret: str = field(default="", repr=False)
 
 
 class Webhooks:
@@ -109,15 +110,29 @@ class Webhooks:
         made = await self._store.create_webhook(webhook, self._entry(AuditEvent.WEBHOOK_CREATED, actor, webhook_id))
         return WebhookWithSecret(webhook=made, secret=secret_text(key))
 
-    async def change(self, actor: Actor, draft: WebhookDraft) -> Webhook:
-        """Change the webhook; events of while it is disabled are sent when it is enabled, unless `from_now`."""
+    async def change(self, actor: Actor, draft: WebhookDraft) -> WebhookWithSecret:
+        """Change the webhook; events of while it is disabled are sent when it is enabled, unless `from_now`.
+
+        Another URL needs a new secret, and the old one ends: signed with it, the old receiver would accept what the
+        new one sends on.
+        """
         require_operation(actor.rights, Operation.ADMINISTER)
         before = await self._store.webhook(draft.webhook_id)
         refuse_old_version(draft.version, before.version)
         after = self._apply_draft(before, draft)
+        if after.url != before.url and not draft.new_secret:
+            raise Malformed(
+                "data.url: another URL needs a new secret, so that its receiver does not know the present one; "
+                "send new_secret"
+            ).on_screen("webhook_secret_needed")
+        key = new_webhook_key() if draft.new_secret else None
+        if key is not None:
+            sealed = self._secret_sealer.seal(key, purpose=webhook_secret_purpose(before.webhook_id))
+            after = replace(after, sealed_secret=sealed, sealed_old_secret=None, old_secret_ends_at=0)
         names = [name for name in CHANGEABLE_FIELDS if getattr(before, name) != getattr(after, name)]
         entry = self._entry(AuditEvent.WEBHOOK_CHANGED, actor, before.webhook_id, {"fields": ", ".join(names)})
-        return await self._store.change_webhook(before, after, entry, from_now=draft.from_now)
+        changed = await self._store.change_webhook(before, after, entry, from_now=draft.from_now)
+        return WebhookWithSecret(webhook=changed, secret="" if key is None else secret_text(key))
 
     async def remove(self, actor: Actor, webhook_id: str, version: int | UnsetType = UNSET) -> None:
         require_operation(actor.rights, Operation.ADMINISTER)

@@ -96,7 +96,7 @@ class Players:
             *(user.user_id, subject_of(device)), issuer=GUEST_ISSUER, provider=GUEST_PROVIDER, used_at=long_ago
         )
         record = services.recorder.record(AuditEvent.USER_REGISTERED, ORIGIN, subject=user.user_id)
-        await services.storage.profile.create_with_identity(user, identity, record, takes_address=False)
+        await services.storage.profile.create_with_identity(user, identity, record)
         return device
 
     def clients(self, pool: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:

@@ -6,6 +6,7 @@ from typing import Final
 import pytest
 from joserfc.errors import BadSignatureError
 
+from gatehouse.oauth.user_claims import EMAIL_CLAIMS, PROFILE_CLAIMS
 from tests.interop.certifier import LOGIN, Certifier, SignedIn
 from tests.interop.plans import BASIC, module
 from tests.support.oauth import AUTHORIZE, REDIRECT, TOKEN, base64url, challenge_of, oauth_error, success_body
@@ -97,16 +98,21 @@ async def refresh_token(op: Certifier) -> None:
 
 @module(BASIC, "oidcc-scope-profile")
 async def scope_profile(op: Certifier) -> None:
-    userinfo = await op.userinfo((await op.sign_in(scope="openid profile")).access_token)
+    """The suite warns of claims of a scope in an id_token that is issued with an access token (Core §5.4)."""
+    signed_in = await op.sign_in(scope="openid profile")
+    userinfo = await op.userinfo(signed_in.access_token)
     assert userinfo["nickname"] == "Anna"
     assert "email" not in userinfo
+    assert not signed_in.claims.keys() & set(PROFILE_CLAIMS)
 
 
 @module(BASIC, "oidcc-scope-email")
 async def scope_email(op: Certifier) -> None:
-    userinfo = await op.userinfo((await op.sign_in(scope="openid email")).access_token)
+    signed_in = await op.sign_in(scope="openid email")
+    userinfo = await op.userinfo(signed_in.access_token)
     assert userinfo["email"] == LOGIN
     assert "nickname" not in userinfo
+    assert not signed_in.claims.keys() & set(EMAIL_CLAIMS)
 
 
 @module(BASIC, "oidcc-scope-address")
@@ -128,8 +134,9 @@ async def scope_not_offered(op: Certifier, scope: str) -> None:
 
 @module(BASIC, "oidcc-scope-all")
 async def scope_all(op: Certifier) -> None:
-    userinfo = await op.userinfo((await op.sign_in(scope="openid profile email address phone")).access_token)
-    assert {"sub", "email", "nickname"} <= userinfo.keys()
+    signed_in = await op.sign_in(scope="openid profile email address phone")
+    assert {"sub", "email", "nickname"} <= (await op.userinfo(signed_in.access_token)).keys()
+    assert not signed_in.claims.keys() & {*EMAIL_CLAIMS, *PROFILE_CLAIMS}
 
 
 @module(BASIC, "oidcc-ensure-other-scope-order-succeeds")

@@ -2,7 +2,8 @@
 
 import pytest
 
-from gatehouse.accounts.profile_fields import check_username, username_candidates
+from gatehouse.accounts.field_checks import check_username
+from gatehouse.accounts.profile_fields import username_candidates
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import gatehouse.web
 from gatehouse.cli.client import create
+from gatehouse.fields.model import Kind
 from gatehouse.oauth.client_document import ClientPatch, ClientRecord
-from gatehouse.oauth.client_fields import Kind
 from gatehouse.oauth.model import CLIENT_FIELDS, SINGLE_FIELDS, Client
 from gatehouse.storage.oauth.clients import client_from_fields, columns_of
 from gatehouse.web.console.applications.client_forms import FORM_FIELDS, ClientForm
 from tests.support.builders import a_client
 
-NOT_SET_BY_FIELD = {"client_id", "removed", "created_at", "version", "secrets", "logo"}
+NOT_SET_BY_FIELD = {"client_id", "removed", "created_at", "version", "rev", "secrets", "logo"}
 WORDS = Path(gatehouse.web.__file__).parent / "locales/console/en/shared.toml"
 
 
@@ -34,7 +34,7 @@ def test_the_form_has_every_field_that_names_a_section_and_its_words() -> None:
     for field in FORM_FIELDS:
         assert field.name in ClientForm.__struct_fields__
         assert field.name in words
-        assert not field.setting.hint or f"{field.name}_hint" in words
+        assert not field.field.hint or f"{field.name}_hint" in words
         assert field.kind is not Kind.FLAG or f"{field.name}_check" in words
 
 

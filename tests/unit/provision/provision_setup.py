@@ -195,7 +195,7 @@ class NoClients:
 
 class NoGrants:
     create_grant = find_grant_by_code = find_live_grant = redeem_code = count_code_failure = rotate = revoke_grant = (
-        revoke_client_grants
+        revoke_client_tokens
     ) = spend_assertion = None
 
 

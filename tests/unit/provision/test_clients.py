@@ -79,7 +79,9 @@ async def test_a_record_makes_a_client_with_all_it_says() -> None:
         may_exchange=False,
         require_pkce=True,
         created_at=NOW,
+        rev=client.rev,
     )
+    assert client.rev > 0
 
 
 async def test_new_oidc_clients_need_pkce_by_default_and_existing_ones_stay_as_they_are() -> None:
@@ -221,7 +223,18 @@ async def test_a_client_that_the_oauth_rules_refuse_is_refused_with_their_words(
         "clients[0]: the query parameter state is reserved"
     ]
     assert await problems_of(clients=[{"client_id": "web"}]) == ["clients[0]: a new client needs a name"]
+    assert await problems_of(clients=[{**OIDC, "client_id": "4711"}, {**OIDC, "client_id": "apply"}]) == [
+        f"clients[{place}]: client_id must not be digits only or a reserved name" for place in (0, 1)
+    ]
     assert await problems_of(clients=[NATIVE, NATIVE]) == ["clients[1]: is the same client as clients[0]"]
+
+
+async def test_ci_01_a_stored_client_with_a_reserved_id_is_changed_by_a_file() -> None:
+    setup, store = provision_setup(StoredState(clients=(a_client("4711"),)))
+    assert plan_lines(await setup.apply(clients=[{"client_id": "4711", "name": "Old"}])) == [
+        "change client 4711 name"
+    ]
+    assert store.stored.clients[0].name == "Old"
 
 
 async def test_the_rest_is_pruned_and_its_id_stays_spent() -> None:

@@ -61,7 +61,6 @@ def test_a_section_without_records_is_a_mistake_not_an_order_to_remove_all() -> 
 
 def test_required_fields_may_not_be_null() -> None:
     assert problems({"users": [{"login": None, "nick": None, "user_id": None}]}) == (
-        "users[0].login: Expected `str`, got `null`",
         "users[0].nick: Expected `str`, got `null`",
         "users[0].user_id: Expected `str`, got `null`",
     )

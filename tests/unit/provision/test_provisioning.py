@@ -26,7 +26,7 @@ ANNA = {
 EVERY_KIND = {
     "users": [ANNA, {"login": "bob@studio.example", "nick": "Böb", "tags": ["x", "a"]}],
     "clients": [
-        {"client_id": "game", "name": "Game", "redirect_hosts": ["localhost"], "client_secret": STRONG},
+        {"client_id": "raiders", "name": "Game", "redirect_hosts": ["localhost"], "client_secret": STRONG},
         {"client_id": "shop", "name": "S", "profile": "oidc", "redirect_uris": ["https://a.example/cb"]},
         {
             "client_id": "weak",

@@ -233,8 +233,8 @@ async def test_every_invalid_record_is_reported_and_none_is_stored() -> None:
     good = {"login": "good@studio.example", "nick": "Good"}
     assert await problems_of(users=[good, {**ANNA, "country": "x"}, {"login": "b", "nick": ""}]) == [
         "users[1].country: must be two capital letters such as DE",
-        "users[2].login: the login must be an email address",
         "users[2].nick: the nick must be 1 to 64 visible characters on one line",
+        "users[2].login: the login must be an email address",
     ]
 
 

@@ -24,7 +24,7 @@ BAD_VALUES: Final = (None, [], {}, [7], [""], -1, 10**12, "", "two\nlines", 'ü 
 CONVERTED: Final = [
     entry
     for entry in (*STORED_SETTINGS.values(), *(one for table in TABLE_SETTINGS.values() for one in table.values()))
-    if not entry.about.image
+    if not entry.is_image
 ]
 
 
@@ -38,7 +38,7 @@ def refusals(entry: Setting) -> list[ValueError]:
     return found
 
 
-@pytest.mark.parametrize("entry", CONVERTED, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", CONVERTED, ids=lambda entry: entry.path)
 def test_bad_values_have_a_text_on_screens(entry: Setting) -> None:
     found = refusals(entry)
     assert found

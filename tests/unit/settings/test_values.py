@@ -3,6 +3,7 @@ from dataclasses import FrozenInstanceError
 import msgspec
 import pytest
 
+from gatehouse.fields.model import Kind
 from gatehouse.settings.entries import ALL_SETTINGS, Setting
 from gatehouse.settings.model import Settings
 from gatehouse.settings.secret import DatabaseUrl, Secret
@@ -45,10 +46,10 @@ def test_a_choice_is_one_of_those_offered_and_of_their_type(given: object) -> No
         ALL_SETTINGS["keys.rsa_bits"].convert(given)
 
 
-@pytest.mark.parametrize("name", [name for name, entry in ALL_SETTINGS.items() if entry.kind is int])
+@pytest.mark.parametrize("name", [name for name, entry in ALL_SETTINGS.items() if entry.kind is Kind.NUMBER])
 def test_numbers_are_accepted_to_the_bounds_and_not_beyond(name: str) -> None:
     entry = ALL_SETTINGS[name]
-    low, high = entry.about.low, entry.about.high
+    low, high = entry.field.minimum, entry.field.maximum
     assert (entry.convert(low), entry.convert(high)) == (low, high)
     for beyond in (low - 1, high + 1):
         with pytest.raises(ValueError, match=f"must be between {low} and {high}"):
@@ -56,11 +57,11 @@ def test_numbers_are_accepted_to_the_bounds_and_not_beyond(name: str) -> None:
 
 
 def test_password_digests_can_never_be_cheaper_than_sound() -> None:
-    assert ALL_SETTINGS["passwords.memory_kib"].about.low == 19 * 1024
-    assert ALL_SETTINGS["passwords.time_cost"].about.low == 2
+    assert ALL_SETTINGS["passwords.memory_kib"].field.minimum == 19 * 1024
+    assert ALL_SETTINGS["passwords.time_cost"].field.minimum == 2
 
 
-@pytest.mark.parametrize("entry", ALL_SETTINGS.values(), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", ALL_SETTINGS.values(), ids=lambda entry: entry.path)
 def test_every_default_is_valid_for_its_setting(entry: Setting) -> None:
     if entry.is_secret or entry.is_list:
         assert not entry.default

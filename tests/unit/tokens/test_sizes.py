@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
+from gatehouse.accounts.field_checks import MAX_NICK_LENGTH
 from gatehouse.accounts.login_result import MAX_RANGES, check_fixed_ips
-from gatehouse.accounts.model import MAX_NICK_LENGTH, check_login
+from gatehouse.accounts.model import check_login
 from gatehouse.forward_auth.authentication import MAX_ROLES_LENGTH
 from gatehouse.keys.model import Algorithm
 from gatehouse.tokens.claims import (

@@ -17,11 +17,10 @@ import msgspec
 import pytest
 from babel.core import Locale
 
-from gatehouse.accounts.administration import check_nick
 from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.field_checks import check_name, check_nick, check_username, check_zoneinfo
 from gatehouse.accounts.model import SessionStrength, SignInMethod, check_login
 from gatehouse.accounts.password_rules import PasswordRules
-from gatehouse.accounts.profile_fields import check_name, check_username, check_zoneinfo
 from gatehouse.accounts.second_factors.model import BadPasskeyName, Factor
 from gatehouse.audit.chain import ChainBreak, describe_break, missing_at_end_text, missing_text
 from gatehouse.audit.events import AuditEvent
@@ -29,7 +28,7 @@ from gatehouse.images import conversion
 from gatehouse.kernel.errors import BadInput, GatehouseError
 from gatehouse.languages import FALLBACK_LANG
 from gatehouse.mail.model import Undelivered
-from gatehouse.oauth.model import SCOPES
+from gatehouse.oauth.model import APPLICATION_SCOPES, SCOPES
 from gatehouse.outbound.model import CallFailed
 from gatehouse.permissions.errors import AdministratorsOnly, ApplicationTooLarge, ProtectedHeld
 from gatehouse.permissions.model import central
@@ -58,7 +57,7 @@ NEVER_ABOUT_A_PERSON = (
 
 
 SETTING_NAMES = {
-    one.name for section, sheet in (SECTIONS | TABLES).items() for one in settings_of_section(section, sheet)
+    one.path for section, sheet in (SECTIONS | TABLES).items() for one in settings_of_section(section, sheet)
 }
 
 
@@ -368,9 +367,10 @@ REASON_FILES = (
     *("oauth/clients.py", "oauth/private_key_jwt.py", "keys/encoding.py", "web/console/people_import.py"),
     *(f"accounts/importing/{name}.py" for name in ("lines", "importer", "model")),
 )
-CLIENT_FILES = ("oauth/clients.py", "oauth/client_fields.py")
+CLIENT_FILES = ("oauth/clients.py", "fields/model.py")
 LINES_FILE = "accounts/importing/lines.py"
-PROOF_FILE, CHAIN_FILES = "gamesessions/proof.py", ("audit/chain.py", "audit/verification.py")
+RETURNED_REASONS = ("gamesessions/proof.py", "accounts/importing/model.py")
+CHAIN_FILES = ("audit/chain.py", "audit/verification.py")
 EXPORTED_HEADS = ("stored head", "this head was not created")  # only `audit verify` compares them
 
 
@@ -379,7 +379,7 @@ def english_reasons() -> Iterator[str]:
     for file in (file for pattern in REASON_FILES for file in source.glob(pattern)):
         for node in ast.walk(parse_source(file)):
             yield from filter(None, map(sentence_of, said_in(node)))
-    for node in ast.walk(parse_source(source / PROOF_FILE)):
+    for node in (node for file in RETURNED_REASONS for node in ast.walk(parse_source(source / file))):
         if isinstance(node, ast.Return | ast.IfExp):
             yield from filter(None, map(sentence_of, (getattr(node, "value", None), getattr(node, "orelse", None))))
     yield from line_problems(parse_source(source / LINES_FILE))
@@ -571,7 +571,11 @@ def test_exactly_the_events_about_a_person_have_texts() -> None:
 
 
 def test_exactly_the_known_scopes_have_texts() -> None:
-    assert {key.removeprefix("scope.") for key in ENGLISH.texts if key.startswith("scope.")} == {*SCOPES, "api"}
+    assert {key.removeprefix("scope.") for key in ENGLISH.texts if key.startswith("scope.")} == {
+        *SCOPES,
+        "api",
+        *(f"api_{scope}" for scope in APPLICATION_SCOPES),
+    }
 
 
 def test_the_pseudo_locale_is_longer_marked_and_fills_in_the_same() -> None:

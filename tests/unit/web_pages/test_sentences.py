@@ -56,3 +56,12 @@ def test_sentences_say_what_has_no_name_by_its_kind() -> None:
         "<bdi>The command line</bdi> blocked <bdi>account 999</bdi>"
     )
     assert "<bdi>project gone</bdi>" in sentence(AuditEvent.PROJECT_CHANGED, subject="project gone")
+
+
+def test_a_client_as_actor_is_named_like_the_client() -> None:
+    def revoked_by(actor: str) -> str:
+        return sentence(AuditEvent.CLIENT_TOKENS_REVOKED, actor=actor, subject="hub")
+
+    assert revoked_by("client:hub").startswith("<bdi>Raiders Hub</bdi> revoked")
+    assert revoked_by("client:gone").startswith("<bdi>client gone</bdi> revoked")
+    assert revoked_by("client:service").startswith("<bdi>client service</bdi> revoked"), "not the service itself"

@@ -23,6 +23,7 @@ from gatehouse.web.console.applications.snippets import (
     SNIPPETS,
     SnippetKind,
     environment_file,
+    example_site,
     render_snippet,
 )
 from tests.support.find_programs import ROOT
@@ -157,6 +158,37 @@ def test_proxies_are_configured_as_in_the_guide_that_tests_run(name: str, block:
     guide = (ROOT / "docs" / "guides" / "protect-a-site.md").read_text()
     (shown,) = re.findall(rf"^```{block}\n(.*?)\n```", guide, flags=re.MULTILINE | re.DOTALL)
     assert [*texts(name).values()] == [shown]
+
+
+def test_every_proxy_of_the_guide_names_host_and_application_literally() -> None:
+    guide = (ROOT / "docs" / "guides" / "protect-a-site.md").read_text().partition("## 3.")[2]
+    blocks = re.findall(r"^```(nginx|caddyfile|yaml)\n(.*?)\n```", guide, flags=re.MULTILINE | re.DOTALL)
+    assert [kind for kind, _ in blocks] == ["nginx", "caddyfile", "yaml"]
+    for kind, block in blocks:
+        assert re.search(r"/proxy/auth\?\S*\bapplication_id=50001\b", block), kind
+        hosts = re.findall(r"X-Forwarded-Host:? (\S+?);?$", block, flags=re.MULTILINE)
+        assert set(hosts) == {"wiki.example"}, kind
+        assert not re.search(r"\$(http_host|host)\b", block), kind
+
+
+@pytest.mark.parametrize(
+    ("origins", "site"),
+    [
+        (["http://localhost:3000", "https://shop.example:8443", "https://wiki.example"], "shop.example:8443"),
+        (["http://localhost:3000", "https://[::1]:3000"], "wiki.example"),
+        ([], "wiki.example"),
+    ],
+)
+def test_proxies_are_shown_with_the_first_site_that_fits(origins: list[str], site: str) -> None:
+    assert example_site(origins) == site
+    host, _, port = site.partition(":")
+    (nginx,) = render_snippet(BY_NAME["nginx"], None, application_id=50_002, base_url=ISSUER, site=site)
+    assert f"listen {port or 443} ssl;\n    server_name {host};" in nginx.text
+    assert nginx.text.count(f" {site};") == 3 + (not port)
+    assert "/proxy/auth?application_id=50002;" in nginx.text
+    (caddy,) = render_snippet(BY_NAME["caddy"], None, application_id=50_002, base_url=ISSUER, site=site)
+    assert caddy.text.startswith(f"{site} {{\n")
+    assert caddy.text.count(f"X-Forwarded-Host {site}\n") == 2
 
 
 def test_gitea_is_set_up_as_in_the_guide_that_tests_run() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
-from tests.support.browser import LOGIN, PASSWORD, AccountBrowser, HttpBrowser
+from tests.support.browser import LOGIN, PASSWORD, AccountBrowser, HttpBrowser, totp_code
 from tests.support.mailbox import link_in_new_message, new_messages
 from tests.support.service import RunningService, running_service
 
@@ -33,10 +33,10 @@ async def test_the_new_address_is_taken_over_by_its_link_and_old_and_new_are_tol
     assert "Waiting for confirmation of anna@new.example." in (await account_browser.get("/account")).text
     assert (await read_user(service, anna)).login == LOGIN
     link = await link_in_new_message(service)
-    response = await browser_client.get(link)
+    response = await account_browser.get(link)
     assert NEW in response.text
     assert (await read_user(service, anna)).login == LOGIN
-    assert (await browser_client.post("/verify-email")).status_code == 200
+    assert (await account_browser.post("/verify-email")).status_code == 200
     moved = await read_user(service, anna)
     assert (moved.login, moved.email_verified) == (NEW, True)
     subjects = {message.to: message.subject for message in await new_messages(service)}
@@ -44,17 +44,16 @@ async def test_the_new_address_is_taken_over_by_its_link_and_old_and_new_are_tol
         LOGIN: "Your account has a new email",
         NEW: "Your account's email was changed",
     }
-    assert "gh_session" not in browser_client.cookies
     assert (await browser_client.sign_in(LOGIN)).status_code == 403
     assert (await browser_client.sign_in(NEW)).status_code == 303
 
 
 async def test_email_change_keeps_sessions_and_records_request_and_change(
-    service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     await account_browser.submit_and_read_notice("/account/email", login=NEW)
-    await browser_client.get(await link_in_new_message(service))
-    await browser_client.post("/verify-email")
+    await account_browser.get(await link_in_new_message(service))
+    await account_browser.post("/verify-email")
     page = await account_browser.get("/account")
     assert page.status_code == 200
     assert "Waiting for confirmation" not in page.text
@@ -69,23 +68,63 @@ async def test_email_change_keeps_sessions_and_records_request_and_change(
 
 
 async def test_the_link_works_once_for_half_an_hour_and_a_newer_one_ends_it(
-    service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     await account_browser.submit_and_read_notice("/account/email", login="first@new.example")
     first = await link_in_new_message(service)
     await account_browser.submit_and_read_notice("/account/email", login=NEW)
     second = await link_in_new_message(service)
-    assert (await browser_client.get(first)).status_code == 403
-    await browser_client.get(second)
-    page = browser_client.page
-    assert (await browser_client.post("/verify-email")).status_code == 200
-    browser_client.page = page
-    assert (await browser_client.post("/verify-email")).status_code == 403
+    assert (await account_browser.get(first)).status_code == 403
+    await account_browser.get(second)
+    page = account_browser.page
+    assert (await account_browser.post("/verify-email")).status_code == 200
+    account_browser.page = page
+    assert (await account_browser.post("/verify-email")).status_code == 403
+    await account_browser.get("/account")
     await account_browser.submit_and_read_notice("/account/email", login="third@new.example")
     await service.clock.advance(1_800)
     late = [message for message in await new_messages(service) if message.to == "third@new.example"]
     assert "/verify-email?token=" in late[0].text
-    assert (await browser_client.get(late[0].text.split(service.base_url)[1].split()[0])).status_code == 403
+    assert (await account_browser.get(late[0].text.split(service.base_url)[1].split()[0])).status_code == 403
+    assert (await read_user(service, anna)).login == NEW
+
+
+async def test_fp_05_new_address_is_proved_only_in_the_session_that_asked(
+    service: RunningService, account_browser: AccountBrowser, other: HttpBrowser, anna: User
+) -> None:
+    """Otherwise one click of its owner gives the address to a stranger's account."""
+    await account_browser.submit_and_read_notice("/account/email", login=NEW)
+    link = await link_in_new_message(service)
+    page = await other.get(link)
+    assert "Open this link in the browser where you asked for it" in page.text
+    assert 'name="token"' not in page.text
+    token = link.partition("token=")[2]
+    await other.get("/forgot")
+    assert (await other.post("/verify-email", token=token)).status_code == 403
+    await other.sign_in(LOGIN)  # a session of the account, but not the one that asked, and without a second factor
+    await other.get("/account")
+    await other.get(link)
+    assert (await other.post("/verify-email", token=token)).status_code == 403
+    assert (await read_user(service, anna)).login == LOGIN
+    await account_browser.get(link)
+    assert (await account_browser.post("/verify-email")).status_code == 200
+    assert (await read_user(service, anna)).login == NEW
+
+
+async def test_fp_05_new_address_is_proved_after_the_second_factor(
+    service: RunningService, account_browser: AccountBrowser, other: HttpBrowser, anna: User
+) -> None:
+    secret, _ = await account_browser.set_up_totp(service)
+    await new_messages(service)
+    await account_browser.get("/account")
+    await account_browser.submit_and_read_notice("/account/email", login=NEW)
+    link = await link_in_new_message(service)
+    await service.clock.advance(60)
+    await other.sign_in(LOGIN)
+    await other.follow()
+    await other.post("/sign-in/factor", otp=totp_code(secret, service))
+    await other.get(link)
+    assert (await other.post("/verify-email")).status_code == 200
     assert (await read_user(service, anna)).login == NEW
 
 
@@ -96,8 +135,8 @@ async def test_a_reset_link_of_the_old_address_is_dead_afterwards(
     await browser_client.post("/forgot", login=LOGIN)
     reset = await link_in_new_message(service)
     await account_browser.submit_and_read_notice("/account/email", login=NEW)
-    await browser_client.get(await link_in_new_message(service))
-    await browser_client.post("/verify-email")
+    await account_browser.get(await link_in_new_message(service))
+    await account_browser.post("/verify-email")
     assert (await browser_client.get(reset)).status_code == 403
 
 
@@ -130,15 +169,15 @@ async def test_an_address_that_has_an_account_looks_the_same_and_its_owner_is_to
 
 
 async def test_an_address_taken_meanwhile_is_not_taken_over(
-    service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     await account_browser.submit_and_read_notice("/account/email", login=BOB)
     link = await link_in_new_message(service)
-    await browser_client.get(link)
+    await account_browser.get(link)
     await service.services.administration.create(
         login="Bob@STUDIO.example", nick="Bob", password=None, origin=AuditOrigin(actor="test")
     )
-    assert (await browser_client.post("/verify-email")).status_code == 403
+    assert (await account_browser.post("/verify-email")).status_code == 403
     assert (await read_user(service, anna)).login == LOGIN
     assert await new_messages(service) == []
 

@@ -15,7 +15,8 @@ from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.times import DAY
-from gatehouse.permissions.model.rules import ROOT
+from gatehouse.permissions.model.facts import ScopeHoldings
+from gatehouse.permissions.model.rules import ROOT, Tree
 from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser
 from tests.support.builders import a_record
 from tests.support.database_contents import read_all_tables
@@ -31,10 +32,11 @@ from tests.support.guests import (
     register_upgrade,
 )
 from tests.support.mailbox import link_in_message, new_messages
-from tests.support.permission_builders import a_role
+from tests.support.permission_builders import a_role, set_fields
 from tests.support.processes import free_port
 from tests.support.service import RunningService, running_service
 from tests.support.studio import (
+    Person,
     Studio,
     a_studio,
     audit_records,
@@ -92,6 +94,7 @@ async def test_person_who_registers_keeps_the_id_of_the_guest(studio: Studio, br
     assert (answer["nick"], answer["tags"]) == ("Kim", "")
     user = await user_of(service, guest["user_id"])
     assert (user.login, user.may_add_factors) == (NEW, False)
+    assert await status_of_token(studio, answer["jwt"]) == 200
     messages = {one.subject: one for one in await new_messages(service)}
     assert guest["nick"] in messages["Your guest was saved to your account"].text
     await browser_client.get(link_in_message(service, messages["Confirm your email"]))
@@ -100,7 +103,7 @@ async def test_person_who_registers_keeps_the_id_of_the_guest(studio: Studio, br
     assert (await browser_client.get("/account")).status_code == 200, "the browser is signed in to the same account"
     assert await device.log_in(service) == {"status": "LOGINERROR"}
     assert await status_of_token(studio, guest["jwt"]) == 401, "tokens of the guest ended"
-    assert await status_of_token(studio, answer["jwt"]) == 200
+    assert await status_of_token(studio, answer["jwt"]) == 401, "so did those from before the address was proved"
     (record,) = await audit_records(studio, AuditEvent.ACCOUNT_UPGRADED)
     assert (record.subject, record.details["to"]) == (guest["user_id"], guest["user_id"])
     login = {"login": NEW, "password": PASSWORD}
@@ -233,7 +236,7 @@ async def test_merge_unites_purchases_and_unprotected_roles(
     answer = await result_of(game)
     assert (answer["status"], answer["user_id"]) == ("OK", anna.user_id)
     merged = await user_of(service, anna.user_id)
-    assert (merged.purchases, merged.tags) == ({"dlc", "skin", "base"}, frozenset())
+    assert (merged.purchases, merged.tags) == ({"dlc", "skin", "base"}, {"vip"})
     roles = await roles_of(studio, anna.user_id)
     assert roles == ["player", "tester"]
     assert await status_of_token(studio, guest["jwt"]) == 401
@@ -241,10 +244,37 @@ async def test_merge_unites_purchases_and_unprotected_roles(
     with pytest.raises(UserNotFound):
         await user_of(service, guest["user_id"])
     (record,) = await audit_records(studio, AuditEvent.ACCOUNT_MERGED)
-    assert record.details == {"from": guest["user_id"], "to": anna.user_id}
+    shop = studio.shop.application_id
+    assert record.details == {"from": guest["user_id"], "to": anna.user_id, "dropped": f"{shop}: role full"}
     assert [(one.to, one.subject) for one in await new_messages(service)] == [
         (ANNA, "A guest was merged into your account")
     ]
+
+
+@pytest.mark.both_databases
+async def test_gu_08_restrictions_of_the_guest_go_over_with_a_merge(
+    studio: Studio, browser_client: HttpBrowser, anna: User
+) -> None:
+    service, device, shop = studio.service, Device(), studio.shop.application_id
+    guest = await device.log_in(service)
+    records, now = service.services.storage.user_records, service.clock.now()
+
+    async def write(user_id: str, login: Tree, private_data: Tree) -> None:
+        fields = set_fields(login=login, scopes={ROOT: ScopeHoldings(private_data=private_data)})
+        await records.edit_record(shop, user_id, fields, now)
+
+    no, yes = {"value": False}, {"value": True}
+    await write(guest["user_id"], {"cannot": yes}, {"user": {"kick": no, "promote": yes}})
+    await write(anna.user_id, {"cannot": no}, {"user": {"kick": yes}, "chat": {"write": yes}})
+    game = await register_upgrade(service, device)
+    assert (await confirm_upgrade(browser_client, game, ANNA)).url.path == "/game/done"
+    facts = await service.services.permission_loader.load_facts(anna.user_id, (shop,))
+    assert facts is not None
+    stored = facts.records[shop]
+    assert stored.login["cannot"] == yes
+    assert stored.root.private_data == {"user": {"kick": no}, "chat": {"write": yes}}
+    (record,) = await audit_records(studio, AuditEvent.ACCOUNT_MERGED)
+    assert record.details["dropped"] == f"{shop}: entry user.promote; {shop}: own entry user.kick"
 
 
 async def roles_of(studio: Studio, user_id: str) -> list[str]:
@@ -252,7 +282,12 @@ async def roles_of(studio: Studio, user_id: str) -> list[str]:
     return sorted(one.role for one in record)
 
 
-async def test_gu_08_banned_guest_is_not_merged_and_other_bans_go_over(
+async def ban_account(studio: Studio, by: Person, user_id: str, *, action: str = "save", **scope: object) -> None:
+    data = {"data": {"public_text": "Cheating"}} if action == "save" else {}
+    await studio.expect_ok("user/ban", {"action": action, "user_id": user_id, **scope, **data}, by.headers)
+
+
+async def test_gu_08_guest_with_any_ban_is_not_merged(
     studio: Studio, browser_client: HttpBrowser, anna: User
 ) -> None:
     service, device = studio.service, Device()
@@ -261,9 +296,7 @@ async def test_gu_08_banned_guest_is_not_merged_and_other_bans_go_over(
     shop, other = studio.shop.application_id, studio.other.application_id
 
     async def ban(action: str, **scope: object) -> None:
-        data = {"data": {"public_text": "Cheating"}} if action == "save" else {}
-        ask = {"action": action, "user_id": guest["user_id"], **scope, **data}
-        await studio.expect_ok("user/ban", ask, administrator.headers)
+        await ban_account(studio, administrator, guest["user_id"], action=action, **scope)
 
     await ban("save", application_id=shop)
     await ban("save", application_id=other)
@@ -273,12 +306,45 @@ async def test_gu_08_banned_guest_is_not_merged_and_other_bans_go_over(
     answer = (await poll_ended_session(game)).json()
     assert (answer["status"], answer["reason"]) == ("ERROR", "banned")
     await ban("lift", application_id=shop)
+    for named in ({"app_id": shop}, {}):  # the ban counts whatever application the session names
+        await service.clock.advance(60)
+        game = await register_upgrade(service, device, **named)
+        assert (await confirm_upgrade(browser_client, game, ANNA)).url.path == "/game/not-merged"
+        assert (await poll_ended_session(game)).json()["status"] == "ERROR"
     assert (await device.log_in(service))["user_id"] == guest["user_id"]
+    assert (await user_of(service, anna.user_id)).bans == ()
+    await ban("lift", application_id=other)
     await service.clock.advance(60)
-    game = await register_upgrade(service, device, app_id=shop)
+    await ban_account(studio, administrator, anna.user_id, application_id=other)
+    game = await register_upgrade(service, device)
+    assert (await confirm_upgrade(browser_client, game, ANNA)).url.path == "/game/not-merged"
+    await service.clock.advance(60)
+    await ban_account(studio, administrator, anna.user_id, action="lift", application_id=other)
+    game = await register_upgrade(service, device)
     assert (await confirm_upgrade(browser_client, game, ANNA)).url.path == "/game/done"
-    merged = await user_of(service, anna.user_id)
-    assert [ban.application_id for ban in merged.bans if ban.is_active(service.clock.now())] == [other]
+
+
+@pytest.mark.both_databases
+async def test_gu_08_guest_on_a_banned_device_is_not_merged(
+    studio: Studio, browser_client: HttpBrowser, anna: User
+) -> None:
+    """Whatever application the session names, and whether or not the guest signed in with the factor before."""
+    del anna
+    service, device, shop = studio.service, Device(), studio.shop.application_id
+    administrator, cheater = await create_administrator(studio), await create_person_with(studio)
+    guest = await device.log_in(service)
+    await service.services.sign_in_devices.record_sign_in(cheater.user_id, "pc")
+    ban = {"action": "save", "user_id": cheater.user_id, "application_id": shop, "data": {"device": True}}
+    await studio.expect_ok("user/ban", ban, administrator.headers)
+    for named in ({"app_id": shop}, {"app_id": studio.other.application_id}, {}):
+        game = await register_upgrade(service, device, **named)
+        assert (await confirm_upgrade(browser_client, game, ANNA)).url.path == "/game/not-merged"
+        assert (await poll_ended_session(game)).json()["status"] == "ERROR"
+        await service.clock.advance(60)
+    assert (await device.log_in(service))["user_id"] == guest["user_id"]
+    await studio.expect_ok("user/ban", {**ban, "action": "lift"}, administrator.headers)
+    game = await register_upgrade(service, device)
+    assert (await confirm_upgrade(browser_client, game, ANNA)).url.path == "/game/done"
 
 
 async def test_gu_04_role_that_became_protected_does_not_begin_to_count_with_an_upgrade(

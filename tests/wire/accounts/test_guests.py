@@ -12,7 +12,9 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.times import DAY
 from gatehouse.permissions.errors import ProtectedRoleForGuest
 from gatehouse.permissions.model.rules import ROOT
+from tests.support.browser import HttpBrowser
 from tests.support.guests import GUEST, Device, ask_challenge, post_guest, turn_guests_on
+from tests.support.oauth import an_oidc_client
 from tests.support.permission_builders import a_role
 from tests.support.processes import free_port
 from tests.support.service import RunningService, running_service
@@ -75,6 +77,43 @@ async def test_application_of_a_service_jwt_must_admit_guests_too(studio: Studio
     assert (await service.client.post(GUEST, json=named)).status_code == 403
     assert (await service.client.post(GUEST, json={**sent, **named})).status_code == 403
     assert (await post_guest(service, **sent))["status"] == "OK"
+
+
+@pytest.mark.both_databases
+async def test_gu_13_guest_of_some_applications_enters_no_other_one_by_any_door(studio: Studio) -> None:
+    service, shop, other = studio.service, studio.shop.application_id, studio.other.application_id
+    await turn_guests_on(service, applications=[str(shop)])
+    guest = await Device().log_in(service, app_id=shop, factor="pc")
+    user = await user_of(service, guest["user_id"])
+    rules = service.services.login_rules
+    assert [await rules.may_log_in(user, ids) for ids in ((shop,), (other,), (shop, other), ())] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+    exchanged = await service.client.post(
+        "/proxy/oauth/exchange", headers={"Authorization": f"Bearer {guest['jwt']}"}
+    )
+    assert exchanged.status_code == 403, exchanged.text
+    administrator = await create_administrator(studio)
+    for application_id, status in ((shop, 200), (other, 403)):
+        save = {"action": "save", "application_id": application_id, "data": {}}
+        key = (await studio.expect_ok("accessKey", save, administrator.headers))["data"]["hash"]
+        sent = {"jwt": guest["jwt"], "factor": "pc"}
+        answer = await studio.post("exchangeJwt", sent, {"Authorization": f"Bearer {key}"})
+        assert answer.status_code == status, answer.text
+    for application_id, expected in ((shop, True), (other, False)):
+        client = await an_oidc_client(service, client_id=f"c{application_id}", application_id=application_id)
+        browser = HttpBrowser(service)
+        login = await Device().log_in(service, app_id=shop, short_token="1")
+        await browser.get(f"/?stoken={login['stoken']}")
+        await browser.post("/sign-in/stoken")
+        page = await browser.get(client.authorize_path())
+        assert ("code=" in page.headers.get("location", "")) is expected, page.text
+        await browser.client.aclose()
+    await turn_guests_on(service, applications=[])
+    assert await rules.may_log_in(user, (other,))
 
 
 async def test_malformed_fields_are_named(guests: RunningService) -> None:

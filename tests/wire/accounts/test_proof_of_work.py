@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from gatehouse.accounts.model import User, login_key
+from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
 from gatehouse.throttle.proof_of_work import PUZZLE_SECONDS, Puzzle, PuzzlePurpose, PuzzleUnsolved, is_part_solved
@@ -52,7 +52,7 @@ async def register(browser: HttpBrowser, **fields: str) -> httpx2.Response:
 
 
 async def account(service: RunningService) -> User | None:
-    return await service.services.storage.accounts.user_by_login(login_key(BOB["login"]))
+    return await service.services.storage.accounts.user_by_login(BOB["login"])
 
 
 async def test_pw_01_a_solved_puzzle_registers_and_works_once(

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from html import unescape
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import httpx2
@@ -14,9 +15,14 @@ import pytest
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 from joserfc.jwk import RSAKey
 
-from gatehouse.accounts.model import SignInMethod, User
+from gatehouse.accounts.errors import UserNotFound
+from gatehouse.accounts.model import IMPORTED_ACCOUNT, JOINED_KEY, SELF_REGISTERED, SignInMethod, User
+from gatehouse.app.housekeeping import delete_expired
+from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
+from gatehouse.kernel.times import DAY
 from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser, totp_code
+from tests.support.builders import a_passkey, a_record, a_user
 from tests.support.oauth import an_oidc_client
 from tests.support.service import RunningService, running_service
 from tests.support.vendors import STEAM_ID, TENANT, Answer, Vendor, run_vendor
@@ -275,29 +281,94 @@ async def test_canceled_sign_in_says_so(browser_client: HttpBrowser, vendor: Ven
     assert "was canceled" in response.text
 
 
+@pytest.mark.both_databases
 async def test_id_05_verified_address_of_an_account_is_not_joined_and_an_unverified_one_is_freed(
     service: RunningService, browser_client: HttpBrowser, vendor: Vendor
 ) -> None:
     created = await service.services.administration.create(
-        login=EMAIL, nick="Squatter", password=PASSWORD, origin=ORIGIN, more={"email_verified": True}
+        login=EMAIL, nick="Owner", password=PASSWORD, origin=ORIGIN, more={"email_verified": True}
     )
     response = await sign_in_with(browser_client, vendor, **KIM)
     assert response.status_code == 409
     assert "Sign in to it first" in response.text
+    assert "reset its password by email" in response.text
     assert await find_user(service, vendor) is None
-    await set_unverified(service, created)
+    await service.services.erasure.erase(created, ORIGIN)
+    former = await a_squatter(service)
     assert (await sign_in_with(browser_client, vendor, **KIM)).status_code == 303
     user = await find_user(service, vendor)
     assert user is not None
-    assert (user.login, user.user_id != created.user_id) == (EMAIL, True)
-    former = await service.services.storage.accounts.user(created.user_id)
-    assert former.login is None
+    assert (user.login, user.user_id != former.user_id) == (EMAIL, True)
 
 
-async def set_unverified(service: RunningService, user: User) -> None:
-    current = await service.services.storage.accounts.user(user.user_id)
-    changed = replace(current, email_verified=False)
-    await service.services.storage.profile.change_account(changed, (), (), ends_links=False)
+async def a_squatter(service: RunningService, **fields: Any) -> User:
+    """Store a self-registered account whose address was never verified."""
+    user = a_user(
+        user_id="4711", login=EMAIL, password_hash="$x", email_verified=False, meta={JOINED_KEY: SELF_REGISTERED}
+    )
+    await service.services.storage.accounts.create_user(replace(user, **fields), a_record())
+    return await service.services.storage.accounts.user("4711")
+
+
+@pytest.mark.both_databases
+async def test_la_01_account_that_loses_its_only_way_in_ends_and_is_erased_after_30_days(
+    service: RunningService, browser_client: HttpBrowser, vendor: Vendor
+) -> None:
+    await a_squatter(service)
+    assert (await sign_in_with(browser_client, vendor, **KIM)).status_code == 303
+    former = await service.services.storage.accounts.user("4711")
+    assert (former.login, former.blocked) == (None, True)
+    (record,) = await service.services.storage.audit.newest_records(1, "4711", "user.address_lost")
+    assert record.details == {"provider": "vendor"}
+    await service.clock.advance(30 * DAY - 60)
+    await delete_expired(service.services)
+    assert (await service.services.storage.accounts.user("4711")).blocked
+    await service.clock.advance(60)
+    await delete_expired(service.services)
+    with pytest.raises(UserNotFound):
+        await service.services.storage.accounts.user("4711")
+
+
+async def test_la_01_account_with_a_user_name_and_password_goes_on_without_the_address(
+    service: RunningService, browser_client: HttpBrowser, vendor: Vendor
+) -> None:
+    await a_squatter(service, username="squatter")
+    assert (await sign_in_with(browser_client, vendor, **KIM)).status_code == 303
+    former = await service.services.storage.accounts.user("4711")
+    assert (former.login, former.blocked) == (None, False)
+
+
+async def test_la_01_user_name_is_no_way_in_while_no_one_signs_in_with_one(
+    service: RunningService, browser_client: HttpBrowser, vendor: Vendor
+) -> None:
+    await a_squatter(service, username="squatter")
+    await service.services.settings_editor.save({"accounts.username_sign_in": False}, ORIGIN)
+    assert (await sign_in_with(browser_client, vendor, **KIM)).status_code == 303
+    former = await service.services.storage.accounts.user("4711")
+    assert (former.login, former.blocked) == (None, True)
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("held", ["purchase", "passkey", "login", "imported", "made by an administrator"])
+async def test_la_02_account_that_holds_something_keeps_its_unverified_address(
+    service: RunningService, browser_client: HttpBrowser, vendor: Vendor, held: str
+) -> None:
+    meta = {"imported": {JOINED_KEY: IMPORTED_ACCOUNT}, "made by an administrator": {}}
+    user = await a_squatter(
+        service,
+        purchases=frozenset({"steam:480"} if held == "purchase" else ()),
+        meta=meta.get(held, {JOINED_KEY: SELF_REGISTERED}),
+    )
+    storage = service.services.storage
+    if held == "passkey":
+        await storage.passkeys.add_passkey(a_passkey(user_id=user.user_id), [], a_record(), ())
+    if held == "login":
+        await storage.accounts.add_record(
+            service.services.recorder.record(AuditEvent.LOGGED_IN, ORIGIN, subject=user.user_id)
+        )
+    assert (await sign_in_with(browser_client, vendor, **KIM)).status_code == 409
+    kept = await storage.accounts.user("4711")
+    assert (kept.login, kept.blocked) == (EMAIL, False)
 
 
 async def test_unverified_administrator_keeps_the_address(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import httpx2
 
-from gatehouse.accounts.model import User, login_key
+from gatehouse.accounts.model import User
 from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.mailbox import link_in_new_message, new_messages
 from tests.support.service import RunningService, running_service
@@ -19,7 +19,7 @@ async def register(browser_client: HttpBrowser, **fields: str) -> httpx2.Respons
 
 
 async def account(service: RunningService, login: str = BOB["login"]) -> User | None:
-    return await service.services.storage.accounts.user_by_login(login_key(login))
+    return await service.services.storage.accounts.user_by_login(login)
 
 
 async def test_a_person_registers_confirms_the_address_and_signs_in(

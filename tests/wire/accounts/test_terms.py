@@ -220,7 +220,37 @@ async def test_tm_07_too_young_is_told_kindly_and_leaves_nothing_behind(
     await browser_client.post("/terms", decision="accept", birth="2008-06-01")
     assert await accepted(service, anna) == {"terms": "1", "age": "18"}
     await publish(service, minimum_age=21)
-    assert (await log_in(service))["version"] == "age:21"
+    assert (await log_in(service))["version"] == "age"
+
+
+async def test_tm_07_no_answer_depends_on_the_minimum_age_but_the_decision(
+    service: RunningService, browser_client: HttpBrowser, anna: User
+) -> None:
+    """Otherwise a child could read what to type, in a hidden field or in the answer of a login."""
+    del anna
+    seen: dict[int, list[object]] = {}
+    url = ""
+    for minimum_age in (13, 16, 21):
+        await publish(service, **TERMS, minimum_age=minimum_age)
+        answer = await log_in(service)
+        url = url or answer["url"]
+        pages = [await open_link(browser_client, url)]
+        pages.append(await browser_client.post("/terms", decision="accept", birth="tomorrow"))
+        pages.append(await browser_client.post("/terms", decision="accept", birth="2020-06-01"))
+        seen[minimum_age] = [answer["version"], *((page.status_code, page.text) for page in pages)]
+        browser_client.client.cookies.delete("gh_age")
+    assert seen[13][0] == "terms:1,age"
+    assert seen[13] == seen[16] == seen[21]
+
+
+async def test_minimum_age_that_changes_while_the_page_is_open_counts(
+    service: RunningService, browser_client: HttpBrowser, anna: User
+) -> None:
+    await publish(service, **TERMS, minimum_age=13)
+    await open_link(browser_client, (await log_in(service))["url"])
+    await publish(service, minimum_age=21)
+    response = await browser_client.post("/terms", decision="accept", birth="2010-06-01")
+    assert ("Not available yet" in response.text, await accepted(service, anna)) == (True, {})
 
 
 async def test_device_grant_asks_for_the_terms(

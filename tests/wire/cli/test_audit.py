@@ -43,6 +43,18 @@ def test_the_log_verifies_while_a_running_service_seals_more(
             assert gatehouse.json("audit", "verify")["problems"] == []
 
 
+def test_mk_03_breaks_are_cleared_only_from_a_whole_log(
+    installation: InstallationPaths, gatehouse: CommandLine
+) -> None:
+    gatehouse("key", "list")
+    assert gatehouse.run("audit", "clear-breaks", stdin="n\n").code == 1
+    assert "not found broken" in gatehouse("audit", "clear-breaks", "--yes")
+    execute_statements(installation.url, ["DELETE FROM installation WHERE name = 'audit_head'"])
+    refusal = gatehouse.expect_failure("audit", "clear-breaks", "--yes")
+    assert "the head of the audit log is missing or was changed" in refusal
+    assert "nothing was cleared" in refusal
+
+
 def test_a_refused_request_is_found_by_the_id_its_caller_was_shown(
     installation: InstallationPaths, gatehouse: CommandLine
 ) -> None:

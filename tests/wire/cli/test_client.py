@@ -74,7 +74,7 @@ def test_new_clients_are_oidc_and_need_pkce_unless_they_are_native_or_told_other
     for client_id, options, expected in (
         ("plain", REDIRECT, ("oidc", True)),
         ("old", (*REDIRECT, "--no-require-pkce"), ("oidc", False)),
-        ("game", ("--profile", "native", "--redirect-host", "localhost"), ("native", False)),
+        ("native", ("--profile", "native", "--redirect-host", "localhost"), ("native", False)),
     ):
         gatehouse("client", "create", client_id, "--name", "Shop", *options)
         output = gatehouse.json("client", "show", client_id)

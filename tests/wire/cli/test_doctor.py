@@ -1,11 +1,17 @@
 """`gatehouse doctor` on healthy installations, and on each kind of problem."""
 
+import json
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.command_line import CommandLine, InstallationPaths, execute_statements
+from tests.support.mail import refusing_port
+from tests.support.processes import LOOPBACK, Node
+from tests.support.service import FAST_SETTINGS
+from tests.support.spellings import wide
 
 ANNA = ("--login", "anna@studio.example", "--nick", "Anna", "--password-stdin")
 MASTER = "GATEHOUSE__SECURITY__MASTER_KEY"
@@ -42,6 +48,28 @@ def test_a_sound_installation_is_called_so(migrated_sqlite_url: str, tmp_path: P
     assert topics["signing keys"][1] == "5 signing"
     assert topics["setup"] == ("ok", "closed")
     assert "integrity ok" in topics["database"][1]
+
+
+def test_doctor_looks_at_the_mail_server_and_fetches_base_url(migrated_sqlite_url: str, tmp_path: Path) -> None:
+    """As an operator runs it: over the address of the running service, and outside development."""
+    installation = InstallationPaths(data=tmp_path, url=migrated_sqlite_url)
+    gatehouse = installation.command_line()
+    with Node(data=tmp_path, database_url=migrated_sqlite_url, environment=FAST_SETTINGS) as node:
+        found = worst_findings(gatehouse)
+        assert found["mail"] == ("ok", "printed by the service, as there is no mail server")
+        assert found["address"] == ("ok", f"http://localhost:{node.port} answers")
+        unreachable = {
+            "GATEHOUSE__MAIL__HOST": LOOPBACK,
+            "GATEHOUSE__MAIL__PORT": str(refusing_port()),
+            "GATEHOUSE__MAIL__SECURITY": "none",
+            "GATEHOUSE__MAIL__FROM_ADDRESS": "id@studio.example",
+        }
+        level, text = worst_findings(gatehouse, **unreachable)["mail"]
+        assert (level, "the mail server cannot be used" in text) == ("warn", True)
+        node.process.send(signal.SIGSTOP)  # accepts connections and answers nothing
+        level, text = worst_findings(gatehouse)["address"]
+        assert (level, "cannot be fetched from here" in text) == ("warn", True)
+        node.process.send(signal.SIGCONT)
 
 
 def test_a_postgresql_that_can_lose_writes_or_have_its_history_rewritten_is_told(
@@ -191,6 +219,27 @@ applications:
     assert "secret_data: this name is reserved" in refusal.err
 
 
+@pytest.mark.both_databases
+def test_doctor_tells_accounts_with_one_address(
+    installation: InstallationPaths, filled_installation: CommandLine, tmp_path: Path
+) -> None:
+    assert worst_findings(filled_installation)["addresses"] == ("ok", "no email address belongs to two accounts")
+    file = tmp_path / "file.yaml"
+    people = [
+        f'{{user_id: "{1000 + n}", login: "{login}", nick: N}}'
+        for n, login in enumerate(
+            ["ben@x.example", "cora@x.example", "d\u00f6rte@x.example", f"{wide('eve')}@x.example"]
+        )
+    ]
+    file.write_text(f"users: [{', '.join(people)}]")
+    filled_installation("apply", file)
+    assert worst_findings(filled_installation)["addresses"][0] == "ok"
+    respell = "UPDATE users SET login = '{0}', login_key = '{0}', shared_key = 'ben@x.example' WHERE user_id = '1001'"
+    execute_statements(installation.url, [respell.format(f"{wide('ben')}@x.example")])
+    level, text = worst_findings(filled_installation)["addresses"]
+    assert (level, text.partition(" have ")[0]) == ("warn", "accounts 1000, 1001")
+
+
 def test_doctor_finds_protected_sites_that_are_closed_to_everyone(
     filled_installation: CommandLine, tmp_path: Path
 ) -> None:
@@ -214,3 +263,92 @@ applications:
     trusted = {"GATEHOUSE__SERVER__TRUSTED_PROXIES": "127.0.0.1/32"}
     found = worst_findings(filled_installation, **trusted)["protected sites"]
     assert found == ("ok", "2, each with a permission of its application")
+
+
+def test_ci_01_doctor_tells_clients_with_a_reserved_id(
+    installation: InstallationPaths, filled_installation: CommandLine
+) -> None:
+    create = ("client", "create", "--name", "Shop", "--redirect-uri", "https://shop.example/cb")
+    assert "digits only or a reserved name" in filled_installation.expect_failure(*create, "4711")
+    filled_installation(*create, "shop")
+    assert worst_findings(filled_installation)["clients"][0] == "ok"
+    execute_statements(
+        installation.url,
+        [f"UPDATE {table} SET client_id = '4711'" for table in ("clients", "client_secrets")],  # noqa: S608
+    )
+    level, text = worst_findings(filled_installation)["clients"]
+    assert (level, text.startswith("4711 has an ID of digits only"), "client:4711" in text) == ("warn", True, True)
+
+
+def test_fa_13_doctor_tells_sites_of_two_applications_whose_proxies_need_not_name_theirs(
+    filled_installation: CommandLine, tmp_path: Path
+) -> None:
+    file = tmp_path / "file.yaml"
+    file.write_text(
+        """\
+applications:
+  - application_id: 50001
+    name: Wiki
+    protected_sites: {"https://wiki.example": page.read}
+    schema: {private_data: {page: {read: {value: true}}}}
+  - application_id: 50002
+    name: Shop
+    protected_sites: {"https://shop.example": page.read}
+    schema: {private_data: {page: {read: {value: true}}}}
+"""
+    )
+    dry_run = filled_installation.run("apply", file, "--dry-run", "--json").json()
+    assert "application_id" in dry_run["warnings"][0]
+    assert "! protected_sites: sites of two applications are registered now" in filled_installation("apply", file)
+    assert "!" not in filled_installation("apply", file)
+    trusted = {"GATEHOUSE__SERVER__TRUSTED_PROXIES": "127.0.0.1/32"}
+    level, text = worst_findings(filled_installation, **trusted)["protected sites"]
+    assert (level, text.partition("; ")[2]) == ("ok", "/proxy/auth without application_id is refused")
+    filled_installation("config", "set", "forward_auth.require_application=false")
+    level, text = worst_findings(filled_installation, **trusted)["protected sites"]
+    assert level == "warn"
+    assert "2 applications have sites, but forward_auth.require_application is off" in text
+
+
+def test_ci_07_doctor_tells_apis_with_a_resource_that_cannot_be_declared_today(
+    installation: InstallationPaths, filled_installation: CommandLine, tmp_path: Path
+) -> None:
+    file = tmp_path / "apis.yaml"
+    entries = [f"  - {{name: A{number}, api: {{resource: 'https://api.example/{number}'}}}}" for number in range(3)]
+    file.write_text("\n".join(["applications:", *entries]))
+    filled_installation("apply", file)
+    assert worst_findings(filled_installation)["APIs"] == ("ok", "3, each with a resource of its own")
+    old = ("http://localhost:8080/api", "https://api.example/2/", "https://clients.example/x")
+    for number, resource in enumerate(old):
+        execute_statements(
+            installation.url,
+            [f"UPDATE applications SET api_resource = '{resource}' WHERE name = 'A{number}'"],  # noqa: S608
+        )
+    hosts = {"GATEHOUSE__OAUTH__CLIENT_DOCUMENT_HOSTS": "clients.example"}
+    output = filled_installation.run("doctor", environment=hosts).out
+    assert "warn APIs: http://localhost:8080/api of application 50001 is an address of Gatehouse itself" in output
+    assert "warn APIs: https://clients.example/x of application 50003 is on a host of oauth.client" in output
+    execute_statements(
+        installation.url, ["UPDATE applications SET api_resource = 'https://API.example/2' WHERE name = 'A2'"]
+    )
+    output = filled_installation.run("doctor").out
+    assert "https://api.example/2/ of application 50002 is also that of application 50003" in output
+    assert "https://API.example/2 of application 50003 is also that of application 50002" in output
+
+
+def test_apply_and_doctor_tell_a_client_that_can_never_authenticate(
+    filled_installation: CommandLine, tmp_path: Path
+) -> None:
+    file = tmp_path / "clients.yaml"
+    entry = {"name": "Shop", "profile": "oidc", "redirect_uris": ["https://shop.example/cb"]}
+    closed = {"client_id": "closed", **entry, "client_secret": None}
+    open_ones = [{"client_id": "shop", **entry}, {"client_id": "app", **entry, "public": True}]
+    file.write_text(json.dumps({"clients": [*open_ones, closed]}))
+    told = "closed has neither a secret nor keys and can never authenticate"
+    dry_run = filled_installation.run("apply", file, "--dry-run", "--json").json()
+    assert dry_run["warnings"] == [f"clients[2]: {told}"]
+    assert f"! clients[2]: {told}" in filled_installation("apply", file)
+    level, text = worst_findings(filled_installation)["clients"]
+    assert (level, text.startswith(told)) == ("warn", True)
+    filled_installation("client", "rotate-secret", "closed")
+    assert worst_findings(filled_installation)["clients"][0] == "ok"

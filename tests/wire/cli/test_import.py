@@ -68,7 +68,13 @@ def test_every_example_of_the_guide_works(gatehouse: CommandLine, tmp_path: Path
 def test_the_map_lists_old_and_new_ids_also_of_an_earlier_run(gatehouse: CommandLine, tmp_path: Path) -> None:
     file, ids = tmp_path / "realm.json", tmp_path / "ids.csv"
     users = [
-        {"id": f"old-{name}", "username": name, "email": f"{name}@studio.example", "enabled": name != "ben"}
+        {
+            "id": f"old-{name}",
+            "username": name,
+            "email": f"{name}@studio.example",
+            "emailVerified": True,
+            "enabled": name != "ben",
+        }
         for name in ("anna", "ben")
     ]
     file.write_text(json.dumps({"users": users}))
@@ -89,7 +95,7 @@ def test_im_07_a_report_is_not_run_by_a_spreadsheet_and_colors_no_terminal(
 ) -> None:
     file, report = tmp_path / "hostile.csv", tmp_path / "report.csv"
     file.write_text("login,nick\n=cmd|'/c calc'!A0,x\n\x1b[2J@x,x\n+1@b.example,\x07\n")
-    result = gatehouse.run("import", "--from", "csv", file, "--report", report)
+    result = gatehouse.run("import", "--from", "csv", file, "--report", report, "--emails", "unverified")
     assert result.code == 1
     assert "\x1b" not in result.err + result.out
     names = [row["account"] for row in csv.DictReader(report.read_text().splitlines())]
@@ -102,10 +108,26 @@ def test_a_command_that_cannot_work_says_why(gatehouse: CommandLine, tmp_path: P
     file.write_text("login,pasword\na@b.example,x\n")
     assert "unknown column 'pasword'" in gatehouse.expect_failure("import", "--from", "csv", file)
     assert "--hash-config is needed" in gatehouse.run("import", "--from", "firebase", file).err
-    file.write_text("login\na@b.example\nbad\n")
+    file.write_text("login,email_verified\na@b.example,\nbad,\n")
     missing = tmp_path / "nowhere" / "report.csv"
     failure = gatehouse.expect_failure("import", "--from", "csv", file, "--report", missing)
     assert "cannot write" in failure
+
+
+@pytest.mark.parametrize("source", ["csv", "jsonl"])
+def test_im_11_file_without_email_verified_is_refused_unless_the_command_says_it(
+    gatehouse: CommandLine, tmp_path: Path, source: str
+) -> None:
+    file = tmp_path / "players"
+    content = {"csv": "login,totp_secret\n{},{}\n", "jsonl": '{{"login": "{}", "totp_secret": "{}"}}\n'}[source]
+    for state in ("unverified", "verified"):
+        file.write_text(content.format(f"{state}@studio.example", "JBSWY3DPEHPK3PXP"))
+        command = ("import", "--from", source, file)
+        assert "add --emails verified or --emails unverified" in gatehouse.expect_failure(*command, code=2)
+        output = gatehouse(*command, "--emails", state)
+        assert ("1 of them have a second factor or identity" in output) == (state == "unverified")
+        shown = gatehouse.json("user", "show", f"{state}@studio.example")
+        assert shown["email_verified"] == (state == "verified")
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00" * 100, b"\xff\xfe\x00", b"login"])
@@ -120,6 +142,6 @@ def test_im_01_a_hostile_file_ends_in_a_message(gatehouse: CommandLine, tmp_path
 def test_a_terminal_sees_how_far_it_is(installation: InstallationPaths, tmp_path: Path) -> None:
     file = tmp_path / "people.csv"
     file.write_text("login\nanna@studio.example\nbea@studio.example\n")
-    output, shown = installation.run_in_terminal("import", "--from", "csv", file)
+    output, shown = installation.run_in_terminal("import", "--from", "csv", file, "--emails", "verified")
     assert re.search(r"\rImporting: \[[#.]+\] \d of 2 ", shown)
     assert "2 rows: 2 imported" in output

@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from gatehouse.keys.sealing import master_key_id, parse_master_key
 from tests.support.command_line import CommandLine, InstallationPaths
 from tests.support.processes import Node
 
@@ -69,7 +70,9 @@ def dev_installation(gatehouse: CommandLine, tmp_path: Path) -> Path:
     """An installation made with --dev, with a sealed secret of each kind, and a production master key."""
     gatehouse("client", "create", "web", "--name", "Web shop", "--profile", "native", "--redirect-host", "localhost")
     gatehouse("client", "rotate-secret", "web")
-    gatehouse("client", "create", "game", "--name", "Game", "--profile", "native", "--redirect-host", "localhost")
+    gatehouse(
+        "client", "create", "native-game", "--name", "Game", "--profile", "native", "--redirect-host", "localhost"
+    )
     users = tmp_path / "users.yaml"
     users.write_text("users: [{login: anna@studio.example, nick: Anna, totp_secret: JBSWY3DPEHPK3PXP}]")
     gatehouse("apply", users)
@@ -106,7 +109,9 @@ def test_an_installation_moves_on_from_dev_to_a_production_key(
     assert levels(gatehouse, "master key") == ["ok"]
     assert len(gatehouse.json("key", "list")) == 5
     records = gatehouse.json("audit", "show", "--event", "installation.rewrapped")
-    assert {record["subject"] for record in records} == {"keys", "client_secrets", "totp_factors", "installation"}
+    assert {record["subject"] for record in records} == {
+        *("master_keys", "keys", "client_secrets", "totp_factors", "installation")
+    }
     assert gatehouse.json("audit", "verify")["problems"] == []
     assert gatehouse("export").count("sealed") >= 3
 
@@ -133,6 +138,39 @@ def test_r_24_everything_is_sealed_anew_while_the_service_runs(
         assert httpx2.get(f"{node.address}{KEYS}").json() == before
         assert levels(gatehouse, "master key") == ["ok"]
         assert gatehouse("client", "rotate-secret", "web")
+
+
+def test_mk_02_a_rewrap_is_refused_while_a_running_node_lacks_the_new_key(
+    installation: InstallationPaths, dev_installation: Path
+) -> None:
+    new, old = dev_installation.read_text().strip(), (installation.data / "dev.key").read_text().strip()
+    before = replace(installation, environment={MASTER: old})
+    both = replace(installation, environment={MASTER: new, PREVIOUS: old})
+    gatehouse = both.command_line()
+    new_id = master_key_id(parse_master_key(new))
+    with Node(data=installation.data, environment=before.settings) as node:
+        refusal = gatehouse.expect_failure("key", "rewrap")
+        assert f"(process {node.process.pid}) runs without master key {new_id}" in refusal
+        [(level, text)] = [
+            (one["level"], one["text"])
+            for one in gatehouse.run("doctor", "--json").json()["findings"]
+            if one["topic"] == "nodes"
+        ]
+        assert (level, f"restart it with {new_id}" in text) == ("warn", True)
+        assert "nothing was changed" in gatehouse.run("key", "rewrap", "--force", stdin="yes\n").err
+        assert httpx2.get(f"{node.address}{KEYS}").status_code == 200
+        forced = gatehouse.run("key", "rewrap", "--force", stdin=f"{new_id}\n")
+        assert forced.code == 0, forced.err
+        assert httpx2.get(f"{node.address}/readyz").status_code == 503
+        node.process.wait_for_line("not ready: master key", node.process.stderr)
+        assert levels(gatehouse, "nodes") == ["bad"]
+        assert node.terminate() == 0
+    assert levels(gatehouse, "nodes") == ["ok"], "a node that stopped is not listed"
+    with Node(data=installation.data, environment=both.settings) as node:
+        assert httpx2.get(f"{node.address}/readyz").status_code == 200
+        assert levels(gatehouse, "nodes") == ["ok"]
+        assert node.terminate() == 0
+    assert gatehouse.json("audit", "verify")["problems"] == []
 
 
 def test_a_wrong_master_key_changes_nothing(

@@ -3,6 +3,7 @@
 import pytest
 
 from gatehouse.permissions.model.application import Application
+from tests.support.builders import ORIGIN
 from tests.support.console import ADA, DEV, OLGA, SHOP, WIKI, ConsoleBrowsers
 from tests.support.service import RunningService
 
@@ -144,3 +145,20 @@ async def test_a_wrong_or_taken_site_is_refused_at_its_field(
     response = await ada.post(wiki, site_origin="https://wiki.example", rule="user.kick")
     assert "Die Website wird schon von einer anderen Anwendung geschützt." in response.text
     assert (await application_of(studio)).protected_sites == {"https://wiki.example": "user.kick"}
+
+
+async def test_fa_13_first_site_of_a_second_application_warns_and_home_tells_a_setting_that_is_off(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada = await console_browsers(ADA)
+    notes = []
+    for application_id, origin in ((SHOP, "https://shop.example"), (WIKI, "https://wiki.example")):
+        path = f"/console/applications/{application_id}/sites"
+        await ada.get(path)
+        await ada.post(path, site_origin=origin, rule="user.kick")
+        notes.append("name application_id in the configuration of every proxy" in (await ada.follow()).text)
+    assert notes == [False, True]
+    risk = "Proxies need not name the application"
+    assert risk not in (await ada.get("/console")).text
+    await studio.services.settings_editor.save({"forward_auth.require_application": False}, ORIGIN)
+    assert risk in (await ada.get("/console")).text

@@ -11,6 +11,7 @@ import httpx2
 from PIL import Image
 
 from gatehouse.images.model import MAX_UPLOAD_BYTES
+from gatehouse.images.upload_limit import PER_MINUTE
 from tests.support.browser import PASSWORD, HttpBrowser, hidden_fields
 from tests.support.client_documents import DocumentServer
 from tests.support.console import ADA, OLGA, PIA, SHOP, ConsoleBrowsers, login_of
@@ -146,6 +147,20 @@ async def test_cl_04_a_logo_by_address_is_fetched_once_and_served_here(
         assert (await callers.save(ADA, logo=bad)).status_code == 400
     assert "logo_uri" not in await read_json(await callers.save(ADA, logo_uri=None))
     assert len(pictures.fetches) == 7
+
+
+async def test_lg_33_fetch_of_an_image_counts_as_one_whatever_the_answer(
+    reaching_studio: RunningService, pictures: DocumentServer
+) -> None:
+    await create_client(reaching_studio, ORDINARY)
+    callers = Callers(reaching_studio)
+    pictures.documents["/missing"] = http_response(b"", "404 Not Found")
+    statuses = [
+        (await callers.save(OLGA, logo_uri=pictures.url("/missing"))).status_code for _ in range(PER_MINUTE + 1)
+    ]
+    assert statuses == [400] * PER_MINUTE + [429]
+    assert len(pictures.fetches) == PER_MINUTE
+    assert (await callers.save(ADA, logo_uri=pictures.url("/missing"))).status_code == 400
 
 
 async def test_cl_04_a_logo_is_not_fetched_from_internal_or_malformed_addresses(studio: RunningService) -> None:

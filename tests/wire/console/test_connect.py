@@ -10,7 +10,7 @@ from gatehouse.oauth.model import ClientProfile
 from gatehouse.web.console.applications.schema_changes import rules_of
 from gatehouse.web.console.applications.snippets import BY_NAME, SNIPPETS, render_snippet
 from tests.support.browser import HttpBrowser, hidden_fields
-from tests.support.console import ADA, DEV, OLGA, PIA, PROJECT, SHOP, ConsoleBrowsers
+from tests.support.console import ADA, DEV, OLGA, PIA, PROJECT, SHOP, ConsoleBrowsers, apply_document
 from tests.support.service import RunningService
 from tests.support.studio import FACTOR
 
@@ -39,6 +39,18 @@ async def test_every_snippet_is_shown_with_the_values_of_the_installation(
         mark = "Run by our tests" if snippet.is_tested else "Not run by our tests"
         assert f">{mark}<" in page, snippet.name
     assert "The values are examples: you cannot see the clients" in (await dev.get(CONNECT)).text
+
+
+async def test_proxies_are_shown_with_the_site_of_the_application_to_administrators_alone(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    await apply_document(
+        studio, f'applications: [{{application_id: {SHOP}, protected_sites: {{"https://shop.example": "a.b"}}}}]'
+    )
+    ada, olga = await console_browsers(ADA), await console_browsers(OLGA)
+    for browser, site in ((ada, "shop.example"), (olga, "wiki.example")):
+        page = (await browser.get(f"{CONNECT}?snippet=nginx")).text
+        assert f"server_name {site};" in unescape(re.sub(r"</?span[^>]*>", "", page))
 
 
 async def new_application(browser: HttpBrowser, kind: str, **fields: str) -> str:

@@ -15,8 +15,9 @@ from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.kernel.times import iso8601
 from gatehouse.keys.encoding import encode_base64url
 from gatehouse.oauth.model import Consent
+from gatehouse.web.console.person import PersonAction
 from tests.support.browser import PASSWORD, HttpBrowser, hidden_fields
-from tests.support.builders import NOW, a_passkey, a_record
+from tests.support.builders import NOW, ORIGIN, a_passkey, a_record, a_user
 from tests.support.console import (
     ADA,
     DEV,
@@ -31,6 +32,7 @@ from tests.support.console import (
     apply_document,
 )
 from tests.support.guests import Device, confirm_upgrade, register_upgrade, turn_guests_on
+from tests.support.mailbox import new_messages
 from tests.support.service import RunningService
 from tests.support.studio import FACTOR
 from tests.wire.console.test_api_calls import jwt_of, shown_in
@@ -117,6 +119,7 @@ async def test_people_are_found_by_any_part_of_their_names_filtered_and_sorted(
         "among=administrators": {"Ada"},
         "among=blocked": {"Max"},
         "among=service_accounts": set(),
+        "among=no_sign_in": {"Ärger"},
         "among=guests": set(),
         "provider=acme": set(),
         "application_id=Shop&role=moderator": {"Pia"},
@@ -551,3 +554,51 @@ async def test_review_of_a_ban_from_the_installation_names_all_that_it_stops(
     nothing_held = await ada.post(f"{HERE}/{MAX}/bans", application_id=str(WIKI))
     assert ("Ban Max?" in nothing_held.text, 'class="forecast"' in nothing_held.text) == (True, False)
     assert (await pia.get("/account")).status_code == 200
+
+
+async def test_la_03_people_who_cannot_sign_in_are_listed_and_get_a_link(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada = await console_browsers(ADA)
+    lost = await studio.services.administration.create(
+        login="lost@x.example",
+        nick="Lost",
+        password=None,
+        origin=AuditOrigin(actor="t"),
+        more={"email_verified": True},
+    )
+    lines = (await ada.get(f"{HERE}?format=csv&among=no_sign_in")).text.splitlines()[1:]
+    assert [line.split(",")[1] for line in lines] == ["Lost"]
+    await ada.get(f"{HERE}/selected?action=link&user_id={lost.user_id}")
+    answer = await ada.post(f"{HERE}/selected", action="link", user_id=lost.user_id)
+    assert answer.status_code == 303, answer.text
+    (message,) = await new_messages(studio)
+    assert message.to == "lost@x.example"
+    assert "/reset?token=" in message.text
+
+
+async def test_la_03_list_follows_the_ways_to_sign_in_that_are_on(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada, save = await console_browsers(ADA), studio.services.settings_editor.save
+    named = a_user(user_id="4711", login=None, password_hash="$x", username="named", nick="Named")
+    await studio.services.storage.accounts.create_user(named, a_record())
+    await turn_guests_on(studio)
+    await Device().log_in(studio)
+
+    async def listed() -> list[str]:
+        lines = (await ada.get(f"{HERE}?format=csv&among=no_sign_in")).text.splitlines()[1:]
+        return sorted(line.split(",")[1].partition(" ")[0] for line in lines)
+
+    assert await listed() == []
+    await save({"accounts.username_sign_in": False}, ORIGIN)
+    assert await listed() == ["Named"]
+    await save({"guests.enabled": False}, ORIGIN)
+    assert await listed() == ["Guest", "Named"]
+
+
+async def test_every_action_on_a_person_asks_before_it_acts(console_browsers: ConsoleBrowsers) -> None:
+    ada = await console_browsers(ADA)
+    for action in PersonAction:
+        page = await ada.get(f"{HERE}/{MAX}/act/{action}")
+        assert (action, page.status_code) == (action, 200)

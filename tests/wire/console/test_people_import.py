@@ -18,16 +18,17 @@ PARTS = re.compile(r'<textarea name="parts" hidden>\n(.*?)</textarea>', re.DOTAL
 HEADER = "login,nick"
 
 
-async def upload(browser: HttpBrowser, content: bytes) -> httpx2.Response:
+async def upload(browser: HttpBrowser, content: bytes, emails: str = "unverified") -> httpx2.Response:
     csrf = hidden_fields((await browser.get(PATH)).text)["csrf"]
-    return await browser.client.post(PATH, data={"csrf": csrf}, files={"file": ("players.csv", content)})
+    data = {"csrf": csrf, "emails": emails}
+    return await browser.client.post(PATH, data=data, files={"file": ("players.csv", content)})
 
 
 async def confirm(browser: HttpBrowser, plan: str) -> httpx2.Response:
     """Send the form of the plan, as a browser does: line breaks are CR LF."""
     fields = hidden_fields(plan)
     parts = [unescape(part).replace("\n", "\r\n") for part in PARTS.findall(plan)]
-    data = {"csrf": fields["csrf"], "import_id": fields["import_id"], "parts": parts}
+    data = {name: fields[name] for name in ("csrf", "import_id", "emails")} | {"parts": parts}
     return await browser.client.post(f"{PATH}/run", data=data)
 
 
@@ -86,9 +87,29 @@ async def call(studio: RunningService, user_id: str, action: str, **data: Any) -
     jwt = await jwt_of(studio, user_id)
     return await studio.client.post(
         "/api/permissions/user/import",
-        json={"action": action, "data": data},
+        json={"action": action, "data": {"emails": "unverified", **data}},
         headers={"Authorization": f"Bearer {jwt}", "Factor": FACTOR},
     )
+
+
+async def test_im_11_console_and_api_ask_whether_emails_are_verified(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    browser = await console_browsers(ADA)
+    content = b"login,totp_secret\nnew@studio.example,JBSWY3DPEHPK3PXP\n"
+    refused = await upload(browser, content, emails="")
+    assert (refused.status_code, "does not say whether emails are verified" in refused.text) == (400, True)
+    plan = await upload(browser, content)
+    assert "1 accounts with an unverified email have a second factor or identity." in plan.text
+    plan = await upload(browser, content, emails="verified")
+    assert "unverified email" not in plan.text
+    await confirm(browser, plan.text)
+    assert (await find(studio, "new@studio.example")).email_verified
+    lines = content.decode().replace("new@", "other@").splitlines()
+    assert (await call(studio, ADA, "import", lines=lines, emails="")).status_code == 400
+    done = (await call(studio, ADA, "import", lines=lines)).json()["data"]
+    assert (done["imported"], done["unverified"], done["loses_methods"]) == (1, 1, 1)
+    assert not (await find(studio, "other@studio.example")).email_verified
 
 
 async def test_im_09_the_api_plans_and_imports_for_administrators_only(studio: RunningService) -> None:

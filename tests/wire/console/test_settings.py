@@ -265,7 +265,14 @@ async def test_mail_server_is_set_up_in_the_form_and_its_password_is_not_shown(
     failed = await ada.post(f"{HERE}/email/test")  # nothing listens there
     assert failed.status_code == 502
     assert 'role="alert"' in failed.text
-    await ada.post(f"{HERE}/email", **{**fields, "mail__password": "", "mail__host": "localhost"})
+    kept = await ada.post(f"{HERE}/email", **{**fields, "mail__password": "", "mail__from_name": "Sky"})
+    assert kept.status_code == 303
+    await ada.follow()
+    refused = await ada.post(f"{HERE}/email", **{**fields, "mail__password": "", "mail__host": "localhost"})
+    assert (refused.status_code, "Enter it again: it would be sent to another server." in refused.text) == (400, True)
+    mail = studio.services.settings.mail
+    assert (mail.host, mail.password.reveal()) == ("127.0.0.1", "s3cret-of-the-mail-server")
+    await ada.post(f"{HERE}/email", **{**fields, "mail__host": "localhost"})
     mail = studio.services.settings.mail
     assert (mail.host, mail.password.reveal()) == ("localhost", "s3cret-of-the-mail-server")
 

@@ -32,16 +32,16 @@ async def test_a_webhook_is_made_changed_tried_and_removed_by_mouse(
     rotated = await ada.post(f"{webhook_path}/rotate")
     assert secret[0] not in rotated.text
     await ada.get(webhook_path)
-    saved = await ada.client.post(
-        webhook_path,
-        data={
-            "csrf": csrf_of(ada.page.text if ada.page else ""),
-            "version": "2",
-            "url": "https://receiver.example/other",
-            "events": ["session", "permission"],
-        },
-    )
-    assert saved.status_code == 303, saved.text
+    fields = {
+        "csrf": csrf_of(ada.page.text if ada.page else ""),
+        "version": "2",
+        "url": "https://receiver.example/other",
+        "events": ["session", "permission"],
+    }
+    refused = await ada.client.post(webhook_path, data=fields)
+    assert (refused.status_code, "Another URL needs a new secret." in refused.text) == (400, True)
+    saved = await ada.client.post(webhook_path, data={**fields, "new_secret": "1"})
+    assert (saved.status_code, "whsec_" in saved.text) == (200, True)
     (changed,) = await studio.services.storage.webhooks.webhooks()
     assert (changed.url, changed.enabled) == ("https://receiver.example/other", False)
     page = await ada.get(f"{webhook_path}/remove")

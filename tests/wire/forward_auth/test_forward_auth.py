@@ -12,6 +12,7 @@ from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser
 from tests.support.builders import ORIGIN
 from tests.support.console import apply_document
 from tests.support.database_contents import read_all_tables, tables_that_mention
+from tests.support.logs import capture_logs
 from tests.support.service import RunningService
 from tests.support.sites import (
     OUTSIDER,
@@ -300,3 +301,32 @@ async def test_op_14_site_sessions_are_exported_and_erased(service: RunningServi
     left = tables_that_mention(await read_all_tables(service.services.storage), READER)
     assert not left & {"site_sessions", "once"}
     assert (await visitor.ask()).status_code == 401
+
+
+@pytest.mark.both_databases
+async def test_fa_13_proxy_must_name_the_application_once_two_have_sites(
+    service: RunningService, visitor: SiteBrowser
+) -> None:
+    await visitor.sign_in()
+    with capture_logs() as stream:
+        refused = [
+            await visitor.ask_unnamed(),
+            await SiteBrowser(service=service, browser=visitor.browser).ask_unnamed(),
+        ]
+    assert [answer.status_code for answer in refused] == [403, 403], "signed in or not"
+    assert all("forward_auth.require_application" in answer.json()["error"] for answer in refused)
+    assert [answer.headers[name] for answer in refused for name in X_AUTH] == [""] * 2 * len(X_AUTH)
+    logged = [line for line in map(json.loads, stream.lines()) if line["event"] == "refused"]
+    assert {line["kind"] for line in logged} == {"ApplicationRequired"}
+    assert f"{WIKI_SITE} without application_id={WIKI_APPLICATION}" in logged[0]["detail"]
+    assert (await visitor.ask()).status_code == 200
+    assert (await visitor.ask_unnamed("https://unknown.example")).json()["error"].startswith("This site is not"), (
+        "an unknown site is told first"
+    )
+
+    await service.services.settings_editor.save({"forward_auth.require_application": False}, ORIGIN)
+    assert (await visitor.ask_unnamed()).status_code == 200
+    await service.services.settings_editor.save({"forward_auth.require_application": None}, ORIGIN)
+    assert (await visitor.ask_unnamed()).status_code == 403
+    await apply_document(service, f"applications: [{{application_id: {SHOP_APPLICATION}, protected_sites: {{}}}}]")
+    assert (await visitor.ask_unnamed()).status_code == 200, "only one application has sites now"

@@ -48,6 +48,7 @@ async def a_back_end(service: RunningService, application: Application, **fields
         "application_id": application.application_id,
         "redirect_uris": (),
         "game_id_token": True,
+        "claims_in_id_token": True,
     }
     await a_public_client(service, BACK_END, **(defaults | fields))
 

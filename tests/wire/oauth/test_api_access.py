@@ -8,6 +8,7 @@ import pytest
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
+from gatehouse.storage.installation import BASE_URL
 from tests.support.browser import HttpBrowser
 from tests.support.oauth import (
     RelyingPartyClient,
@@ -201,3 +202,29 @@ async def test_a_device_signs_in_for_an_api(service: RunningService, browser_cli
     await service.clock.advance(5)
     tokens = success_body(await poll(tv, device["device_code"]))
     assert (claims_of(tokens["access_token"])["aud"], tokens["scope"]) == (RESOURCE, "match.read")
+
+
+@pytest.mark.both_databases
+async def test_ci_07_grants_for_an_address_that_is_this_service_now_stop_at_once(
+    service: RunningService, agent: RelyingPartyClient, anna: User, signed_in_browser: HttpBrowser
+) -> None:
+    """As if the resource had been declared before such addresses were reserved: base_url moved to its host."""
+    server = await an_oidc_client(service, "server", application_id=50001)
+    tv = await a_public_client(service, "tv", redirect_uris=(), device_grant=True)
+    tokens = await sign_in(agent, anna)
+    waiting = await agent.sign_in(anna.login or "", **api_request())
+    installation, base_url = service.services.storage.installation, service.base_url
+    for moved in ("https://api.mind.example", RESOURCE.upper().replace("HTTPS", "https")):
+        await installation.set_value(BASE_URL, moved)
+        target = (400, "invalid_target")
+        assert oauth_error(await agent.redeem(waiting, code_verifier=VERIFIER)) == target
+        assert oauth_error(await agent.refresh(tokens["refresh_token"])) == target
+        asked = device_request(tv, scope="match.read", resource=RESOURCE)
+        assert oauth_error(await service.client.post(ASK, data=asked)) == target
+        back = await signed_in_browser.get(agent.authorize_path(**api_request()))
+        assert query_of(back.headers["location"])["error"] == "invalid_target"
+        for token in (tokens["access_token"], tokens["refresh_token"]):
+            assert await introspect(server, token) == {"active": False}
+    await installation.set_value(BASE_URL, base_url)
+    assert claims_of((await agent.tokens(waiting, code_verifier=VERIFIER))["access_token"])["aud"] == RESOURCE
+    success_body(await agent.refresh(tokens["refresh_token"]))

@@ -443,6 +443,37 @@ async def test_claims_may_name_who_is_expected_as_a_hint_does(
         assert "code" in redirect_parameters(await signed_in_browser.get(web.authorize_path(claims=claims)))
 
 
+async def test_az_35_claims_may_name_several_users_and_each_member_once(
+    service: RunningService, signed_in_browser: HttpBrowser, anna: User, web: RelyingPartyClient
+) -> None:
+    def path_with_sub(sub: object, **more: str) -> str:
+        return web.authorize_path(claims=json.dumps({"id_token": {"sub": sub}}), **more)
+
+    other = "1000000009"
+    for expected in ({"values": [other, anna.user_id]}, {"value": anna.user_id, "values": [anna.user_id, other]}):
+        assert "code" in redirect_parameters(await signed_in_browser.get(path_with_sub(expected)))
+    for unexpected in ({"values": [other, "1000000008"]}, {"value": other, "values": [anna.user_id, other]}):
+        assert redirect_error(await signed_in_browser.get(path_with_sub(unexpected))) == "login_required"
+    hint = await issue_id_token(service, anna, "web")
+    hinted = path_with_sub({"values": [other]}, id_token_hint=hint)
+    assert redirect_error(await signed_in_browser.get(hinted)) == "login_required"
+    for wrong in (
+        {"values": []},
+        {"values": "x"},
+        {"values": [other, 7]},
+        {"value": other, "values": [anna.user_id]},
+    ):
+        assert redirect_error(await signed_in_browser.get(path_with_sub(wrong))) == "invalid_request", wrong
+    about = f'"sub":{{"value":"{anna.user_id}"}}'
+    for twice in (
+        f'{{"id_token":{{{about}}},"id_token":{{}}}}',
+        f'{{"id_token":{{{about},"sub":null}}}}',
+        f'{{"id_token":{{"sub":{{"value":"{other}","value":"{anna.user_id}"}}}}}}',
+    ):
+        answer = await signed_in_browser.get(web.authorize_path(claims=twice))
+        assert redirect_error(answer) == "invalid_request", twice
+
+
 @pytest.mark.usefixtures("anna")
 async def test_sign_in_as_another_person_than_the_requested_sub_is_refused(
     service: RunningService, browser_client: HttpBrowser, web: RelyingPartyClient

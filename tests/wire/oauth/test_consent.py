@@ -12,7 +12,7 @@ from gatehouse.kernel.digests import sha256
 from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser, hidden_fields
 from tests.support.builders import a_record
 from tests.support.database_contents import read_all_tables, tables_that_mention
-from tests.support.oauth import RelyingPartyClient, an_oidc_client
+from tests.support.oauth import REDIRECT, RelyingPartyClient, a_public_client, an_oidc_client, challenge_of, query_of
 from tests.support.service import RunningService
 from tests.support.studio import a_studio
 from tests.wire.oauth.authorize_responses import (
@@ -52,6 +52,31 @@ async def test_the_page_tells_who_wants_what_of_whom(
     assert "<Atlas>" not in page
     assert "form-action 'self' https://shop.example;" in policy_of(signed_in_browser)
     assert "<dt>Owner</dt>" not in text
+
+
+@pytest.mark.parametrize("redirect_uri", ["http://127.0.0.1:8765/back", "com.example.atlas:/back"])
+async def test_az_36_consent_to_a_public_client_on_the_device_counts_once(
+    service: RunningService, signed_in_browser: HttpBrowser, redirect_uri: str
+) -> None:
+    browser, uris = signed_in_browser, (redirect_uri, REDIRECT)
+    asked = {"code_challenge": challenge_of("v" * 43), "code_challenge_method": "S256", "redirect_uri": redirect_uri}
+    client = await a_public_client(service, redirect_uris=uris, first_party=False)
+    for _ in range(2):
+        await open_consent_page(browser, client, **asked)
+        assert "code" in query_of((await browser.post(CONSENT, decision="allow")).headers["location"])
+        silent = await browser.get(client.authorize_path(**asked, prompt="none"))
+        assert query_of(silent.headers["location"])["error"] == "interaction_required"
+    elsewhere = await browser.get(client.authorize_path(**{**asked, "redirect_uri": REDIRECT}))
+    assert "code" in redirect_parameters(elsewhere)
+    for trusted in (
+        await a_public_client(service, "ours", redirect_uris=uris, first_party=True),
+        await an_oidc_client(service, "proved", redirect_uris=uris, first_party=False),
+    ):
+        if not trusted.client.first_party:
+            await open_consent_page(browser, trusted, **asked)
+            await browser.post(CONSENT, decision="allow")
+        silent = await browser.get(trusted.authorize_path(**asked, prompt="none"))
+        assert "code" in query_of(silent.headers["location"])
 
 
 @pytest.mark.usefixtures("anna")

@@ -1,8 +1,10 @@
 """response_mode=form_post: the browser posts the response to the client (checklist AZ-06, R9)."""
 
 import httpx2
+import msgspec
 import pytest
 
+from gatehouse.keys.encoding import encode_base64url
 from tests.support.browser import PASSWORD, HttpBrowser, form_to, hidden_fields
 from tests.support.oauth import REDIRECT, RelyingPartyClient, an_oidc_client
 from tests.support.service import RunningService
@@ -81,3 +83,24 @@ async def test_form_post_follows_sign_in_and_consent(service: RunningService, br
     assert "code" in posted_fields(response)
     assert '<html lang="de"' in response.text
     assert "gh_session" in browser_client.cookies
+
+
+def request_object(**claims: object) -> str:
+    parts = (encode_base64url(msgspec.json.encode(part)).decode() for part in ({"alg": "none"}, claims))
+    return ".".join((*parts, ""))
+
+
+async def test_ci_08_the_refusal_of_a_request_object_is_sent_in_the_mode_that_it_names(
+    browser_client: HttpBrowser, oidc_client: RelyingPartyClient
+) -> None:
+    inside = request_object(response_mode="form_post", redirect_uri="https://evil.example/", state="theirs")
+    fields = posted_fields(await browser_client.get(oidc_client.authorize_path(request=inside)))
+    assert (fields["error"], fields["state"]) == ("request_not_supported", "st"), "nothing else in it counts"
+    for unread in (
+        *(request_object(), request_object(response_mode="fragment"), request_object(response_mode=["form_post"])),
+        *("x", "..", "a.b.c", "a.é.c"),
+    ):
+        answer = await browser_client.get(oidc_client.authorize_path(request=unread))
+        assert redirect_error(answer, REDIRECT) == "request_not_supported", unread[:60]
+    unmatched = oidc_client.authorize_path(request=inside, redirect_uri="https://evil.example/")
+    assert (await browser_client.get(unmatched)).status_code == 400

@@ -1,6 +1,5 @@
 """Client credentials: clients and service accounts get access tokens for APIs of applications (R9)."""
 
-from dataclasses import replace
 from secrets import token_hex
 from typing import Any, Final
 
@@ -15,10 +14,8 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.oauth.model import SCOPES
 from gatehouse.oauth.vocabulary import ASSERTION_TYPE, GROUPS, PERMISSIONS, ROLES
 from gatehouse.permissions.documents.apis import RESERVED_SCOPES
-from gatehouse.permissions.errors import ResourceTaken
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.rules import ROOT
-from gatehouse.permissions.store import EditResult
 from tests.support.authenticator import from_base64url, to_base64url
 from tests.support.builders import ORIGIN
 from tests.support.oauth import (
@@ -33,7 +30,6 @@ from tests.support.oauth import (
     oauth_error,
     success_body,
 )
-from tests.support.permission_builders import create_application
 from tests.support.service import RunningService
 from tests.support.signed_tokens import distrust_all
 from tests.support.studio import (
@@ -124,16 +120,6 @@ async def test_malformed_api_is_refused_with_its_place(studio: Studio) -> None:
         response = await declare_api(studio, api)
         assert response.status_code == 400, api
         assert place in response.text
-
-
-async def test_two_applications_cannot_declare_one_resource(studio: Studio, api: Application) -> None:
-    storage = studio.service.services.storage
-    with pytest.raises(ResourceTaken):
-        await create_application(storage, name="Copy", api=API)
-    await storage.applications.edit_application(
-        api.application_id, lambda state: EditResult(replace(state, removed=True), ())
-    )
-    assert (await create_application(storage, name="Copy", api=API)).api_resource == RESOURCE
 
 
 def test_reserved_scopes_contain_all_openid_scopes() -> None:
@@ -253,11 +239,27 @@ async def test_mt_04_a_forged_token_and_one_from_before_a_distrust_are_inactive(
         assert await introspect(machine, token) == {"active": False}
 
 
+@pytest.mark.both_databases
+async def test_ci_04_revoking_the_tokens_of_a_client_ends_those_it_got_for_itself(
+    studio: Studio, machine: RelyingPartyClient
+) -> None:
+    sibling = await an_oidc_client(studio.service, "sibling", application_id=studio.shop.application_id)
+    old = [(await machine_token(machine, **fields))["access_token"] for fields in ({}, {"resource": ""})]
+    other = (await machine_token(sibling))["access_token"]
+    body = {"action": "revoke", "application_id": studio.shop.application_id, "data": {"client_id": "reporter"}}
+    assert (await studio.expect_ok("client", body, studio.owner.headers))["revoked"] == 0
+    for token in old:
+        assert await introspect(machine, token) == {"active": False}
+    for fields in ({}, {"resource": ""}):  # within the same second
+        assert (await introspect(machine, (await machine_token(machine, **fields))["access_token"]))["active"] is True
+    assert (await introspect(sibling, other))["active"] is True
+
+
 async def test_machine_tokens_are_recorded_once_an_hour(studio: Studio, machine: RelyingPartyClient) -> None:
     for _ in range(3):
         await machine_token(machine)
     [record] = await audit_records(studio, AuditEvent.MACHINE_TOKEN_MADE)
-    assert (record.actor, record.subject) == ("reporter", "reporter")
+    assert (record.actor, record.subject) == ("client:reporter", "reporter")
     await studio.service.clock.advance(3_600)
     await machine_token(machine)
     assert len(await audit_records(studio, AuditEvent.MACHINE_TOKEN_MADE)) == 2

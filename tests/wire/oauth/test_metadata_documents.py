@@ -19,7 +19,13 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.errors import TooMany
 from gatehouse.oauth.errors import BadClient, BadDocument
-from gatehouse.oauth.metadata_clients import DOCUMENT_LIMITS, DOCUMENT_RATES, DocumentCaller, MetadataClients
+from gatehouse.oauth.metadata_clients import (
+    DOCUMENT_LIMITS,
+    DOCUMENT_RATES,
+    MAX_STRANGERS,
+    DocumentCaller,
+    MetadataClients,
+)
 from gatehouse.oauth.model import SCOPES, Client, ClientProfile
 from gatehouse.outbound.client import OutboundClient, Streams
 from gatehouse.provision.model import ReadScope
@@ -142,6 +148,8 @@ async def test_md_03_an_unacceptable_document_gets_an_error_page_once_fetched(
     """Naming another client, redirects, size, media type, secrets: nothing is stored, nothing fetched again soon."""
     body = json.dumps({"client_id": documents.url("/plain"), "redirect_uris": [LOOPBACK_REDIRECT]}).encode()
     large = body[:-1] + b', "client_uri": "' + b"x" * 16_384 + b'"}'
+    twice = json.dumps({"client_id": documents.url("/twice"), "redirect_uris": [LOOPBACK_REDIRECT]}).encode()
+    twice = b'{"redirect_uris": ["https://evil.example/"], ' + twice[1:]
     found = f"https://{documents.host}/good"
     documents.publish("/good")
     documents.publish("/other", client_id=found)
@@ -157,6 +165,7 @@ async def test_md_03_an_unacceptable_document_gets_an_error_page_once_fetched(
         "/plain": http_response(body, Content_Type="text/html"),
         "/large": http_response(large, Content_Type="application/json"),
         "/list": http_response(b"[]", Content_Type="application/json"),
+        "/twice": http_response(twice, Content_Type="application/json"),
         "/deep": http_response(b'{"a":' * 3_000, Content_Type="application/json"),
     }
     refused = [*(path for path in documents.documents if path != "/good"), "/absent"]
@@ -307,6 +316,62 @@ async def test_md_07_concurrent_requests_share_one_fetch_and_fetches_are_limited
         await clients.find(documents.url("/last"), replace(CALLER, source="one more"))
 
 
+@pytest.mark.both_databases
+async def test_md_13_strangers_use_up_no_fetches_of_clients_that_people_use(
+    service: RunningService, documents: DocumentServer, account_browser: AccountBrowser
+) -> None:
+    relying = relying_party(service, documents.publish())
+    await authorize(account_browser, relying)
+    await account_browser.follow()
+    await account_browser.post("/sign-in/consent", decision="allow")
+    unused = relying_party(service, documents.publish("/unused.json"))
+    assert (await authorize(account_browser, unused)).status_code == 303
+    await service.clock.advance(HOUR)
+    clients = service.services.metadata_clients
+    for number in range(60):
+        with pytest.raises(BadDocument):
+            await clients.find(documents.url(f"/{number}"), replace(CALLER, source=f"source {number}"))
+    for number in range(20):  # and those of the same address
+        with pytest.raises((BadDocument, TooMany)):
+            await clients.find(documents.url(f"/more/{number}"), replace(CALLER, source="127.0.0.1"))
+    assert (await authorize(account_browser, unused)).status_code == 429
+    assert (await authorize(account_browser, relying)).status_code == 303
+    assert documents.fetches[-1] == "/client.json"
+
+
+async def test_md_13_slow_documents_of_strangers_delay_no_client_that_people_use(
+    service: RunningService, documents: DocumentServer, account_browser: AccountBrowser
+) -> None:
+    relying = relying_party(service, documents.publish())
+    await authorize(account_browser, relying)
+    await account_browser.follow()
+    await account_browser.post("/sign-in/consent", decision="allow")
+    await service.clock.advance(HOUR)
+    released = asyncio.get_running_loop().create_future()
+    waiting, all_wait = 0, asyncio.Event()
+
+    def pause() -> asyncio.Future[object]:
+        nonlocal waiting
+        waiting += 1
+        if waiting == MAX_STRANGERS:
+            all_wait.set()
+        return asyncio.shield(released)
+
+    documents.server.pause = pause
+    clients = service.services.metadata_clients
+    strangers = [
+        asyncio.create_task(clients.find(documents.url(f"/{number}"), replace(CALLER, source=f"source {number}")))
+        for number in range(8)
+    ]
+    await asyncio.wait_for(all_wait.wait(), 10)
+    documents.server.pause = None
+    assert (await authorize(account_browser, relying)).status_code == 303
+    assert documents.fetches.count("/client.json") == 2
+    assert not any(one.done() for one in strangers)
+    released.set_result(None)
+    assert all(isinstance(one, BadDocument) for one in await asyncio.gather(*strangers, return_exceptions=True))
+
+
 def relying_path(service: RunningService, documents: DocumentServer, path: str) -> str:
     return relying_party(service, documents.url(path)).authorize_path(**PKCE)
 
@@ -328,7 +393,7 @@ async def test_md_08_a_changed_document_counts_when_its_cache_time_is_over(
     moved = f"{documents.url('')}/back"
     documents.publish(redirect_uris=[moved], client_name="Notes 2")
     await service.clock.advance(30)
-    assert "code" in (await authorize(account_browser, relying)).headers["location"]
+    assert (await authorize(account_browser, relying)).headers["location"].startswith("/sign-in/consent")
     assert oauth_error(await relying.redeem(code, code_verifier=VERIFIER, redirect_uri=moved))[1] == "invalid_grant"
     assert success_body(await relying.redeem(code, code_verifier=VERIFIER))
     assert len(documents.fetches) == 1
@@ -427,7 +492,9 @@ async def test_md_11_a_client_that_no_one_allowed_is_deleted_after_a_day(
     await service.services.storage.sweep(service.clock.now())
     assert {client.client_id for client in await service.services.clients.list()} == {"app", used}
     assert (await service.client.get(f"/images/{logo}")).status_code == 404
-    state = await ProvisionStorage(service.services.storage.runner).read_state(ReadScope(), service.clock.now())
+    state = await ProvisionStorage(service.services.storage.runner, service.services.storage.ban_copies).read_state(
+        ReadScope(), service.clock.now()
+    )
     assert [client.client_id for client in state.clients] == ["app"], "no file exports or prunes the others"
     documents.publish("/unused.json", client_name="Again")
     client = await service.services.metadata_clients.find(unused, CALLER)

@@ -101,7 +101,7 @@ async def test_tk_11_a_rotated_refresh_token_ends_its_family_and_is_on_record(
         if record.event == "grant.refresh_reused"
     ]
     assert [(event.subject, event.actor, event.details["client_id"]) for event in events] == [
-        (anna.user_id, "web", "web")
+        (anna.user_id, "client:web", "web")
     ]
     assert success_body(await web.refresh(another["refresh_token"]))  # of a second sign-in of the same person
 

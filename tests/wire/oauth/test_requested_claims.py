@@ -10,10 +10,20 @@ from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.accounts.second_factors.model import Factor
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.oauth.acr import ACR_VALUES, ONE_FACTOR, PASSKEY, SECOND_FACTOR
+from gatehouse.oauth.model import (
+    APPLICATION_SCOPES,
+    DEFAULT_SCOPES,
+    SCOPES,
+    ClaimContent,
+    ClaimSource,
+    ClientProfile,
+)
+from gatehouse.oauth.user_claims import EMAIL_CLAIMS, PROFILE_CLAIMS
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser, totp_code
-from tests.support.oauth import RelyingPartyClient, an_oidc_client, claims_of, success_body
+from tests.support.oauth import RelyingPartyClient, a_native_client, an_oidc_client, claims_of, success_body
+from tests.support.permission_builders import create_application
 from tests.support.service import RunningService
 from tests.wire.oauth.authorize_responses import redirect_error, redirect_parameters, wants_sign_in
 
@@ -150,6 +160,37 @@ async def test_claims_are_given_where_they_were_requested(
     at_token, at_userinfo = claims_of(tokens["id_token"]), success_body(await client.userinfo(tokens["access_token"]))
     assert (at_token["email"], at_token.keys() & {"nickname", "email_verified"}) == (anna.login, set())
     assert at_userinfo == {"status": "ok", "sub": anna.user_id, "nickname": anna.nick}
+
+
+@pytest.mark.parametrize("profile", list(ClientProfile))
+async def test_email_and_profile_claims_are_in_the_id_token_only_if_the_client_says_so(
+    service: RunningService, anna: User, profile: ClientProfile
+) -> None:
+    """In profile native always, whatever the field says (interface §4.2)."""
+    application = await create_application(service.services.storage, name="Shop")
+    mapped = {"shop_roles": ClaimSource(application_id=application.application_id, told=ClaimContent.ROLES)}
+    is_oidc = profile is ClientProfile.OIDC
+    fields = {"application_id": application.application_id, "claims": mapped}
+    clients = {
+        says_so: await (an_oidc_client if is_oidc else a_native_client)(
+            service,
+            f"client-{says_so}",
+            claims_in_id_token=says_so,
+            scopes=SCOPES if is_oidc else DEFAULT_SCOPES,
+            **fields,
+        )
+        for says_so in (False, True)
+    }
+    person = set((*EMAIL_CLAIMS, *PROFILE_CLAIMS) if is_oidc else ("email", "nickname"))
+    held = {"shop_roles", *(APPLICATION_SCOPES if is_oidc else ())}
+    for says_so, client in clients.items():
+        tokens = await client.tokens(await client.issue_code(anna, scopes=client.client.scopes))
+        refreshed = success_body(await client.refresh(tokens["refresh_token"]))
+        for token in (tokens["id_token"], refreshed["id_token"]):
+            claims = claims_of(token).keys()
+            assert bool(claims & person) is (says_so or not is_oidc)
+            assert held <= claims
+        assert {"email", "nickname", *held} <= success_body(await client.userinfo(tokens["access_token"])).keys()
 
 
 async def test_az_34_claim_that_is_requested_by_name_needs_consent_to_its_scope(

@@ -47,7 +47,7 @@ async def test_ui_05_after_a_revocation_nothing_of_that_grant_works(
         for record in await service.services.storage.audit.unsealed_records(100)
         if record.event == "grant.revoked"
     ]
-    assert [(event.actor, event.subject) for event in events] == [("web", anna.user_id)]
+    assert [(event.actor, event.subject) for event in events] == [("client:web", anna.user_id)]
 
 
 async def test_ui_06_a_revocation_with_wrong_credentials_or_token_revokes_nothing(

@@ -97,9 +97,10 @@ async def test_tk_02_the_id_token_has_exactly_the_claims_of_its_scopes(
 
 
 async def test_tk_02_the_id_token_of_profile_oidc_is_for_its_client_alone(
-    service: RunningService, oidc_client: RelyingPartyClient, anna: User
+    service: RunningService, anna: User
 ) -> None:
-    tokens = await oidc_client.tokens(await oidc_client.issue_code(anna, scopes=("openid", "email", "profile")))
+    client = await an_oidc_client(service, claims_in_id_token=True)
+    tokens = await client.tokens(await client.issue_code(anna, scopes=("openid", "email", "profile")))
     header, claims = header_of(tokens["id_token"]), claims_of(tokens["id_token"])
     assert header.keys() == {"alg", "kid", "typ"}
     now = service.clock.now()

@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from gatehouse.accounts.administration import MAX_CUSTOM_TAG_BYTES
+from gatehouse.accounts.field_checks import MAX_CUSTOM_TAG_BYTES
 from gatehouse.accounts.model import User
 from gatehouse.oauth.model import ClaimContent, ClaimSource
 from gatehouse.permissions.model.application import Application
@@ -194,7 +194,13 @@ async def test_tk_31_an_id_token_at_its_limits_fits_into_an_address_and_says_wha
     claims = {
         name: ClaimSource(application_id=large, told=ClaimContent(name)) for name in ("rules", "roles", "groups")
     }
-    client = await an_oidc_client(service, LONGEST_ID, claims=claims, backchannel_logout_uri="https://shop.example/o")
+    client = await an_oidc_client(
+        service,
+        LONGEST_ID,
+        claims=claims,
+        claims_in_id_token=True,
+        backchannel_logout_uri="https://shop.example/o",
+    )
     code = client.code_from(await client.walk_authorize(browser_client, long_anna.login or "", nonce=NONCE))
     tokens = await client.tokens(code)
     id_claims = claims_of(tokens["id_token"])

@@ -751,3 +751,21 @@ async def test_fa_09_only_administrators_change_the_sites_of_an_application(stud
         await studio.expect_error(400, "application", body, admin.headers)
     await studio.expect_ok("application", delete_request(shop), admin.headers)  # which gives the site free
     await save(studio, admin, application_id=other, protected_sites={"http://localhost:8080": "a", **site})
+
+
+@pytest.mark.both_databases
+async def test_fa_13_first_site_of_a_second_application_is_saved_with_a_warning(studio: Studio) -> None:
+    admin = await create_administrator(studio)
+    shop, other = studio.shop.application_id, studio.other.application_id
+
+    async def warnings_of(application_id: int, *sites: str) -> Any:
+        body = save_request(application_id=application_id, protected_sites=dict.fromkeys(sites, "a"))
+        return (await studio.expect_ok("application", body, admin.headers)).get("warnings", [])
+
+    assert await warnings_of(shop, "https://shop.example") == []
+    (warning,) = await warnings_of(other, "https://other.example")
+    assert "application_id" in warning
+    assert await warnings_of(other, "https://other.example", "https://more.example") == [], "it is known by now"
+    body = save_request(name="Third", protected_sites={"https://third.example": "a"})
+    assert "warnings" not in await studio.expect_ok("application", body, admin.headers), "the rule holds already"
+    assert await warnings_of(other) == []

@@ -93,7 +93,7 @@ async def test_bn_01_each_scope_takes_its_own_right(studio: Studio, moderator: P
     shop, player = studio.shop.application_id, studio.other_user
     administrator = await create_administrator(studio)
     scopes: list[dict[str, Any]] = [{"application_id": shop}, {"project_id": PROJECT}, {}]
-    may = {moderator: [True, False, False], studio.owner: [False, True, False], administrator: [True, True, True]}
+    may = {moderator: [True, False, False], studio.owner: [True, True, False], administrator: [True, True, True]}
     for who, expected in may.items():
         for scope, allowed in zip(scopes, expected, strict=True):
             for action in ("save", "list", "lift"):
@@ -106,8 +106,8 @@ async def test_bn_01_each_scope_takes_its_own_right(studio: Studio, moderator: P
         assert await studio.expect_error(403, "user/ban", ban_request(player.user_id, **scope), everyone.headers)
 
 
-async def test_bn_01_no_role_of_application_1_contains_the_right_to_ban() -> None:
-    assert [role.name for role in central_roles() if "can_ban" in str(role.meta)] == []
+async def test_bn_01_of_the_built_in_roles_project_owner_alone_contains_the_right_to_ban() -> None:
+    assert [role.name for role in central_roles() if "can_ban" in str(role.meta)] == ["project_owner"]
 
 
 async def test_bn_02_no_one_bans_a_person_above_them(studio: Studio, moderator: Person) -> None:
@@ -485,7 +485,7 @@ async def test_bn_08_every_ban_stays_in_the_history(studio: Studio, moderator: P
     assert "Two" not in str(banned)
 
 
-async def test_bn_08_the_export_has_the_bans_and_erasure_deletes_them(
+async def test_bn_08_the_export_has_the_bans_and_erasure_keeps_what_matches(
     studio: Studio, moderator: Person, anna: User
 ) -> None:
     services, shop = studio.service.services, studio.shop.application_id
@@ -495,4 +495,17 @@ async def test_bn_08_the_export_has_the_bans_and_erasure_deletes_them(
     assert "4711" not in str(export)
     await services.erasure.erase(await services.storage.accounts.user(anna.user_id), ORIGIN)
     ask = {"action": "list", "application_id": shop}
+    (kept,) = (await studio.expect_ok("user/ban", ask, moderator.headers))["data"]
+    assert (kept["user_id"], kept["state"], bool(kept["erased"])) == (anna.user_id, "active", True)
+    administrator = AccountBrowser(studio.service)
+    hashed = await services.passwords.hash(PASSWORD)
+    root = a_user(user_id="1000000090", login="root@studio.example", password_hash=hashed, email_verified=True)
+    await services.storage.accounts.create_user(root, a_record(), administrator=True)
+    await administrator.sign_in("root@studio.example")
+    assert "account erased" in (await administrator.get("/console/people/bans")).text
+    lifted = await administrator.submit(f"/console/people/{anna.user_id}/bans/lift")
+    assert (lifted.status_code, lifted.headers["location"]) == (303, "/console/people/bans")
+    assert (await studio.expect_ok("user/ban", ask, moderator.headers))["data"][0]["state"] == "lifted"
+    await services.storage.sweep(studio.service.clock.now())
     assert (await studio.expect_ok("user/ban", ask, moderator.headers))["data"] == []
+    await administrator.client.aclose()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.permission_builders import set_fields
 from tests.support.studio import FACTOR, PROJECT, Studio, own_record
 
 DAY = 86_400
@@ -113,3 +114,15 @@ async def test_a_wrong_factor_is_refused_also_beside_a_service_jwt(studio: Studi
         await studio.expect_error(401, "exchangeJwt", {"jwt": studio.owner.jwt, "factor": factor}, headers)
     await studio.expect_ok("exchangeJwt", {"jwt": studio.owner.jwt, "factor": FACTOR}, headers)
     await studio.expect_ok("exchangeJwt", {"jwt": studio.owner.jwt}, headers)
+
+
+@pytest.mark.both_databases
+async def test_an_application_that_lets_the_person_not_sign_in_gets_no_jwt(studio: Studio) -> None:
+    key, records = await studio.access_key(), studio.service.services.storage.user_records
+    ask, headers = {"jwt": studio.owner.jwt, "factor": FACTOR}, {"Authorization": f"Bearer {key}"}
+    for login, status in (({"cannot": {"value": True}}, 403), ({}, 200)):
+        await records.edit_record(
+            studio.shop.application_id, studio.owner.user_id, set_fields(login=login), studio.service.clock.now()
+        )
+        answer = await studio.post("exchangeJwt", ask, headers)
+        assert (answer.status_code, "jwt" in answer.json()) == (status, status == 200)

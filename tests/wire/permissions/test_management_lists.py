@@ -1,18 +1,27 @@
 """Search and lists over the API: one shape, cursors of one caller, and what each caller may see (R9)."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from gatehouse.kernel.times import DAY, HOUR
+from gatehouse.permissions.model.facts import UserRecord
+from gatehouse.permissions.model.rules import ROOT
+from gatehouse.permissions.store import EditResult
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.installation import idempotency_keys
 from tests.support.browser import PASSWORD
+from tests.support.builders import a_record
+from tests.support.database_contents import read_all_tables
 from tests.support.permission_builders import create_application
 from tests.support.studio import (
     IN_PROJECT,
     PROJECT,
     Person,
     Studio,
+    add_passkey_to,
     bearer_headers,
     create_administrator,
     create_person,
@@ -222,6 +231,51 @@ async def test_ma_07_create_that_is_sent_twice_creates_one_and_answers_the_same(
     assert later.status_code == 200
     await studio.service.services.storage.sweep(studio.service.clock.now() + DAY)
     assert await studio.service.services.storage.runner.read(stored_answers) == []
+
+
+def creates(studio: Studio) -> dict[str, tuple[str, dict[str, Any]]]:
+    """A request with an Idempotency-Key to each endpoint that takes one; some answers hold a secret."""
+    shop = studio.shop.application_id
+    web = {"client_id": "web", "name": "Web", "profile": "oidc", "redirect_uris": ["https://shop.example/cb"]}
+    return {
+        "create": ("user", {"action": "create", "data": {"login": "bob@studio.example", "password": PASSWORD}}),
+        "invite": ("user", {"action": "invite", "data": {"login": "eve@studio.example"}}),
+        "user": ("user", {"action": "save", "data": {"user_id": studio.other_user.user_id, "nick": "Nick"}}),
+        "application": ("application", {"action": "save", "data": {"name": "Chess", "project_id": PROJECT}}),
+        "publish": ("publish", {"project": "Another"}),
+        "group": ("group", {"action": "save", "data": {"project_id": PROJECT, "title": "Testers"}}),
+        "client": ("client", {"action": "create", "application_id": shop, "data": web}),
+        "account": ("serviceAccount", {"action": "save", "data": {"project_id": PROJECT, "name": "ci"}}),
+        "key": ("accessKey", {"action": "save", "application_id": shop, "data": {"comment": "ci"}}),
+        "webhook": ("webhook", {"action": "save", "data": {"url": "https://hook.example/in", "events": ["account"]}}),
+    }
+
+
+def drop_root(record: UserRecord) -> EditResult[UserRecord]:
+    left = {scope: held for scope, held in record.scopes.items() if scope != ROOT}
+    return EditResult(replace(record, scopes=left), [a_record()])
+
+
+@pytest.mark.both_databases
+async def test_ma_08_an_answer_is_repeated_only_to_a_caller_who_could_send_the_request_now(studio: Studio) -> None:
+    admin = await add_passkey_to(studio, await create_administrator(studio))
+    requests, answers = creates(studio), {}
+    for name, (path, ask) in requests.items():
+        answer = await studio.post(path, ask, admin.headers | {"Idempotency-Key": name})
+        assert answer.status_code == 200, (name, answer.text)
+        answers[name] = answer.content
+    before = await read_all_tables(studio.service.services.storage)
+    for name, (path, ask) in requests.items():
+        again = await studio.post(path, ask, admin.headers | {"Idempotency-Key": name})
+        assert (again.status_code, again.content) == (200, answers[name]), (name, again.text)
+    after = await read_all_tables(studio.service.services.storage)
+    assert {name: len(rows) for name, rows in after.items()} == {name: len(rows) for name, rows in before.items()}
+    records = studio.service.services.storage.user_records
+    await create_administrator(studio)
+    await records.edit_record(1, admin.user_id, drop_root, studio.service.clock.now())  # they still own a project
+    for name, (path, ask) in requests.items():
+        refused = await studio.post(path, ask, admin.headers | {"Idempotency-Key": name})
+        assert refused.status_code == 403, (name, refused.text)
 
 
 async def test_refused_create_can_be_sent_again_with_its_key_and_two_at_once_create_one(studio: Studio) -> None:

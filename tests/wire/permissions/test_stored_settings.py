@@ -92,6 +92,46 @@ async def test_a_stored_secret_is_sealed_and_never_returned(studio: Studio) -> N
     assert "s3cret" not in str(record)
 
 
+async def test_op_87_password_of_the_mail_server_is_not_sent_to_another_one(studio: Studio) -> None:
+    admin, services = await create_administrator(studio), studio.service.services
+    server = {"mail__host": "127.0.0.1", "mail__security": "none", "mail__from_address": "id@sky.example"}
+    await save(studio, admin, **server, mail__username="mailer", mail__password="s3cret-of-the-mail-server")
+    stored = await services.storage.settings.read_all()
+    for changes in (
+        {"mail__host": "127.0.0.2"},
+        {"mail__port": 25},
+        {"mail__security": "tls"},
+        {"mail__username": "root"},
+        {"mail__host": "127.0.0.2", "mail__from_name": "Sky"},
+    ):
+        assert "mail.password must be entered again" in await refused(studio, admin, **changes)
+    assert await services.storage.settings.read_all() == stored
+    await save(studio, admin, mail__from_name="Sky", mail__timeout_seconds=5)
+    await save(studio, admin, mail__host="127.0.0.2", mail__password="s3cret-of-the-mail-server")
+    await save(studio, admin, mail__host=None)  # nothing is sent anywhere
+    assert "entered again" in await refused(studio, admin, mail__host="127.0.0.3")
+    await save(studio, admin, mail__host="127.0.0.3", mail__username=None, mail__password=None)
+
+
+async def test_op_87_secret_of_the_operator_is_not_sent_where_an_administrator_says(
+    installed_url: str, tmp_path: Path
+) -> None:
+    operator = {
+        "GATEHOUSE__MAIL__USERNAME": "mailer",
+        "GATEHOUSE__MAIL__PASSWORD": "s3cret-of-the-mail-server",
+        "GATEHOUSE__PROVIDERS__STUDIO__CLIENT_SECRET": "s3cret-of-the-studio",
+        "GATEHOUSE__PROVIDERS__STUDIO__ENABLED": "false",
+    }
+    async with running_service(installed_url, tmp_path, environment=operator) as service:
+        studio = await a_studio(service)
+        admin = await create_administrator(studio)
+        sender = {"mail__security": "none", "mail__from_address": "id@sky.example"}
+        assert "mail.password is set by environment and would be sent to another server" in await refused(
+            studio, admin, mail__host="127.0.0.1", **sender
+        )
+        assert await refused(studio, admin, providers__studio__issuer="https://evil.example")
+
+
 async def test_invalid_locked_and_unknown_settings_change_nothing(studio: Studio) -> None:
     admin, services = await create_administrator(studio), studio.service.services
     assert "did you mean branding.accent?" in await refused(studio, admin, branding__acent="#aa3311")

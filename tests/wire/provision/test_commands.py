@@ -77,6 +77,7 @@ def test_scripts_get_the_plan_as_json(gatehouse: CommandLine, file: Path) -> Non
             {"action": "remove", "kind": "client", "name": "web", "fields": []},
         ],
         "spared": [],
+        "warnings": [],
         "generated_secrets": {},
     }
     change.write_text('{"users": []}')
@@ -175,3 +176,12 @@ def test_a_file_bans_people_and_prune_lifts_bans(gatehouse: CommandLine, file: P
     bans.write_text("bans: []")
     assert gatehouse("apply", bans, "--prune").splitlines()[0] == "- ban 1077 from the installation"
     assert gatehouse.json("user", "bans", "--state", "active") == []
+
+
+def test_export_of_some_sections_is_applied_too(gatehouse: CommandLine, file: Path) -> None:
+    gatehouse("apply", file)
+    assert set(yaml.safe_load(gatehouse("export", "--only", "clients", "--only", "users"))) == {"clients", "users"}
+    rest = gatehouse("export", "--no-users")
+    assert ("users" in yaml.safe_load(rest), "clients" in yaml.safe_load(rest)) == (False, True)
+    assert gatehouse("apply", "-", stdin=rest) == NOTHING
+    assert "leave nothing to export" in gatehouse.expect_failure("export", "--only", "users", "--no-users", code=2)

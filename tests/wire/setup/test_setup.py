@@ -4,7 +4,6 @@ import re
 
 import httpx2
 
-from gatehouse.accounts.model import login_key
 from gatehouse.audit.model import AuditOrigin
 from tests.support.browser import AccountBrowser, totp_code
 from tests.support.service import RunningService
@@ -26,7 +25,7 @@ async def submit(service: RunningService, token: str, **fields: str) -> httpx2.R
 
 
 async def administrators(service: RunningService) -> list[str]:
-    user = await service.services.storage.accounts.user_by_login(login_key(ANNA["login"]))
+    user = await service.services.storage.accounts.user_by_login(ANNA["login"])
     if user is None:
         return []
     return list(await service.services.storage.permissions.root_roles(1, user.user_id, service.clock.now()))

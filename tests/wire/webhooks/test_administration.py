@@ -135,3 +135,25 @@ async def test_the_openapi_document_tells_of_it(webhook_setup: WebhookSetup) -> 
     assert operation["operationId"] == "permissions.webhook"
     answered = document["components"]["schemas"]["WebhookResponse"]["properties"]["data"]["anyOf"]
     assert {one["$ref"].rpartition("/")[2] for one in answered if "$ref" in one} <= {"WebhookEntry", "DeliveryEntry"}
+
+
+async def test_op_88_another_url_of_a_webhook_needs_a_new_secret(webhook_setup: WebhookSetup) -> None:
+    hook = await webhook_setup.create_webhook()
+    rotated = await webhook_setup.ask("rotate", webhook_id=hook["webhook_id"])
+    other = f"{webhook_setup.url}/other"
+    before = await webhook_setup.ask("get")
+    refusal = await webhook_setup.expect_error(400, "save", webhook_id=hook["webhook_id"], url=other, description="x")
+    assert "data.url: another URL needs a new secret" in refusal
+    assert await webhook_setup.ask("get") == before
+    same = await webhook_setup.ask("save", webhook_id=hook["webhook_id"], url=webhook_setup.url, description="y")
+    assert "secret" not in same
+    changed = await webhook_setup.ask("save", webhook_id=hook["webhook_id"], url=other, new_secret=True)
+    assert "old_secret_until" not in changed
+    await webhook_setup.ask("test", webhook_id=hook["webhook_id"])
+    await webhook_setup.deliver_once()
+    received = webhook_setup.receiver.received[-1]
+    assert [is_signed(received, secret) for secret in (hook["secret"], rotated["secret"], changed["secret"])] == [
+        False,
+        False,
+        True,
+    ]

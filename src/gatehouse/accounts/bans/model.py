@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Final
 
 from gatehouse.kernel.errors import Conflict, NotFound, Refused
@@ -16,6 +16,33 @@ BANNED: Final = "banned"  # the `reason` that a game is told
 DEVICE_DAYS: Final = 30  # how long devices are kept with sign-ins (R10)
 MAX_SILENT_ACCOUNTS: Final = 3  # on one device; above it a ban of the device asks for confirmation
 FOREVER: Final = sys.maxsize
+DIGEST_SECONDS: Final = 365 * DAY  # how long digests of a ban without an end are kept (R14)
+MAX_DIGESTS: Final = 1_000  # of one ban
+
+
+class BanRank(IntEnum):
+    """Whom the author of a ban could ban: no one of a higher rank (R10)."""
+
+    MODERATOR = 0
+    MANAGER = 1  # of the project
+    OWNER = 2  # of the project
+    ADMINISTRATOR = 3  # of the installation
+
+
+class DigestKind(StrEnum):
+    """What a ban finds other accounts of the person by."""
+
+    DEVICE = "device"
+    IDENTITY = "identity"
+    ADDRESS = "address"
+
+
+@dataclass(frozen=True, slots=True)
+class BanDigest:
+    """An HMAC under a key of the installation (R14)."""
+
+    kind: DigestKind
+    digest: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +69,7 @@ class UserBan:
     project_id: str = ""
     public_text: str = ""  # what the person and the game are told
     until: int = 0  # it does not count from then on; 0 for no end
+    author_rank: int = BanRank.ADMINISTRATOR  # of a ban of the device: it counts for no one above its author
 
     def is_active(self, now: int) -> bool:
         return self.until == 0 or now < self.until
@@ -91,9 +119,17 @@ class Ban:
     until: int = 0
     devices: int = 0  # of the person when it was saved; it counts for every account on them
     author: str = ""
+    author_rank: int = BanRank.MODERATOR  # when it was saved
     created_at: int = 0
     lifted_at: int = 0  # 0 while it is not lifted
     lifted_by: str = ""
+    source: str = ""  # ID of the ban that this one copies to another account of the person (R14)
+    erased_at: int = 0  # when its account was erased: it stays for accounts that match its digests
+
+    @property
+    def root_id(self) -> str:
+        """ID of the ban that owns the digests and that all copies name."""
+        return self.source or self.ban_id
 
     @property
     def scope(self) -> BanScope:
@@ -103,6 +139,11 @@ class Ban:
         if self.lifted_at:
             return BanState.LIFTED
         return BanState.ENDED if 0 < self.until <= now else BanState.ACTIVE
+
+
+def digest_end(until: int, now: int) -> int:
+    """Return when digests of a ban end that are stored now: with the ban, after a year if it has no end (R14)."""
+    return until or now + DIGEST_SECONDS
 
 
 def earliest_device_use(now: int) -> int:
@@ -119,6 +160,16 @@ class DeviceShared(Conflict):
         f"More than {MAX_SILENT_ACCOUNTS} accounts used a device of this person. "
         "Confirm to ban all of them on it (API: data.confirm; command line: --confirm)."
     )
+
+
+class PersonBanned(Refused):
+    """A new account belongs to a person who is banned from the installation under another one (R14)."""
+
+    public = "An account of the same person is banned from this installation."
+
+    def __init__(self, ban: UserBan) -> None:
+        super().__init__(f"ban {ban.ban_id}")
+        self.ban = ban
 
 
 class BanChanged(Conflict):

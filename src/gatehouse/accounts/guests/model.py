@@ -7,6 +7,7 @@ from typing import Final
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from gatehouse.accounts.bans.model import UserBan
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import BadInput, Conflict, Refused
 from gatehouse.kernel.times import DAY
@@ -62,6 +63,18 @@ class GuestNotUpgraded(Conflict):
     """The guest was upgraded or erased in the meantime, or the account or the game session has changed."""
 
     public = "This guest cannot be upgraded any more."
+
+
+class MergeBanned(Conflict):
+    """A ban refuses the person's own merge, wherever it counts: it would move or end with an account (R10)."""
+
+    public = "An account that is banned cannot be merged."
+
+
+def refuse_banned_merge(*bans: UserBan) -> None:
+    """Refuse a merge of accounts with these active bans; an upgrade keeps them. Raises MergeBanned."""
+    if bans:
+        raise MergeBanned(f"ban {bans[0].ban_id}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,16 +1,30 @@
 """From an entry of a file to an account that can be stored, by the rules of registration and `apply`."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final, TypeVar
 
-from gatehouse.accounts.administration import check_labels, check_nick, check_tags, check_user_id
 from gatehouse.accounts.errors import MAX_IDENTITIES, BadAccount
+from gatehouse.accounts.field_checks import (
+    MAX_NICK_LENGTH,
+    check_labels,
+    check_name,
+    check_nick,
+    check_tags,
+    check_user_id,
+    check_username,
+)
 from gatehouse.accounts.identities import MAX_LABEL_LENGTH
 from gatehouse.accounts.importing.hashes import imported_hash, parse_hash
-from gatehouse.accounts.importing.model import IMPORT_KEY, AccountCandidate, FileRow, ImportEntry, RefusedRow
-from gatehouse.accounts.model import IMPORTED_ACCOUNT, JOINED_KEY, MAX_NICK_LENGTH, Identity, User, check_login
-from gatehouse.accounts.profile_fields import check_name, check_username
+from gatehouse.accounts.importing.model import (
+    IMPORT_KEY,
+    AccountCandidate,
+    EmailState,
+    FileRow,
+    ImportEntry,
+    RefusedRow,
+)
+from gatehouse.accounts.model import IMPORTED_ACCOUNT, JOINED_KEY, OWN_FIELDS, Identity, User, check_login
 from gatehouse.accounts.second_factors.codes import check_totp
 from gatehouse.accounts.second_factors.model import totp_sealing_purpose
 from gatehouse.audit.events import AuditEvent
@@ -23,6 +37,9 @@ from gatehouse.kernel.text import is_plain_line
 T = TypeVar("T")
 
 
+ENTRY_FIELDS: Final = frozenset(field.name for field in fields(ImportEntry))
+# Taken as the entry has them; the others depend on each other.
+IMPORTED_FIELDS: Final = tuple(one for one in OWN_FIELDS if one.name in ENTRY_FIELDS - {"nick"})
 MAX_SUBJECT_LENGTH: Final = 255
 MAX_SOURCE_ID: Final = 256  # characters that a report shows
 MAX_NAME_SHOWN: Final = 40  # of a provider that a file names
@@ -43,6 +60,7 @@ class RowChecker:
     import_id: str
     now: int
     issuers: Mapping[str, ProviderIssuer]  # by the names that the file may use
+    emails: EmailState  # what addresses are if the row does not say
 
     def check(self, row: FileRow) -> AccountCandidate | RefusedRow:
         if row.problem:
@@ -80,7 +98,7 @@ class RowChecker:
         user_id = check_field("user_id", check_user_id, entry.user_id) if entry.user_id else new_user_id()
         name = check_field("name", check_name, entry.name)
         username = check_field("username", check_username, entry.username) if entry.username else None
-        return User(
+        user = User(
             user_id=user_id,
             login=check_field("login", check_login, entry.login) if entry.login else None,
             nick=check_field(
@@ -88,17 +106,22 @@ class RowChecker:
             ),
             password_hash=imported_hash(entry.password_hash) if entry.password_hash else None,
             reg_time=self.now,
-            email_verified=entry.email_verified,
+            email_verified=bool(entry.login) and self._is_verified(entry),
             blocked=entry.blocked,
             meta={JOINED_KEY: IMPORTED_ACCOUNT, IMPORT_KEY: self.import_id},
             tags=check_field("tags", check_tags, entry.tags),
             purchases=check_field("purchases", check_labels, entry.purchases),
             sealed_totp=self._sealed_totp(user_id, entry.totp_secret),
-            name=name,
-            given_name=check_field("given_name", check_name, entry.given_name),
-            family_name=check_field("family_name", check_name, entry.family_name),
             username=username,
         )
+        others: dict[str, Any] = {
+            one.name: check_field(one.name, one.field.check or str, getattr(entry, one.name))
+            for one in IMPORTED_FIELDS
+        }
+        return replace(user, **others)
+
+    def _is_verified(self, entry: ImportEntry) -> bool:
+        return self.emails is EmailState.VERIFIED if entry.email_verified is None else entry.email_verified
 
     def _identities(self, entry: ImportEntry, user_id: str) -> tuple[tuple[Identity, ...], tuple[str, ...]]:
         """Return the identities at known providers, and why the others are left out."""
@@ -117,7 +140,7 @@ class RowChecker:
                         subject=subject,
                         user_id=user_id,
                         provider=known.provider_id,
-                        label=(entry.login or subject)[:MAX_LABEL_LENGTH],
+                        label=subject[:MAX_LABEL_LENGTH],  # the login is ours, and may be a stranger's
                         created_at=self.now,
                         used_at=0,
                     )

@@ -12,6 +12,7 @@ from gatehouse.accounts.importing.model import (
     MAX_IMPORT_ID,
     AccountCandidate,
     BatchFunction,
+    EmailState,
     FileRow,
     ImportedId,
     ImportFormat,
@@ -37,6 +38,7 @@ class ImportJob:
     import_id: str  # the same for every run of the same import
     origin: AuditOrigin
     dry_run: bool = False
+    emails: EmailState = EmailState.UNVERIFIED  # addresses that the file says nothing about
     providers: Mapping[str, str] = field(default_factory=dict)  # names of providers in the file, and their IDs here
 
 
@@ -51,12 +53,17 @@ class ImportTotals:
     without_password: int = 0
     identities: int = 0
     left_out: int = 0  # imported accounts without one of their identities
+    unverified: int = 0  # with an unverified address
+    loses_methods: int = 0  # of them with a second factor or identity, which the first mailed proof ends (R10)
 
     def count(self, candidate: AccountCandidate) -> None:
         self.imported += 1
         self.totp += candidate.user.sealed_totp is not None
         self.identities += len(candidate.identities)
         self.left_out += bool(candidate.left_out)
+        is_unverified = candidate.user.login is not None and not candidate.user.email_verified
+        self.unverified += is_unverified
+        self.loses_methods += is_unverified and bool(candidate.user.has_second_factor or candidate.identities)
         if candidate.hash_kind:
             self.hashes[candidate.hash_kind] += 1
         else:
@@ -117,6 +124,7 @@ class Importer:
             import_id=job.import_id,
             now=self._clock.now(),
             issuers=self._named_issuers(job),
+            emails=job.emails,
         )
 
     def _named_issuers(self, job: ImportJob) -> Mapping[str, ProviderIssuer]:

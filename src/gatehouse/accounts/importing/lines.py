@@ -54,13 +54,27 @@ def skip_line(file: BinaryIO) -> None:
 def read_csv(file: BinaryIO) -> Iterator[FileRow]:
     """Yield the rows below the header. Raises BadImportFile for a file without a usable header."""
     lines = read_lines(file)
+    delimiter, columns = read_header(lines)
+    for number, text, trouble in lines:
+        yield FileRow(number, NOTHING, trouble) if text is None else read_csv_row(number, text, delimiter, columns)
+
+
+def read_header(lines: Iterator[tuple[int, str | None, str]]) -> tuple[str, Sequence[str]]:
+    """Return the delimiter and the columns. Raises BadImportFile."""
     _, header, problem = next(lines, (1, None, "the file is empty"))
     if header is None:
         raise BadImportFile(problem)
     delimiter = max(DELIMITERS, key=header.count)
-    columns = check_columns([cell.strip().lower() for cell in split_line(header, delimiter)])
-    for number, text, trouble in lines:
-        yield FileRow(number, NOTHING, trouble) if text is None else read_csv_row(number, text, delimiter, columns)
+    return delimiter, check_columns([cell.strip().lower() for cell in split_line(header, delimiter)])
+
+
+def csv_says_verified(file: BinaryIO) -> bool:
+    """Return whether a column says which addresses are verified; True without addresses, or a usable header."""
+    try:
+        _, columns = read_header(read_lines(file))
+    except BadImportFile:
+        return True
+    return "email_verified" in columns or "login" not in columns
 
 
 def check_columns(columns: Sequence[str]) -> Sequence[str]:
@@ -92,7 +106,7 @@ def read_csv_row(number: int, text: str, delimiter: str, columns: Sequence[str])
     flags = {name: FLAGS.get(given.pop(name, "").lower()) for name in FLAG_COLUMNS}
     identities = read_identities(given.pop("provider", ""), given.pop("subject", ""))
     fields: dict[str, Any] = {name: split_words(cell) if name in LISTS else cell for name, cell in given.items()}
-    fields |= {name: bool(value) for name, value in flags.items()}
+    fields |= {name: bool(value) for name, value in flags.items() if name in columns}
     entry = ImportEntry(**fields, identities=identities)
     wrong = next((name for name, value in flags.items() if value is None), "")
     return FileRow(number, entry, f"{wrong} must be true or false" if wrong else "")
@@ -159,7 +173,7 @@ def json_line_entry(line: JsonLine) -> ImportEntry:
         totp_secret=line.totp_secret or "",
         tags=frozenset(line.tags or ()),
         purchases=frozenset(line.purchases or ()),
-        email_verified=bool(line.email_verified),
+        email_verified=line.email_verified,
         blocked=bool(line.blocked),
         user_id="" if line.user_id is None else str(line.user_id),
         identities=(

@@ -13,6 +13,13 @@ IMPORT_KEY: Final = "import"  # in `meta`: the ID of the import that created the
 MAX_IMPORT_ID: Final = 64  # characters
 
 
+class EmailState(StrEnum):
+    """What an import takes the addresses for that the file says nothing about (R10)."""
+
+    VERIFIED = "verified"
+    UNVERIFIED = "unverified"
+
+
 class ImportFormat(StrEnum):
     CSV = "csv"
     JSONL = "jsonl"
@@ -47,7 +54,7 @@ class ImportEntry:
     totp_secret: str = field(default="", repr=False)
     tags: frozenset[str] = frozenset()
     purchases: frozenset[str] = frozenset()
-    email_verified: bool = False
+    email_verified: bool | None = None  # None if the file does not say
     blocked: bool = False
     user_id: str = ""
     source_id: str = ""  # the account's ID in the other system, if it is not kept as user_id
@@ -136,6 +143,7 @@ class StoredNames:
     by_identity: Mapping[tuple[str, str], ExistingAccount]  # by issuer and subject
     used_ids: frozenset[str]  # by existing and by deleted accounts
     username_owners: Mapping[str, str]  # the user ID, or empty for a deleted account
+    banned: Mapping[str, str] = field(default_factory=dict)  # candidates of people banned under another account
 
     def judge(self, candidate: AccountCandidate, import_id: str) -> Verdict:
         """Decide about one account: nothing that exists is ever changed."""
@@ -145,15 +153,26 @@ class StoredNames:
         found = with_login or (self.by_id.get(user.user_id) if candidate.has_own_id else with_identity)
         if found is not None and self._is_same(found, candidate, import_id):
             return Verdict(ImportOutcome.KNOWN, user_id=found.user_id)
-        if candidate.has_own_id and user.user_id in self.used_ids:
-            return refusal_verdict(f"the user ID {user.user_id} is in use or was used before")
-        if with_login is not None:
-            return refusal_verdict(f"the login belongs to user {with_login.user_id}")
-        if user.username is not None and user.username in self.username_owners:
-            return refusal_verdict(f"the user name {user.username} belongs to another account, or did before")
-        if with_identity is not None:
-            return refusal_verdict(f"an identity of it belongs to user {with_identity.user_id}")
+        reason = self._refusal(candidate, with_login, with_identity)
+        if reason:
+            return refusal_verdict(reason)
         return ID_USED if user.user_id in self.used_ids else NEW
+
+    def _refusal(
+        self, candidate: AccountCandidate, with_login: ExistingAccount | None, with_identity: ExistingAccount | None
+    ) -> str:
+        user = candidate.user
+        if candidate.has_own_id and user.user_id in self.used_ids:
+            return f"the user ID {user.user_id} is in use or was used before"
+        if with_login is not None:
+            return f"the login belongs to user {with_login.user_id}"
+        if user.username is not None and user.username in self.username_owners:
+            return f"the user name {user.username} belongs to another account, or did before"
+        if with_identity is not None:
+            return f"an identity of it belongs to user {with_identity.user_id}"
+        if user.user_id in self.banned:
+            return f"the person is banned from this installation: ban {self.banned[user.user_id]}"
+        return ""
 
     def _owner(self, identity: Identity) -> ExistingAccount | None:
         return self.by_identity.get((identity.issuer, identity.subject))

@@ -96,7 +96,7 @@ class KeycloakUser(msgspec.Struct, rename="camel"):
     id: str | None = None
     username: str | None = None
     email: str | None = None
-    email_verified: bool = False
+    email_verified: bool | None = None
     enabled: bool = True
     first_name: str | None = None
     last_name: str | None = None
@@ -223,7 +223,7 @@ class Auth0Identity(msgspec.Struct):
 class Auth0User(msgspec.Struct):
     user_id: str | None = None
     email: str | None = None
-    email_verified: bool = False
+    email_verified: bool | None = None
     username: str | None = None
     name: str | None = None
     given_name: str | None = None
@@ -326,7 +326,7 @@ class FirebaseProvider(msgspec.Struct, rename="camel"):
 class FirebaseUser(msgspec.Struct, rename="camel"):
     local_id: str | None = None
     email: str | None = None
-    email_verified: bool = False
+    email_verified: bool | None = None
     display_name: str | None = None
     disabled: bool = False
     password_hash: str | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gatehouse.accounts.model import AccountKind, User
+from gatehouse.accounts.model import CLAIM_FIELDS, AccountKind, User
 from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.accounts.profile_fields import username_candidates
 from gatehouse.audit.events import AuditEvent
@@ -24,14 +24,12 @@ class ProfileClaims:
         """Return the claims that are known; a person without a user name gets one first."""
         claims: Mapping[str, object] = {
             "name": user.name or " ".join(filter(None, (user.given_name, user.family_name))) or user.nick,
-            "given_name": user.given_name,
-            "family_name": user.family_name,
             "preferred_username": await self.username_of(user),
             "nickname": user.nick,
             "picture": image_url(self._base_url, user.picture),
             "locale": user.lang,
-            "zoneinfo": user.zoneinfo,
             "updated_at": user.updated_at or user.reg_time,
+            **{one.field.claim: one.value_of(user) for one in CLAIM_FIELDS},
         }
         return {name: value for name, value in claims.items() if value}
 

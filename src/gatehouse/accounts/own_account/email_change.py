@@ -4,11 +4,17 @@ The response never reveals whether the new address has an account; its owner get
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from gatehouse.accounts.address_proofs.model import (
+    ENDS_NOTHING,
+    EndedMethods,
+    proving_browser,
+    verifies_address,
+)
 from gatehouse.accounts.email_links import EmailLinks, PreparedLink, as_owner
-from gatehouse.accounts.errors import LinkDead
-from gatehouse.accounts.model import LinkKind, User, check_login, login_key
+from gatehouse.accounts.errors import LinkDead, LinkNeedsSession
+from gatehouse.accounts.model import LinkKind, User, UserSession, check_login, login_key
 from gatehouse.accounts.own_account.model import EmailChange, OwnAccountStore, SameAddress
 from gatehouse.accounts.registration import SelfRegistration, refuse_foreign_domain
 from gatehouse.audit.events import AuditEvent
@@ -39,7 +45,9 @@ class EmailChanges:
         self._clock = clock
         self._domains = domains
 
-    async def request_change(self, user: User, login: str, *, source: str, origin: AuditOrigin) -> None:
+    async def request_change(
+        self, user: User, login: str, *, session_id: str, source: str, origin: AuditOrigin
+    ) -> None:
         """Send the link; nothing changes until it is opened. Raises BadAccount for invalid input."""
         checked = check_login(login)
         self._refuse_unusable(user, checked)
@@ -50,7 +58,8 @@ class EmailChanges:
             AuditEvent.EMAIL_CHANGE_ASKED, origin, subject=user.user_id, personal={"login": checked}
         )
         mails = await self._request_mails(checked, prepared, origin)
-        await self._store.save_email_change(user, prepared.link, checked, entry, mails)
+        change = EmailChange(owner=user, login=checked, session_id=session_id)
+        await self._store.save_email_change(change, prepared.link, entry, mails)
 
     async def find_change(self, secret: str) -> EmailChange:
         """Return what this link would change. Raises LinkDead."""
@@ -59,9 +68,16 @@ class EmailChanges:
             raise LinkDead("no open link to change the email address")
         return change
 
-    async def confirm_change(self, secret: str, *, origin: AuditOrigin, device: str = "") -> EmailChange:
-        """Use the link: set the new, verified address and notify both addresses. Raises LinkDead."""
+    async def confirm_change(
+        self, secret: str, digest: bytes, signed_in: UserSession | None, *, origin: AuditOrigin, device: str = ""
+    ) -> EmailChange:
+        """Use the link: set the new, verified address and notify both addresses.
+
+        Raises LinkDead, and LinkNeedsSession in another browser than the one that asked.
+        """
         change = await self.find_change(secret)
+        if not change.may_be_proved_in(proving_browser(change.owner, digest, signed_in)):
+            raise LinkNeedsSession
         entry = self._recorder.record(
             AuditEvent.EMAIL_CHANGED,
             as_owner(origin, change.owner),
@@ -73,13 +89,13 @@ class EmailChanges:
         return change
 
     def _refuse_unusable(self, user: User, login: str) -> None:
-        if login_key(login) == user.login_key:
+        if user.login is not None and login_key(login) == login_key(user.login):
             raise SameAddress("this is already the account's email address")
         refuse_foreign_domain(login, self._domains())
 
     async def _request_mails(self, login: str, prepared: PreparedLink, origin: AuditOrigin) -> Sequence[OutboxMail]:
         """Return the email with the link, or for an address that has an account a notice to its owner."""
-        known = await self._store.user_by_login(login_key(login))
+        known = await self._store.user_by_login(login)
         if known is None:
             return prepared.mails
         to = known.login or login
@@ -99,24 +115,57 @@ class EmailChanges:
 # A link that verifies an address, either the current one of an account or its new one.
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddressProof:
+    """What a link would prove in this browser."""
+
+    owner: User  # with the address that is proved
+    ending: EndedMethods = ENDS_NOTHING
+    needs_session: bool = False  # it works only in the session that asked, or after a second factor
+
+
 class EmailVerification:
-    def __init__(self, *, registration: SelfRegistration, email_changes: EmailChanges) -> None:
+    def __init__(self, *, registration: SelfRegistration, email_changes: EmailChanges, links: EmailLinks) -> None:
         self._registration = registration
         self._email_changes = email_changes
+        self._links = links
 
-    async def find_unverified(self, secret: str) -> User:
-        """Return the account with the address that the link would verify. Raises LinkDead."""
+    async def find_proof(self, secret: str, digest: bytes, signed_in: UserSession | None) -> AddressProof:
+        """Return what the link would do in the browser of this digest. Raises LinkDead."""
         try:
-            return await self._registration.find_unverified(secret)
+            owner = await self._registration.find_unverified(secret)
         except LinkDead:
-            return with_new_login(await self._email_changes.find_change(secret))
+            change = await self._email_changes.find_change(secret)
+            browser = proving_browser(change.owner, digest, signed_in)
+            return AddressProof(owner=with_new_login(change), needs_session=not change.may_be_proved_in(browser))
+        browser = proving_browser(owner, digest, signed_in)
+        return AddressProof(
+            owner=owner,
+            ending=await self._links.find_ending(owner, browser),
+            needs_session=not verifies_address(owner, browser),
+        )
 
-    async def verify_email(self, secret: str, origin: AuditOrigin) -> User:
-        """Use the link, without signing in. Raises LinkDead."""
+    async def verify_email(
+        self,
+        secret: str,
+        digest: bytes,
+        signed_in: UserSession | None,
+        *,
+        origin: AuditOrigin,
+        device: str = "",
+        password: str = "",
+    ) -> User:
+        """Use the link, without signing in. Raises LinkDead, LinkNeedsSession, and BadAccount for a bad password."""
         try:
-            return await self._registration.verify_email(secret, origin)
+            owner = await self._registration.find_unverified(secret)
         except LinkDead:
-            return with_new_login(await self._email_changes.confirm_change(secret, origin=origin))
+            return with_new_login(
+                await self._email_changes.confirm_change(secret, digest, signed_in, origin=origin, device=device)
+            )
+        browser = proving_browser(owner, digest, signed_in)
+        if not verifies_address(owner, browser):
+            raise LinkNeedsSession
+        return await self._registration.verify_email(secret, browser, origin=origin, device=device, password=password)
 
 
 def with_new_login(change: EmailChange) -> User:

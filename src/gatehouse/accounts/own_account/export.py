@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from gatehouse.accounts.bans.model import Ban
-from gatehouse.accounts.model import Identity, Session, User
+from gatehouse.accounts.model import ACCOUNT_FIELDS, Identity, Session, User, account_values
 from gatehouse.accounts.own_account.model import (
     AccountDetails,
     ApplicationData,
@@ -25,6 +25,7 @@ from gatehouse.accounts.terms.model import AcceptedVersion
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord, Details
 from gatehouse.audit.recorder import Recorder
+from gatehouse.fields.derive import entry_members, with_members
 from gatehouse.images.model import image_path
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.times import iso8601
@@ -32,25 +33,16 @@ from gatehouse.kernel.times import iso8601
 ADDRESS_KEY = "address"
 
 
+@with_members(lambda: entry_members(ACCOUNT_FIELDS))
 class ExportedAccount(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str
-    login: str | None
     new_login: str  # not verified yet
-    nick: str
     has_password: bool
-    lang: str
-    country: str
-    name: str
-    given_name: str
-    family_name: str
-    username: str | None
     username_chosen: str
-    zoneinfo: str
     picture: str  # path of the image
     updated: str
     level: str
     registered: str
-    email_verified: bool
     phone_verified: bool
     tags: Sequence[str]
     purchases: Sequence[str]
@@ -141,6 +133,7 @@ class ExportedBan(msgspec.Struct, frozen=True, kw_only=True):
     since: str
     until: str
     lifted: str
+    copied: bool  # from another account of the same person
 
 
 class ExportedTerms(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,6 +212,7 @@ def exported_ban(ban: Ban) -> ExportedBan:
         since=iso8601(ban.created_at),
         until=iso8601(ban.until) if ban.until else "",
         lifted=iso8601(ban.lifted_at) if ban.lifted_at else "",
+        copied=bool(ban.source),
     )
 
 
@@ -227,30 +221,22 @@ def exported_terms(one: AcceptedVersion) -> ExportedTerms:
 
 
 def exported_account(user: User, everything: PersonalRecords) -> ExportedAccount:
+    values = account_values(user) | {
+        "tags": sorted(user.tags | user.system_tags),
+        "picture": image_path(user.picture),
+    }
     return ExportedAccount(
         user_id=user.user_id,
-        login=user.login,
         new_login=everything.details.pending_login,
-        nick=user.nick,
         has_password=user.password_hash is not None,
-        lang=user.lang,
-        country=user.country,
-        name=user.name,
-        given_name=user.given_name,
-        family_name=user.family_name,
-        username=user.username,
         username_chosen=iso8601(user.username_at),
-        zoneinfo=user.zoneinfo,
-        picture=image_path(user.picture),
         updated=iso8601(user.updated_at or user.reg_time),
         level=user.level,
         registered=iso8601(user.reg_time),
-        email_verified=user.email_verified,
         phone_verified=user.phone_verified,
-        tags=sorted(user.tags | user.system_tags),
-        purchases=sorted(user.purchases),
         meta=user.meta,
         former_ids=everything.former_ids,
+        **values,
     )
 
 

@@ -1,11 +1,12 @@
 """Accounts by identity: found, created, linked and unlinked (R10)."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from gatehouse.accounts.email_links import as_owner
 from gatehouse.accounts.errors import IdentityTaken, LoginTaken, UserIdTaken, UserNotFound
+from gatehouse.accounts.field_checks import MAX_NICK_LENGTH
 from gatehouse.accounts.identities import (
     AddressHasAccount,
     ForeignDomainRefused,
@@ -14,12 +15,12 @@ from gatehouse.accounts.identities import (
     IdentityRules,
     NoAccountForIdentity,
 )
-from gatehouse.accounts.model import MAX_NICK_LENGTH, Identity, User, check_login, login_key, service_tag
-from gatehouse.accounts.own_account.model import OwnAccountStore
+from gatehouse.accounts.model import Identity, User, check_login, login_key
+from gatehouse.accounts.own_account.model import AddressRelease, OwnAccountStore
 from gatehouse.accounts.second_factors.model import EmailNotVerified
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.model import AuditOrigin
+from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput
@@ -38,8 +39,16 @@ class IdentitySignIn:
 
 class IdentityAccounts:
     def __init__(
-        self, *, store: OwnAccountStore, notifier: AccountNotifier, recorder: Recorder, clock: Clock
+        self,
+        *,
+        store: OwnAccountStore,
+        notifier: AccountNotifier,
+        recorder: Recorder,
+        clock: Clock,
+        by_username: Callable[[], bool],
     ) -> None:
+        """`by_username`: whether people may sign in with a user name now."""
+        self._by_username = by_username
         self._store = store
         self._notifier = notifier
         self._recorder = recorder
@@ -48,7 +57,7 @@ class IdentityAccounts:
     async def sign_in(
         self, person: ForeignPerson, rules: IdentityRules, *, lang: str, origin: AuditOrigin
     ) -> IdentitySignIn:
-        """Return the account of the identity; create it if the rules allow that. Raises NotSignedIn.
+        """Return the account of the identity; create it if the rules allow that. Raises NotSignedIn, PersonBanned.
 
         Of two first sign-ins at the same time one creates the account and the other finds it.
         """
@@ -122,11 +131,26 @@ class IdentityAccounts:
         )
         identity = self._identity(person, rules, user.user_id)
         try:
-            await self._store.create_with_identity(user, identity, record, takes_address=login is not None)
+            await self._store.create_with_identity(
+                user,
+                identity,
+                record,
+                release=AddressRelease(
+                    record=lambda user_id: self._lost_record(user_id, rules, origin), by_username=self._by_username()
+                ),
+            )
         except LoginTaken:
             raise AddressHasAccount from None
-        known = replace(user, service_tags=frozenset({service_tag(rules.provider_id)}))
+        # Read again: bans of the same person may have been copied to it.
+        known = await self._store.user_by_identity(person.issuer, person.subject)
+        if known is None:  # erased in the meantime
+            raise NoAccountForIdentity
         return IdentitySignIn(user=known, created=True)
+
+    def _lost_record(self, user_id: str, rules: IdentityRules, origin: AuditOrigin) -> AuditRecord:
+        return self._recorder.record(
+            AuditEvent.ADDRESS_LOST, origin, subject=user_id, details={"provider": rules.provider_id}
+        )
 
     async def _record_use(self, person: ForeignPerson, rules: IdentityRules, user: User, origin: AuditOrigin) -> User:
         entry = self._recorder.record(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from gatehouse.accounts.address_proofs.model import ProvingBrowser
 from gatehouse.accounts.bans.model import Ban
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.guests.model import GuestUpgrade
@@ -138,6 +139,15 @@ class EmailChange:
 
     owner: User
     login: str
+    session_id: str  # of the session that asked
+
+    def may_be_proved_in(self, browser: ProvingBrowser) -> bool:
+        """Return whether the browser has the session that asked, or one of the account with a second factor (R10).
+
+        Otherwise the owner of the new address could give it to a stranger's account with one careless click.
+        """
+        session = browser.session
+        return session is not None and (session.session_id == self.session_id or session.has_second_factor)
 
     @property
     def new_key(self) -> str:
@@ -189,14 +199,11 @@ class ReauthenticationClient:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
-    """Names and time zone, as a person writes them; all but the nick may be empty."""
+class AddressRelease:
+    """What is done to an account that has the verified address of a new one unverified."""
 
-    nick: str
-    name: str
-    given_name: str
-    family_name: str
-    zoneinfo: str
+    record: Callable[[str], AuditRecord]  # of the loss, by the ID of that account
+    by_username: bool  # people may sign in with a user name and a password
 
 
 class OwnAccountStore(Protocol):
@@ -212,14 +219,14 @@ class OwnAccountStore(Protocol):
     async def add_record(self, record: AuditRecord) -> None:
         """Store the audit record of an action that changes nothing else."""
 
-    async def user_by_login(self, login_key: str) -> User | None:
-        """Return the account whose login has this spelling."""
+    async def user_by_login(self, login: str) -> User | None:
+        """Return the account with this login: in its exact spelling, else in its canonical one."""
 
     async def set_lang(self, user_id: str, lang: str, entry: AuditRecord) -> None:
         """Set the language. Raises UserNotFound."""
 
-    async def set_profile(self, user_id: str, profile: Profile, entry: AuditRecord) -> None:
-        """Replace names and time zone. Raises UserNotFound."""
+    async def set_profile(self, after: User, entry: AuditRecord) -> None:
+        """Replace the fields of OWN_FIELDS. Raises UserNotFound."""
 
     async def set_username(self, user_id: str, username: str, entry: AuditRecord, *, chosen_before: int) -> None:
         """Give the account a user name that no other account has or ever had, also under races.
@@ -253,7 +260,7 @@ class OwnAccountStore(Protocol):
         """
 
     async def save_email_change(
-        self, owner: User, link: EmailLink, login: str, entry: AuditRecord, mails: Sequence[OutboxMail]
+        self, change: EmailChange, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]
     ) -> None:
         """Store the link, bound to the account, its current address and the new one, and end an older link."""
 
@@ -280,9 +287,12 @@ class OwnAccountStore(Protocol):
         mails: Sequence[OutboxMail],
         *,
         keep: bytes,
+        proved: Sequence[str],
         now: int,
     ) -> None:
         """Replace the password and end every link, token and session but `keep`, in one transaction.
+
+        `proved`: what that session was made with from now on.
 
         Raises UserChanged when the account's sessions were ended since it was read: a client that was signed out in
         the meantime sets no password.
@@ -296,6 +306,7 @@ class OwnAccountStore(Protocol):
         entry: AuditRecord,
         now: int,
         *,
+        proved: Sequence[str],
         second_factor: str = "",
     ) -> bool:
         """Give a session a new secret and record that its owner has just reauthenticated, in one transaction.
@@ -308,23 +319,28 @@ class OwnAccountStore(Protocol):
 
         The same transaction queues the removal calls to applications that have addresses for them (R6). Audit
         records about the account stay, without their personal parts, and the chain stays valid. Raises UserNotFound,
-        and LastAdministrator, also when the last two are erased at the same time.
+        and LastAdministrator, also when the last two are erased at the same time. Active bans stay as digests (R14).
         """
 
     async def user_by_identity(self, issuer: str, subject: str) -> User | None:
         """Return the account that the identity belongs to."""
 
     async def create_with_identity(
-        self, user: User, identity: Identity, entry: AuditRecord, *, takes_address: bool
+        self, user: User, identity: Identity, entry: AuditRecord, *, release: AddressRelease | None = None
     ) -> None:
         """Store a new account and its identity, all or nothing. Raises IdentityTaken, LoginTaken and UserIdTaken.
 
-        With `takes_address` an account that has the same address unverified loses it (R10), unless it has a role of
-        application 1. Of any number of callers with one identity exactly one succeeds.
+        With `release` a self-registered account that has the same address unverified and holds nothing loses it;
+        without another sign-in method it ends, and is erased later (R10). Of any number of callers with
+        one identity exactly one succeeds. Raises PersonBanned when the person is banned from the installation under
+        another account; other bans of theirs are copied (R14).
         """
 
     async def link_identity(self, identity: Identity, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
-        """Add the identity to its account. Raises IdentityTaken, TooManyIdentities and UserNotFound."""
+        """Add the identity to its account. Raises IdentityTaken, TooManyIdentities and UserNotFound.
+
+        Bans that match the identity are copied to the account (R14).
+        """
 
     async def unlink_identity(
         self,
@@ -338,7 +354,7 @@ class OwnAccountStore(Protocol):
     ) -> None:
         """Remove the identity. Raises IdentityNotFound, and LastSignInMethod, also when two are removed at once.
 
-        `email_counts`: the person can sign in by email.
+        `email_counts`: the person can sign in by email. Active bans keep a digest of the identity (R14).
         """
 
     async def remove_password(self, user: User, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
@@ -381,18 +397,25 @@ class OwnAccountStore(Protocol):
     async def complete_upgrade(
         self,
         upgrade: GuestUpgrade,
-        records: Callable[[bool], Sequence[AuditRecord]],
+        records: Callable[[bool, Sequence[str]], Sequence[AuditRecord]],
         mails: Callable[[bool], Sequence[OutboxMail]],
         now: int,
     ) -> bool:
         """Upgrade or merge the guest, retire the device key and confirm the game session, in one transaction.
 
-        Returns whether it was a merge; `records` and `mails` get the same. Of any number of callers with one guest,
-        at any nodes, exactly one succeeds. Raises GuestNotUpgraded.
+        Returns whether it was a merge; `records` and `mails` get the same, `records` also what was dropped. An active
+        ban of either refuses a merge. Of any number of callers with one guest,
+        at any nodes, exactly one succeeds. Raises GuestNotUpgraded, MergeBanned.
         """
 
     async def account_of_former_id(self, former_id: str, now: int) -> str | None:
         """Return the account that has this former ID, for 90 days."""
+
+    async def erase_lost_accounts(self, before: int, record: Callable[[str], AuditRecord], now: int) -> int:
+        """Erase some accounts that lost their address and ended by then, each with the record of its ID.
+
+        Returns how many. An account that an administrator unblocked or gave another address stays.
+        """
 
     async def erase_idle_guests(self, idle_since: int, record: Callable[[str], AuditRecord], now: int) -> int:
         """Erase some guests that have not signed in since then, each with the record of its ID; return how many.

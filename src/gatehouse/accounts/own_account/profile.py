@@ -1,24 +1,26 @@
 """The account page's actions: profile, password change, deletion, and the activity list."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Final
 
-from gatehouse.accounts.administration import check_nick
-from gatehouse.accounts.model import User, UserSession
-from gatehouse.accounts.own_account.model import AccountActivity, AccountDetails, OwnAccountStore, PastSignIn, Profile
+from gatehouse.accounts.field_checks import check_username
+from gatehouse.accounts.model import OWN_FIELDS, PASSWORD_PROOF, User, UserSession
+from gatehouse.accounts.own_account.model import AccountActivity, AccountDetails, OwnAccountStore, PastSignIn
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
-from gatehouse.accounts.profile_fields import check_name, check_username, check_zoneinfo
+from gatehouse.accounts.profile_fields import apply_changes
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
 from gatehouse.accounts.sign_in import PasswordAttempt, PasswordSignIn
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
+from gatehouse.fields.derive import changed_names
 from gatehouse.images.loading import ImageLoader
 from gatehouse.images.model import PICTURE
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import NotFound
+from gatehouse.kernel.times import DAY
 from gatehouse.mail.model import MailTemplate
 
 
@@ -40,16 +42,6 @@ def visible_address(record: AuditRecord, user_id: str) -> str:
 
 
 USERNAME_INTERVAL: Final = 30 * 86_400  # seconds between two user names that a person chooses (R9)
-
-
-def profile_of(user: User) -> Profile:
-    return Profile(
-        nick=user.nick,
-        name=user.name,
-        given_name=user.given_name,
-        family_name=user.family_name,
-        zoneinfo=user.zoneinfo,
-    )
 
 
 class AccountProfile:
@@ -82,18 +74,13 @@ class AccountProfile:
     async def load_sign_ins(self, user_id: str) -> Sequence[PastSignIn]:
         return await self._store.sign_in_history(user_id, self._clock.now() - self._history_seconds())
 
-    async def save(self, user: User, profile: Profile, origin: AuditOrigin) -> None:
-        """Save names and time zone; without changes nothing is recorded. Raises BadAccount."""
-        checked = Profile(
-            nick=check_nick(profile.nick),
-            name=check_name(profile.name),
-            given_name=check_name(profile.given_name),
-            family_name=check_name(profile.family_name),
-            zoneinfo=check_zoneinfo(profile.zoneinfo),
-        )
-        changed = {name: value for name, value in asdict(checked).items() if value != getattr(user, name)}
+    async def save(self, user: User, given: Mapping[str, str], origin: AuditOrigin) -> None:
+        """Save the given fields of OWN_FIELDS; without changes nothing is recorded. Raises BadAccount."""
+        after = apply_changes(user, {one.name: given[one.name] for one in OWN_FIELDS if one.name in given})
+        changed = changed_names(user, after, OWN_FIELDS)
         if changed:
-            await self._store.set_profile(user.user_id, checked, self._audit_record(user, changed, origin))
+            entry = self._audit_record(user, {name: getattr(after, name) for name in changed}, origin)
+            await self._store.set_profile(after, entry)
 
     async def set_username(self, user: User, username: str, origin: AuditOrigin) -> None:
         """Set the user name. Raises BadAccount, UsernameTaken and UsernameChangedRecently; NotFound if turned off."""
@@ -107,8 +94,8 @@ class AccountProfile:
         await self._store.set_username(user.user_id, checked, entry, chosen_before=latest)
 
     async def set_picture(self, user: User, upload: bytes, origin: AuditOrigin) -> None:
-        """Store the upload as the person's picture. Raises BadImage, Unavailable."""
-        image = await self._images.convert(upload, PICTURE)
+        """Store the upload as the person's picture. Raises BadImage, TooMany, Unavailable."""
+        image = await self._images.convert(upload, PICTURE, uploader=user.user_id)
         entry = self._audit_record(user, {"picture": image.image_id}, origin)
         await self._store.set_picture(user.user_id, image, entry)
 
@@ -170,7 +157,7 @@ class PasswordChange:
         """
         user = signed_in.user
         if user.password_hash is not None:
-            await self._sign_in.verify(current_attempt)
+            await self._sign_in.verify_owner(user, current_attempt)
         await self._rules.check(password, user.login or "", user.nick)
         await self._store.set_password(
             user,
@@ -178,6 +165,7 @@ class PasswordChange:
             self._notifier.record(AuditEvent.PASSWORD_CHANGED, user, origin, first=user.password_hash is None),
             self._notifier.mails(MailTemplate.PASSWORD_CHANGED, user, origin, device),
             keep=signed_in.session.digest,
+            proved=signed_in.session.with_proofs(PASSWORD_PROOF),
             now=self._clock.now(),
         )
 
@@ -194,6 +182,10 @@ class PasswordChange:
 # Deletion of an account: personal data is erased, the ID is never reused, the audit log stays complete (OP-14).
 
 
+LOST_DAYS: Final = 30  # after which an account is erased that lost its address (R10)
+MAX_BATCHES: Final = 50  # in one sweep
+
+
 class Erasure:
     def __init__(self, *, store: OwnAccountStore, recorder: Recorder, clock: Clock) -> None:
         self._store = store
@@ -207,3 +199,16 @@ class Erasure:
         await self._store.erase_user(
             user.user_id, entry, even_last_administrator=even_last_administrator, now=self._clock.now()
         )
+
+    async def erase_lost(self, origin: AuditOrigin) -> None:
+        """Erase accounts that lost their address LOST_DAYS ago and cannot be entered (R10), a few at a time."""
+
+        def record(user_id: str) -> AuditRecord:
+            return self._recorder.record(
+                AuditEvent.USER_ERASED, replace(origin, address=""), subject=user_id, details={"reason": "lost email"}
+            )
+
+        now = self._clock.now()
+        for _ in range(MAX_BATCHES):
+            if not await self._store.erase_lost_accounts(now - LOST_DAYS * DAY, record, now):
+                return

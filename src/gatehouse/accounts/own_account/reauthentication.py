@@ -4,8 +4,7 @@ It asks for everything the sign-in asks for. Otherwise an attacker with the pass
 remove the second factor that protects against them.
 """
 
-from gatehouse.accounts.errors import SignInRefused
-from gatehouse.accounts.model import SignInMethod, User, UserSession
+from gatehouse.accounts.model import PASSWORD_PROOF, SignInMethod, User, UserSession, passkey_proof
 from gatehouse.accounts.own_account.model import (
     NothingToProve,
     OwnAccountStore,
@@ -56,14 +55,20 @@ class Reauthentication:
         Raises SignInRefused, SecondFactorWrong, PasskeyRefused or TooMany, counted as at sign-in; SessionEnded and
         NothingToProve.
         """
-        auth, second_factor = await self._verify(signed_in.user, proof, client)
+        auth, second_factor, proved = await self._verify(signed_in.user, proof, client)
         secret = new_secret()
         entry = self._recorder.record(
             AuditEvent.PROVED_AGAIN, client.origin, subject=signed_in.user.user_id, details={"auth": auth.value}
         )
         now = self._clock.now()
         renewed = await self._store.rotate_session_secret(
-            signed_in.session.digest, sha256(secret), auth, entry, now, second_factor=second_factor
+            signed_in.session.digest,
+            sha256(secret),
+            auth,
+            entry,
+            now,
+            proved=signed_in.session.with_proofs(*proved),
+            second_factor=second_factor,
         )
         if not renewed:
             raise SessionEnded
@@ -71,33 +76,29 @@ class Reauthentication:
 
     async def _verify(
         self, user: User, proof: ReauthenticationInput, client: ReauthenticationClient
-    ) -> tuple[SignInMethod, str]:
-        """Return the method, and the second factor that was used, if any."""
+    ) -> tuple[SignInMethod, str, list[str]]:
+        """Return the method, the second factor that was used, if any, and what was proved."""
         if proof.credential:
-            await self._passkeys.authenticate(
+            passkey = await self._passkeys.authenticate(
                 proof.credential, browser=client.browser, origin=client.origin, user=user
             )
-            return SignInMethod.PASSKEY, ""
+            return SignInMethod.PASSKEY, "", [passkey_proof(passkey.passkey_id)]
         second = bool(enabled_factors(user))
         if user.password_hash is None and not second:
             raise NothingToProve
+        proved: list[str] = []
         if user.password_hash is not None:
             await self._verify_password(user, proof, client)
+            proved.append(PASSWORD_PROOF)
         if not second:
-            return SignInMethod.LOGIN, ""
+            return SignInMethod.LOGIN, "", proved
         used = await self._factors.verify(user, proof.otp.strip(), origin=client.origin, device=client.device)
-        return SignInMethod.TWO_STEP, "" if user.password_hash is None else used.value
+        return SignInMethod.TWO_STEP, "" if user.password_hash is None else used.value, [*proved, used.value]
 
     async def _verify_password(
         self, user: User, proof: ReauthenticationInput, client: ReauthenticationClient
     ) -> None:
-        proved = await self._sign_in.verify(
-            PasswordAttempt(
-                login=user.login or "",
-                password=proof.password,
-                source=client.source,
-                device_cookie=client.device_cookie,
-            )
+        await self._sign_in.verify_owner(
+            user,
+            PasswordAttempt(password=proof.password, source=client.source, device_cookie=client.device_cookie),
         )
-        if proved.user_id != user.user_id:  # the address moved to another account in the meantime
-            raise SignInRefused

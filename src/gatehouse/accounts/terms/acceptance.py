@@ -64,11 +64,27 @@ class Terms:
 
         `country` is that of their address, for an account without one.
         """
-        candidates = [
-            one
-            for one in self._documents()
-            if not one.application_ids or not one.application_ids.isdisjoint(application_ids)
-        ]
+        return await self._find_pending(
+            user_id,
+            [
+                one
+                for one in self._documents()
+                if not one.application_ids or not one.application_ids.isdisjoint(application_ids)
+            ],
+            country,
+        )
+
+    async def is_pending_for(self, user_id: str, application_id: int) -> bool:
+        """Whether the person has to accept a document that names this application.
+
+        Documents for all applications are asked for at sign-ins only.
+        """
+        own = [one for one in self._documents() if application_id in one.application_ids]
+        return await self._find_pending(user_id, own, "") is not None
+
+    async def _find_pending(
+        self, user_id: str, candidates: Sequence[TermsDocument], country: str
+    ) -> PendingTerms | None:
         if not candidates:
             return None
         own_country, accepted = await self._read_accepted(user_id)

@@ -42,9 +42,12 @@ class PendingTerms:
 
     @property
     def version(self) -> str:
-        """The versions in one text, like `terms:2026-11,privacy:3`; with the age, `age:18` too."""
+        """The versions in one text, like `terms:2026-11,privacy:3`; with `age` if the age is asked.
+
+        People see it, so it does not say which age is needed (TM-07).
+        """
         parts = [f"{one.document_id}:{one.version}" for one in self.documents]
-        return ",".join([*parts, f"{AGE}:{self.minimum_age}"] if self.minimum_age else parts)
+        return ",".join([*parts, AGE] if self.minimum_age else parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from functools import cached_property
 
 from gatehouse.app.instance_key import ensure_instance_key, refuse_wrong_master_key
-from gatehouse.app.services.core import BASE_URL, bootstrap, master_keys, open_database
+from gatehouse.app.services.core import bootstrap, master_keys, open_database
 from gatehouse.app.services.games import GameServices
 from gatehouse.forward_auth.authentication import SiteAuthentication
 from gatehouse.forward_auth.sign_in import KIND as SITE
@@ -19,6 +19,7 @@ from gatehouse.settings import LoadedSettings
 from gatehouse.sign_in_flow.flows import ACCOUNT_KIND as ACCOUNT
 from gatehouse.sign_in_flow.flows import AccountSignInPurpose, RefusablePurpose, SignInFlows
 from gatehouse.storage.database import Storage
+from gatehouse.storage.installation import BASE_URL
 from gatehouse.storage.migrations import ensure_current
 from gatehouse.throttle.rate_limiter import RateLimit, RateLimiter
 from gatehouse.web.api.oauth.authorize import AUTHORIZE_LIMIT_KEY
@@ -51,7 +52,9 @@ class Services(GameServices):
 
     @cached_property
     def site_access(self) -> SiteAccess:
-        return SiteAccess(permission_loader=self.permission_loader, clock=self.clock)
+        return SiteAccess(
+            permission_loader=self.permission_loader, admits_guests=self.admits_guests, clock=self.clock
+        )
 
     @cached_property
     def site_sign_in(self) -> SiteSignIn:
@@ -66,6 +69,7 @@ class Services(GameServices):
             signer=self.signer,
             clock=self.clock,
             issuer=self.base_url,
+            requires_application=lambda: self.settings.forward_auth.require_application,
         )
 
     @cached_property

@@ -13,7 +13,7 @@ from gatehouse.accounts.own_account.claims import ProfileClaims
 from gatehouse.accounts.own_account.email_change import EmailChanges, EmailVerification
 from gatehouse.accounts.own_account.export import DataExport
 from gatehouse.accounts.own_account.identities import IdentityAccounts
-from gatehouse.accounts.own_account.profile import AccountProfile, Erasure, PasswordChange
+from gatehouse.accounts.own_account.profile import AccountProfile, PasswordChange
 from gatehouse.accounts.own_account.reauthentication import Reauthentication
 from gatehouse.accounts.recovery import PasswordRecovery
 from gatehouse.accounts.registration import Invitations, RegistrationPolicy, SelfRegistration
@@ -304,7 +304,9 @@ class AccountServices(PermissionServices):
 
     @cached_property
     def email_verification(self) -> EmailVerification:
-        return EmailVerification(registration=self.registration, email_changes=self.email_changes)
+        return EmailVerification(
+            registration=self.registration, email_changes=self.email_changes, links=self.email_links
+        )
 
     @cached_property
     def password_change(self) -> PasswordChange:
@@ -329,10 +331,6 @@ class AccountServices(PermissionServices):
         )
 
     @cached_property
-    def erasure(self) -> Erasure:
-        return Erasure(store=self.storage.profile, recorder=self.recorder, clock=self.clock)
-
-    @cached_property
     def data_export(self) -> DataExport:
         return DataExport(
             store=self.storage.profile,
@@ -347,7 +345,11 @@ class AccountServices(PermissionServices):
     @cached_property
     def identity_accounts(self) -> IdentityAccounts:
         return IdentityAccounts(
-            store=self.storage.profile, notifier=self.account_notifier, recorder=self.recorder, clock=self.clock
+            store=self.storage.profile,
+            notifier=self.account_notifier,
+            recorder=self.recorder,
+            clock=self.clock,
+            by_username=lambda: self.settings.accounts.username_sign_in,
         )
 
     @cached_property

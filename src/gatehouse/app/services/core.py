@@ -1,5 +1,7 @@
 """What every other service builds on: keys, passwords, the audit log, mail, calls to other servers."""
 
+import os
+import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -8,14 +10,18 @@ from functools import cached_property, partial
 from pathlib import Path as FilePath
 from typing import Final
 
+from gatehouse import __version__
 from gatehouse.accounts.administration import Administration, Setup
 from gatehouse.accounts.guests.model import GuestPolicy
 from gatehouse.accounts.guests.sign_in import GuestExpiry
+from gatehouse.accounts.own_account.profile import Erasure
 from gatehouse.accounts.password_rules import BreachedPasswordFile, PasswordRules
 from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.accounts.user_tokens import UserTokens
 from gatehouse.app.live_settings import LiveSettings, SettingsEditor
+from gatehouse.app.nodes import NodeReporter
 from gatehouse.audit.chain import HeadCodec, HeadExporter
+from gatehouse.audit.clearing import BreakClearing
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder, RefusalLog, SignInTally
@@ -25,7 +31,9 @@ from gatehouse.images.conversion import ImageConverter
 from gatehouse.images.loading import FETCH_LIMITS, ImageLoader
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
+from gatehouse.kernel.ids import new_node_id
 from gatehouse.keys.keyring import AuditSigner, Keyring
+from gatehouse.keys.model import Node
 from gatehouse.keys.rotation import MAX_CLOCK_SKEW, KeyRotation, RotationPolicy
 from gatehouse.keys.sealing import MasterKeys, derive_key, parse_master_key
 from gatehouse.languages import LANGUAGES
@@ -36,6 +44,7 @@ from gatehouse.oauth.clients import Clients
 from gatehouse.oauth.logout import BackchannelLogoutWorker
 from gatehouse.outbound.client import OutboundClient, SystemResolver, TcpConnector
 from gatehouse.outbound.model import CallLimits
+from gatehouse.permissions.commands.ban_copies import BanCopyRules
 from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.model import central
 from gatehouse.personal_data.data_jobs import DataJobs
@@ -55,7 +64,6 @@ from gatehouse.webhooks.service import Webhooks
 
 MINUTE: Final = 60
 DAY: Final = 86_400
-BASE_URL: Final = "base_url"
 INSTALLATION_ID_LENGTH: Final = 16
 RSA_THREADS: Final = 2
 MEGABYTE: Final = 2**20
@@ -80,6 +88,8 @@ class CoreServices:
         self.clock: Final = clock
         self.masters: Final = masters
         self.instance_key: Final = instance_key
+        ban_rules = BanCopyRules(key=self.ban_key, recorder=self.recorder, clock=clock)
+        storage.ban_copies.install(ban_rules.for_storage())
 
     @property
     def settings(self) -> Settings:
@@ -105,11 +115,24 @@ class CoreServices:
         return self.base_url.startswith("https:")
 
     @cached_property
+    def erasure(self) -> Erasure:
+        return Erasure(store=self.storage.profile, recorder=self.recorder, clock=self.clock)
+
+    @cached_property
     def guest_expiry(self) -> GuestExpiry:
         store = self.storage.profile
         return GuestExpiry(
             store=store, recorder=self.recorder, clock=self.clock, policy=lambda: guest_policy(self.settings.guests)
         )
+
+    def admits_guests(self, application_ids: tuple[int, ...]) -> bool:
+        """Whether guests may sign in to these applications now."""
+        return guest_policy(self.settings.guests).admits(application_ids)
+
+    @cached_property
+    def ban_key(self) -> bytes:
+        """The key of the digests that bans find devices and accounts by."""
+        return derive_key(self.instance_key, "ban-devices")
 
     # Audit log
 
@@ -180,6 +203,15 @@ class CoreServices:
         )
 
     @cached_property
+    def break_clearing(self) -> BreakClearing:
+        return BreakClearing(
+            store=self.storage.audit,
+            head_codec=self.head_codec,
+            recorder=self.recorder,
+            make_verifier=self.audit_verification,
+        )
+
+    @cached_property
     def continuous_verifier(self) -> ContinuousVerifier:
         return ContinuousVerifier(make_verifier=self.audit_verification, clock=self.clock)
 
@@ -206,6 +238,10 @@ class CoreServices:
             clock=self.clock,
             policy=self.rotation_policy,
         )
+
+    @cached_property
+    def node_reporter(self) -> NodeReporter:
+        return NodeReporter(store=self.storage.nodes, masters=self.masters, clock=self.clock, node=this_node())
 
     @cached_property
     def signer(self) -> Signer:
@@ -269,7 +305,7 @@ class CoreServices:
 
     @cached_property
     def image_converter(self) -> ImageConverter:
-        return ImageConverter()
+        return ImageConverter(self.clock)
 
     @cached_property
     def image_loader(self) -> ImageLoader:
@@ -422,6 +458,15 @@ def print_message(text: str) -> None:
 def head_exporter(instance_key: bytes) -> HeadExporter:
     installation = derive_key(instance_key, "installation").hex()[:INSTALLATION_ID_LENGTH]
     return HeadExporter(key=derive_key(instance_key, "audit-head"), installation=installation)
+
+
+def this_node() -> Node:
+    return Node(
+        node_id=new_node_id(),
+        name=f"{socket.gethostname()} (process {os.getpid()})",
+        master_keys="",
+        version=__version__,
+    )
 
 
 def master_keys(settings: Settings) -> MasterKeys:

@@ -114,6 +114,7 @@ class GameServices(OAuthServices):
             id_tokens=self.game_id_tokens,
             refusals=self.game_refusals,
             guests=self.storage.profile,
+            devices=self.sign_in_devices,
             notifier=self.account_notifier,
             recorder=self.recorder,
             clock=self.clock,

@@ -7,6 +7,7 @@ from gatehouse import __version__
 from gatehouse.admin.keys import KeyAdmin
 from gatehouse.admin.settings import InstallationStore, MailServer, Posture, SettingGroup, SettingListItem, find_risks
 from gatehouse.app.services import Services
+from gatehouse.fields.model import Kind
 from gatehouse.kernel.graphics import Color
 from gatehouse.mail.model import MailTemplate
 from gatehouse.settings import Settings
@@ -35,6 +36,7 @@ def posture(settings: Settings, *, dev: bool) -> Posture:
         outbound=settings.outbound.allow,
         session_info=settings.game.session_info_allow,
         jwt_without_factor=settings.tokens.jwt_without_factor,
+        sites_require_application=settings.forward_auth.require_application,
         rotate_days=settings.keys.rotate_days,
         publish_lead_seconds=settings.keys.publish_lead_seconds,
         user_jwt_days=settings.tokens.user_jwt_days,
@@ -51,7 +53,7 @@ POLICIES: Final[Mapping[str, Sequence[str]]] = {  # sections, or single settings
     "sessions": ("sessions",),
     "tokens": ("tokens", "oauth", "keys"),
     "rates": ("rates", "game"),
-    "protection": ("protection",),
+    "protection": ("protection", "forward_auth"),
     "audit": ("audit",),
 }
 
@@ -113,19 +115,18 @@ def installation(services: Services) -> Installation:
 
 def setting_line(services: Services, name: str) -> SettingListItem:
     entry = setting_of_name(name)
-    about = entry.about
     return SettingListItem(
         name=name,
         value=display_line(display_value(services.settings, name)),
-        unit="" if entry.is_secret else about.unit,
-        meaning=about.meaning,
+        unit="" if entry.is_secret else entry.field.unit,
+        meaning=entry.field.help,
         source=services.live_settings.current.source_of(name),
-        stored=about.stored,
+        stored=entry.field.stored,
         changeable=services.live_settings.is_changeable(name),
         control=form_control(entry),
-        choices=("true", "false") if entry.kind is bool else tuple(map(str, entry.choices)),
-        low=about.low,
-        high=about.high,
+        choices=("true", "false") if entry.kind is Kind.FLAG else tuple(map(str, entry.choices)),
+        low=entry.field.minimum,
+        high=entry.field.maximum or 0,
     )
 
 
@@ -134,7 +135,7 @@ def lines_in_sections(lines: Sequence[SettingListItem], sections: Sequence[str])
 
 
 def form_control(entry: Setting) -> str:
-    if entry.about.image:
+    if entry.is_image:
         return "image"
     if entry.is_secret:
         return "secret"
@@ -142,4 +143,4 @@ def form_control(entry: Setting) -> str:
         return "list"
     if entry.choices:
         return "choice"
-    return "flag" if entry.kind is bool else "number" if entry.kind is int else "text"
+    return "flag" if entry.kind is Kind.FLAG else "number" if entry.kind is Kind.NUMBER else "text"

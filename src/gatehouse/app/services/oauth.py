@@ -24,7 +24,7 @@ from gatehouse.oauth.metadata_clients import DOCUMENT_LIMITS, DOCUMENT_RATES, LO
 from gatehouse.oauth.private_key_jwt import ClientAssertions
 from gatehouse.oauth.redirects import ClientOriginCache
 from gatehouse.oauth.revocation import Revocation
-from gatehouse.oauth.token_endpoint import DirectGrant, GrantType, TokenEndpoint
+from gatehouse.oauth.token_endpoint import DirectGrant, GrantAccess, GrantType, TokenEndpoint
 from gatehouse.oauth.token_exchange import TokenExchangeGrant
 from gatehouse.oauth.tokens import AccessTokens, AccessTokenVerifier, RefreshTokens, TokenIssuer
 from gatehouse.oauth.user_claims import UserClaims
@@ -225,7 +225,6 @@ class OAuthServices(AccountServices):
         return TokenIssuer(
             access_tokens=self.access_tokens,
             api_tokens=self.api_tokens,
-            clients=self.storage.clients,
             refresh_tokens=self.refresh_tokens,
             id_tokens=self.id_tokens,
             keyring=self.keyring,
@@ -235,17 +234,23 @@ class OAuthServices(AccountServices):
     @cached_property
     def grant_types(self) -> dict[str, GrantType]:
         store, recorder, clock = self.storage.grants, self.recorder, self.clock
+        access = GrantAccess(
+            clients=self.storage.clients, rules=self.login_rules, has_pending_terms=self.terms.is_pending_for
+        )
         return {
-            GrantName.AUTHORIZATION_CODE: AuthorizationCodeGrant(store=store, recorder=recorder, clock=clock),
+            GrantName.AUTHORIZATION_CODE: AuthorizationCodeGrant(
+                store=store, access=access, recorder=recorder, clock=clock
+            ),
             GrantName.REFRESH_TOKEN: RefreshTokenGrant(
                 store=store,
                 tokens=self.refresh_tokens,
+                access=access,
                 recorder=recorder,
                 clock=clock,
                 grace=lambda: self.settings.oauth.refresh_grace_seconds,
             ),
             GrantName.DEVICE_CODE: DeviceCodeGrant(
-                store=self.storage.device_requests, rules=self.login_rules, clock=clock
+                store=self.storage.device_requests, grants=store, access=access, clock=clock
             ),
         }
 
@@ -274,7 +279,6 @@ class OAuthServices(AccountServices):
             authentication=self.client_authenticator,
             grants=self.grant_types,
             direct_grants=self.direct_grants,
-            rules=self.login_rules,
             token_issuer=self.token_issuer,
         )
 
@@ -317,6 +321,7 @@ class OAuthServices(AccountServices):
     def id_token_exchange(self) -> IdTokenExchange:
         return IdTokenExchange(
             accounts=self.storage.accounts,
+            rules=self.login_rules,
             verifier=self.token_verifier,
             signer=self.signer,
             clock=self.clock,

@@ -5,13 +5,13 @@ from functools import cached_property
 from pathlib import Path
 
 from gatehouse.accounts.bans.devices import SignInDevices
+from gatehouse.accounts.bans.model import UserBan
 from gatehouse.admin.clients import ApplicationClients
 from gatehouse.admin.games import GameSessionListStore, VisibleGameSessions
 from gatehouse.admin.paging import PageRequest
 from gatehouse.admin.schema_versions import SchemaVersionStore
 from gatehouse.admin.visibility import ConsoleAccess, VisibilityLoader, VisibilityStore
 from gatehouse.app.services.core import DAY, CoreServices
-from gatehouse.keys.sealing import derive_key
 from gatehouse.oauth.exchange import GrantLiveness
 from gatehouse.permissions.authentication.application_keys import ApplicationKeyDirectory, KeyFiles
 from gatehouse.permissions.authentication.authenticator import Authenticator
@@ -37,6 +37,7 @@ from gatehouse.permissions.commands.projects import ProjectCommands, ProjectPubl
 from gatehouse.permissions.commands.service_accounts import ServiceAccountCommands
 from gatehouse.permissions.commands.user_schemas import UserRecordCommands
 from gatehouse.permissions.commands.users import UserLabelCommands
+from gatehouse.permissions.documents.apis import ReservedResources
 from gatehouse.permissions.login_rules import LoginRules
 from gatehouse.permissions.model.schema_version import MAX_VERSIONS, PastSchema, SchemaVersion
 from gatehouse.permissions.questions.check import Checks, QuestionAccess
@@ -47,6 +48,7 @@ from gatehouse.permissions.questions.proposals import DryRuns
 from gatehouse.permissions.questions.roles import RoleList
 from gatehouse.permissions.questions.simulate import Simulation
 from gatehouse.permissions.questions.user_record_views import UserRecordViews
+from gatehouse.permissions.rights.ban_ranks import BanRanks
 from gatehouse.storage.permissions.full_removal import FullRemovalStorage
 from gatehouse.throttle.rate_limiter import RateLimit, RateLimiter
 from gatehouse.tokens.verifier import TokenVerifier
@@ -95,9 +97,7 @@ class PermissionServices(CoreServices):
 
     @cached_property
     def sign_in_devices(self) -> SignInDevices:
-        return SignInDevices(
-            store=self.storage.bans, key=derive_key(self.instance_key, "ban-devices"), clock=self.clock
-        )
+        return SignInDevices(store=self.storage.bans, key=self.ban_key, clock=self.clock)
 
     @cached_property
     def caller_jwts(self) -> CallerJwtVerifier:
@@ -111,7 +111,7 @@ class PermissionServices(CoreServices):
             service_jwts=self.service_jwts,
             access_keys=self.access_key_verifier,
             is_grant_live=GrantLiveness(store=self.storage.grants, clock=self.clock).is_live,
-            find_device_bans=self.sign_in_devices.find_bans,
+            find_device_bans=self.find_device_bans,
             volume=self.principal_rate_limiter,
             clock=self.clock,
             grace=self.settings.tokens.expired_grace_days * DAY,
@@ -125,7 +125,12 @@ class PermissionServices(CoreServices):
 
     @cached_property
     def jwt_exchange(self) -> JwtExchange:
-        return JwtExchange(caller_identifier=self.caller_identifier, signer=self.signer, clock=self.clock)
+        return JwtExchange(
+            caller_identifier=self.caller_identifier,
+            find_refusal=self.login_rules.find_refusal,
+            signer=self.signer,
+            clock=self.clock,
+        )
 
     @cached_property
     def login_rules(self) -> LoginRules:
@@ -134,8 +139,14 @@ class PermissionServices(CoreServices):
             store=self.storage.permissions,
             permission_loader=self.permission_loader,
             service_jwts=self.service_jwts,
+            ban_ranks=self.ban_ranks,
+            admits_guests=self.admits_guests,
             clock=self.clock,
         )
+
+    async def find_device_bans(self, user_id: str, factor: str) -> tuple[UserBan, ...]:
+        """Return the bans of the device whose authors could ban the person."""
+        return await self.ban_ranks.covering(user_id, await self.sign_in_devices.find_bans(factor))
 
     # The change stream
 
@@ -164,6 +175,12 @@ class PermissionServices(CoreServices):
     # Commands
 
     @cached_property
+    def reserved_resources(self) -> ReservedResources:
+        return ReservedResources(
+            base_url=self.base_url, document_hosts=lambda: self.settings.oauth.client_document_hosts
+        )
+
+    @cached_property
     def application_commands(self) -> ApplicationCommands:
         return ApplicationCommands(
             store=self.storage.applications,
@@ -173,6 +190,7 @@ class PermissionServices(CoreServices):
             recorder=self.recorder,
             clock=self.clock,
             reachable=self.settings.outbound.allow,
+            reserved=self.reserved_resources,
             base_url=self.base_url,
         )
 
@@ -264,12 +282,17 @@ class PermissionServices(CoreServices):
         )
 
     @cached_property
+    def ban_ranks(self) -> BanRanks:
+        return BanRanks(permission_loader=self.permission_loader, clock=self.clock)
+
+    @cached_property
     def ban_commands(self) -> BanCommands:
         return BanCommands(
             store=self.storage.bans,
             applications=self.storage.applications,
             projects=self.storage.projects,
             permission_loader=self.permission_loader,
+            ranks=self.ban_ranks,
             recorder=self.recorder,
             clock=self.clock,
         )

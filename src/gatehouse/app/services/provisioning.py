@@ -1,6 +1,9 @@
 """`gatehouse apply`: files that describe an installation; loaded by commands only."""
 
+from functools import partial
+
 from gatehouse.app.services import Services
+from gatehouse.images.upload_limit import OPERATOR
 from gatehouse.provision.model import ShowProgress, show_no_progress
 from gatehouse.provision.plan import Provisioning
 from gatehouse.provision.sections.service_accounts import ServiceAccountTokens
@@ -9,15 +12,16 @@ from gatehouse.storage.provision import ProvisionStorage
 
 def build_provisioning(services: Services, show_progress: ShowProgress = show_no_progress) -> Provisioning:
     return Provisioning(
-        store=ProvisionStorage(services.storage.runner),
+        store=ProvisionStorage(services.storage.runner, services.storage.ban_copies),
         masters=services.masters,
         passwords=services.passwords,
         rules=services.password_rules,
         recorder=services.recorder,
         clock=services.clock,
         reachable=services.settings.outbound.allow,
+        reserved=services.reserved_resources,
         settings=services.live_settings,
-        load_image=services.image_loader.load,
+        load_image=partial(services.image_loader.load, uploader=OPERATOR),
         show_progress=show_progress,
         issue_token=ServiceAccountTokens(
             signer=services.signer,

@@ -15,7 +15,7 @@ from gatehouse.oauth.authorize.service import AuthorizeService
 from gatehouse.oauth.errors import AuthorizeRefused, ClientNotFound, NotLetIn
 from gatehouse.oauth.model import LINK_FIELDS, Client
 from gatehouse.oauth.redirects import csp_source, display_host, is_registered_redirect
-from gatehouse.oauth.store import ClientStore, logo_path
+from gatehouse.oauth.store import ClientStore, find_api_in, logo_path
 from gatehouse.sign_in_flow.model import (
     Continuation,
     Destination,
@@ -55,9 +55,11 @@ class AuthorizeSignInPurpose:
     async def destination(self, interaction: SignInFlow) -> Destination:
         request = decode_request(interaction)
         client = await self._client(request)
+        api = await find_api_in(self._clients, request.scopes)
         return Destination(
             application=client.name,
             application_ids=client.application_ids,
+            api_application_id=0 if api is None else api.application_id,
             returns_to=display_host(request.redirect_uri),
             form_action=csp_source(request.redirect_uri),
             login_hint=request.login_hint,

@@ -7,6 +7,8 @@ from typing import Final
 
 import msgspec
 
+from gatehouse.kernel.strict_json import decode_strict_json
+from gatehouse.keys.encoding import decode_base64url
 from gatehouse.oauth.acr import ACR_VALUES
 from gatehouse.oauth.errors import (
     AskedWrongly,
@@ -34,6 +36,12 @@ UNSUPPORTED_PARAMETERS: Final[Mapping[str, type[AuthorizeRefused]]] = {
     "registration": RegistrationUnsupported,
 }
 SUPPORTED_CLAIMS: Final = ("auth_time", "email", "nickname")
+
+
+class RequestObject(msgspec.Struct, frozen=True):
+    """All that is read of a request object (OpenID Connect Core §6)."""
+
+    response_mode: ResponseMode | None = None
 
 
 class Prompt:
@@ -86,7 +94,7 @@ class AuthorizationRequest:
     login_hint: str = ""
     ui_locales: str = ""
     id_token_hint: str = ""  # as received
-    subject: str = ""  # the user named by a valid id_token_hint or `claims`
+    subjects: tuple[str, ...] = ()  # the users named by a valid id_token_hint or `claims`; empty for any
     hint_is_unknown: bool = False  # the id_token_hint cannot be verified, so its user is unknown
 
     def wants(self, prompt: str) -> bool:
@@ -139,13 +147,28 @@ def response_mode_is_supported(asked: AuthorizeParameters, client: Client) -> No
         raise AskedWrongly("response_mode must be query or form_post")
 
 
+def mode_of_request_object(request: str) -> ResponseMode | None:
+    """Return the response_mode that a request object names; None for none.
+
+    Request objects are refused, and nothing in one is trusted: this only chooses how the refusal is sent (R11).
+    """
+    payload = f"{request}..".split(".")[1]
+    if not payload.isascii():
+        return None
+    try:
+        return msgspec.json.decode(decode_base64url(payload.encode()), type=RequestObject).response_mode
+    except ValueError:
+        return None
+
+
 def response_mode_of(asked: AuthorizeParameters, client: Client) -> ResponseMode:
     """Return how to respond, to a wrong request too.
 
     A form cannot post to a private-use scheme, and HTML does not keep control characters of the state as they are.
     """
+    wanted = mode_of_request_object(asked["request"]) or asked["response_mode"]
     is_form = (
-        asked["response_mode"] == ResponseMode.FORM_POST
+        wanted == ResponseMode.FORM_POST
         and "response_mode" not in asked.repeated
         and client.profile is ClientProfile.OIDC
         and is_web_uri(asked["redirect_uri"])
@@ -232,7 +255,7 @@ def read_request(asked: AuthorizeParameters, client: Client) -> AuthorizationReq
         wanted_claims=wanted_claims(claims, client),
         acr_values=acr.values,
         acr_is_essential=acr.is_essential,
-        subject=wanted_subject(claims),
+        subjects=wanted_subjects(claims),
         prompts=tuple(prompt for prompt in PROMPTS if prompt in prompts),
         max_age=int(asked["max_age"]) if asked["max_age"] else None,
         login_hint=asked["login_hint"][:MAX_LOGIN_HINT],
@@ -252,20 +275,22 @@ def parse_claims_parameter(text: str) -> ClaimsRequest:
     if not text:
         return ClaimsRequest()
     try:
-        return msgspec.json.decode(text, type=ClaimsRequest)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise AskedWrongly("claims must be a JSON object with id_token and userinfo") from error
+        return decode_strict_json(text, ClaimsRequest)
+    except ValueError as error:
+        raise AskedWrongly("claims must be a JSON object with id_token and userinfo, each name once") from error
 
 
-def wanted_subject(asked: ClaimsRequest) -> str:
-    """Return the only user the id_token may be about (OpenID Connect Core §3.1.2.2); "" for any."""
+def wanted_subjects(asked: ClaimsRequest) -> tuple[str, ...]:
+    """Return the users the id_token may be about (OpenID Connect Core §3.1.2.2, §5.5.1); empty for any."""
     about = (asked.id_token or {}).get("sub")
-    if not isinstance(about, Mapping) or "value" not in about:
-        return ""
-    value = about["value"]
-    if not isinstance(value, str) or not value:
-        raise AskedWrongly("the value of claims.id_token.sub must be a user ID")
-    return value
+    if not isinstance(about, Mapping) or not {"value", "values"} & about.keys():
+        return ()
+    named = about.get("values", [about.get("value")])
+    if not isinstance(named, list) or not named or not all(isinstance(one, str) and one for one in named):
+        raise AskedWrongly("value and values of claims.id_token.sub must be user IDs")
+    if "value" in about and about["value"] not in named:
+        raise AskedWrongly("value of claims.id_token.sub is not among its values")
+    return (about["value"],) if "value" in about else tuple(named)
 
 
 def wanted_claims(asked: ClaimsRequest, client: Client) -> tuple[str, ...]:

@@ -27,16 +27,26 @@ from gatehouse.oauth.errors import (
     BadDocument,
     ClientNotFound,
     InteractionRequired,
+    InvalidScope,
+    InvalidTarget,
     LoginRequired,
     NotLetIn,
     NotRedirected,
+    ScopeRefused,
     TargetRefused,
     UnmetAuthenticationRequirements,
 )
 from gatehouse.oauth.metadata_clients import DocumentCaller, MetadataClients
-from gatehouse.oauth.model import Client, Consent, Grant
-from gatehouse.oauth.redirects import document_host, is_registered_redirect, reserved_parameter_in
-from gatehouse.oauth.store import ClientStore, ConsentStore, GrantStore
+from gatehouse.oauth.model import Api, Client, Consent, Grant
+from gatehouse.oauth.redirects import document_host, is_on_device, is_registered_redirect, reserved_parameter_in
+from gatehouse.oauth.store import (
+    ClientStore,
+    ConsentStore,
+    GrantStore,
+    deciding_applications,
+    find_granted_api,
+    scopes_for_api,
+)
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 from gatehouse.sign_in_flow.model import Continuation, SignInProof, proof_of_session
 from gatehouse.tokens.claims import InvalidToken
@@ -211,21 +221,36 @@ class AuthorizeService:
         request = read_request(asked, client)
         resource = wanted_resource(asked, client)
         if resource:
-            scopes = await self._api_scopes(resource, asked["scope"].split(" "), client)
-            request = replace(request, scopes=(*request.scopes, *scopes))
+            request = replace(request, scopes=await self._api_scopes(request, resource, asked["scope"], client))
         if not request.id_token_hint:
             return request
         hinted = await self._hinted_subject(request.id_token_hint, client)
-        if hinted and request.subject not in ("", hinted):
+        if hinted and request.subjects and hinted not in request.subjects:
             raise LoginRequired("id_token_hint and claims name different users")
-        return replace(request, subject=hinted or request.subject, hint_is_unknown=not hinted)
+        return replace(request, subjects=(hinted,) if hinted else request.subjects, hint_is_unknown=not hinted)
 
-    async def _api_scopes(self, resource: str, wanted: Sequence[str], client: Client) -> tuple[str, ...]:
-        """Return the scopes of an API as grants name them. Raises TargetRefused."""
-        api = await self._clients.find_api(resource)
-        if api is None or not api.admits_client_of_person(client):
-            raise TargetRefused
-        return api.qualified_scopes(wanted)
+    async def _api_scopes(
+        self, request: AuthorizationRequest, resource: str, scope: str, client: Client
+    ) -> tuple[str, ...]:
+        """Return the scopes of a request for an API as grants name them. Raises TargetRefused, ScopeRefused."""
+        wanted = scope.split(" ")
+        try:
+            return await scopes_for_api(self._clients, client, resource, own=request.scopes, wanted=wanted)
+        except InvalidTarget:
+            raise TargetRefused from None
+        except InvalidScope as error:
+            raise ScopeRefused(error.detail) from None
+
+    async def _find_api(self, scopes: Sequence[str], client: Client) -> Api | None:
+        """Return the API that the scopes are for; None for none. Raises TargetRefused."""
+        try:
+            return await find_granted_api(self._clients, client, scopes)
+        except InvalidTarget:
+            raise TargetRefused from None
+
+    async def deciding_applications(self, request: AuthorizationRequest, client: Client) -> tuple[int, ...]:
+        """Return the applications whose bans, login rules and terms count. Raises TargetRefused."""
+        return deciding_applications(client, await self._find_api(request.scopes, client))
 
     async def next_step(
         self, request: AuthorizationRequest, client: Client, signed_in: UserSession | None
@@ -289,17 +314,27 @@ class AuthorizeService:
             raise UnmetAuthenticationRequirements
 
     async def refuse_wrong_user(self, request: AuthorizationRequest, client: Client, user: User) -> None:
-        """Refuse another person than the client requested, and one whom the client's application denies access."""
-        if request.subject and request.subject != user.user_id:
+        """Refuse another person than the client requested, and one whom an application denies access.
+
+        The application is the client's, or that of the API the client asks access to.
+        """
+        if request.subjects and user.user_id not in request.subjects:
             raise LoginRequired("id_token_hint or claims name another user")
-        application = () if client.application_id is None else (client.application_id,)
-        if not await self._rules.may_log_in(user, application):
-            raise NotLetIn
+        applications = await self.deciding_applications(request, client)
+        if not await self._rules.may_log_in(user, applications):
+            raise NotLetIn(application_ids=applications)
 
     async def needs_consent(self, request: AuthorizationRequest, client: Client, user: User) -> bool:
-        """Whether the person must consent first: for new scopes, or because the client requests it."""
-        return request.wants(Prompt.CONSENT) or await self._consents.is_needed(
-            user.user_id, client, request.consent_scopes
+        """Whether the person must consent first: for new scopes, or because the client requests it.
+
+        Another program on the device can pose as a public client that listens there, so consent to such a client
+        counts once (RFC 8252 §8.6, R11).
+        """
+        is_unproved = client.public and not client.first_party and is_on_device(request.redirect_uri)
+        return (
+            is_unproved
+            or request.wants(Prompt.CONSENT)
+            or await self._consents.is_needed(user.user_id, client, request.consent_scopes)
         )
 
     async def create_grant(

@@ -131,11 +131,11 @@ class Authenticator:
         application_id = caller.application_id
         model = None if application_id is None else evaluation_input.models.get(application_id)
         if model is None or application_id is None:
-            secret = FULL_SECRET_DATA if rights.administers else NO_SECRET_DATA
+            secret = FULL_SECRET_DATA if rights.holds_can_administer else NO_SECRET_DATA
         else:
             own = evaluation_input.facts.records[application_id].secret_data
             secret = secret_data_of(held, model, own, self._clock.now())
-            if is_project_removed(model, evaluation_input) and not rights.administers:
+            if is_project_removed(model, evaluation_input) and not rights.holds_can_administer:
                 secret = NO_SECRET_DATA
             if evaluation_input.facts.ban_from(application_id, self._clock.now()) is not None:
                 secret = NO_SECRET_DATA

@@ -6,7 +6,7 @@ The state of the account comes with the facts that the decision needs anyway.
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
-from typing import Final, assert_never
+from typing import Final, TypeAlias, assert_never
 
 import msgspec
 
@@ -77,7 +77,7 @@ class CallerIdentifier:
     """`grace`: seconds for which an expired user JWT still names its user to a service.
 
     `is_grant_live`: whether the OAuth grant of an exchanged JWT exists and is not revoked.
-    `find_device_bans`: the bans of the device with this factor.
+    `find_device_bans`: the bans of the device with this factor that count for this user.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class CallerIdentifier:
         service_jwts: ServiceJwtVerifier,
         access_keys: AccessKeyVerifier,
         is_grant_live: Callable[[str], Awaitable[bool]],
-        find_device_bans: Callable[[str], Awaitable[tuple[UserBan, ...]]],
+        find_device_bans: Callable[[str, str], Awaitable[tuple[UserBan, ...]]],
         volume: RateLimiter,
         clock: Clock,
         grace: int,
@@ -189,7 +189,7 @@ class CallerIdentifier:
             claims, {CENTRAL_APPLICATION, caller.application_id or CENTRAL_APPLICATION, *also}
         )
         await self._refuse_service_account(claims, facts, credentials)
-        device_bans = await self._find_device_bans(credentials.factor) if facts.device_bans else ()
+        device_bans = await self._find_device_bans(claims.uid, credentials.factor) if facts.device_bans else ()
         self._refuse_banned(facts, caller.application_id, device_bans)
         refuse_other_addresses(allowed_networks(claims, facts), caller.address)
         return replace(
@@ -328,10 +328,16 @@ def refuse_other_addresses(lists: Collection[tuple[str, ...]], address: Address 
 
 # exchangeJwt: returns a user JWT that is valid for a single application (R6).
 
+FindRefusal: TypeAlias = Callable[[str, tuple[int, ...]], Awaitable[object]]
+
 
 class JwtExchange:
-    def __init__(self, *, caller_identifier: CallerIdentifier, signer: Signer, clock: Clock) -> None:
+    def __init__(
+        self, *, caller_identifier: CallerIdentifier, find_refusal: FindRefusal, signer: Signer, clock: Clock
+    ) -> None:
+        """`find_refusal`: why an application does not let a person sign in; None if it does."""
         self._caller_identifier = caller_identifier
+        self._find_refusal = find_refusal
         self._signer = signer
         self._clock = clock
 
@@ -344,6 +350,9 @@ class JwtExchange:
             raise InvalidToken("not a user JWT")
         if credentials.factor:  # the factor counts here even with a service JWT, because `fac` is copied (R6)
             refuse_other_factor(caller.claims, credentials.factor)
+        refusal = await self._find_refusal(caller.user_id, (caller.vouching_application_id,))
+        if refusal is not None:  # the new JWT is a sign-in to the application (R10)
+            raise WrongCredentials(f"the application does not let the person sign in: {refusal}")
         made = exchange_claims(
             caller.claims, caller.vouching_application_id, with_factor=bool(credentials.factor), now=self._clock.now()
         )

@@ -1,7 +1,7 @@
 """Applications: get, save, move, delete (interface §4.4, R5, R6)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -22,8 +22,8 @@ from gatehouse.permissions.authentication.application_keys import new_service_ke
 from gatehouse.permissions.commands.drafts import NEW_VERSION, TagsDraft, refuse_old_version
 from gatehouse.permissions.commands.projects import find_live_project
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.documents.apis import check_api
-from gatehouse.permissions.documents.sites import check_protected_sites
+from gatehouse.permissions.documents.apis import NOTHING_RESERVED, ReservedResources, check_api
+from gatehouse.permissions.documents.sites import NAMING_APPLICATIONS, SECOND_APPLICATION, check_protected_sites
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, VersionConflict
 from gatehouse.permissions.model.application import PRIVATE_KEY_PURPOSE, Application
 from gatehouse.permissions.model.facts import Assignment, ScopeHoldings, UserRecord
@@ -73,6 +73,12 @@ class ApplicationDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     author: object = UNSET
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedApplication:
+    application: Application
+    warnings: tuple[str, ...] = ()
+
+
 class ApplicationCommands:
     def __init__(
         self,
@@ -84,9 +90,11 @@ class ApplicationCommands:
         recorder: Recorder,
         clock: Clock,
         reachable: Sequence[Network],
+        reserved: ReservedResources,
         base_url: str,
     ) -> None:
         """`reachable`: private networks that the operator allows outbound requests to (outbound.allow)."""
+        self._reserved = reserved
         self._store = store
         self._images = images
         self._base_url = base_url
@@ -99,9 +107,9 @@ class ApplicationCommands:
     async def get(self, actor: Actor, application_id: int) -> Application:
         return await find_application(self._store, actor, Operation.APPLICATION_GET, application_id)
 
-    async def save(self, actor: Actor, draft: ApplicationDraft) -> Application:
+    async def save(self, actor: Actor, draft: ApplicationDraft) -> SavedApplication:
         if draft.application_id is UNSET or draft.application_id is None:
-            return await self._create(actor, draft)
+            return await self._with_warnings(await self._create(actor, draft), had_sites=False)
         return await self._change(actor, grammar.parse_application_id(draft.application_id), draft)
 
     async def delete(self, actor: Actor, application_id: int, version: int | UnsetType = UNSET) -> Application:
@@ -151,7 +159,7 @@ class ApplicationCommands:
         wanted = self._apply_draft(
             actor, blank, draft, may_publish=actor.rights.holds_at_root("can_publish_services")
         )
-        logo = await self._load_logo(draft, wanted)
+        logo = await self._load_logo(actor, draft, wanted)
         wanted = with_logo(wanted, logo)
         now = self._clock.now()
 
@@ -174,7 +182,7 @@ class ApplicationCommands:
 
         return await self._store.create_application(new)
 
-    async def _change(self, actor: Actor, application_id: int, draft: ApplicationDraft) -> Application:
+    async def _change(self, actor: Actor, application_id: int, draft: ApplicationDraft) -> SavedApplication:
         seen = await find_application(self._store, actor, Operation.APPLICATION_SAVE, application_id)
         if draft.project_id is not UNSET:
             project_id = await self._project_of(actor, draft.project_id)
@@ -182,7 +190,7 @@ class ApplicationCommands:
             draft = msgspec.structs.replace(draft, project_id=project_id)
         may_publish = is_open(actor.rights, Operation.SERVICE_META, application_target(application_id, seen))
         refuse_removed(seen)  # before an image is fetched for it
-        logo = await self._load_logo(draft, seen)
+        logo = await self._load_logo(actor, draft, seen)
 
         def change(state: Application) -> EditResult[Application]:
             refuse_moved(state, seen)
@@ -192,13 +200,22 @@ class ApplicationCommands:
             details = describe_changes(application_audit_fields(state), application_audit_fields(after))
             return EditResult(after, (self._record(AuditEvent.APPLICATION_CHANGED, actor, application_id, details),))
 
-        return await self._store.edit_application(application_id, change, logo or None)
+        saved = await self._store.edit_application(application_id, change, logo or None)
+        return await self._with_warnings(saved, had_sites=bool(seen.protected_sites))
 
-    async def _load_logo(self, draft: ApplicationDraft, application: Application) -> NewImage:
+    async def _with_warnings(self, saved: Application, *, had_sites: bool) -> SavedApplication:
+        """Warn of the first site of a second application: proxies must name theirs from now on."""
+        is_first = bool(saved.protected_sites) and not had_sites
+        is_second = is_first and await self._store.count_applications_with_sites() == NAMING_APPLICATIONS
+        return SavedApplication(application=saved, warnings=(SECOND_APPLICATION,) if is_second else ())
+
+    async def _load_logo(self, actor: Actor, draft: ApplicationDraft, application: Application) -> NewImage:
         """Return the new logo that the draft asks for. Raises Malformed, Unavailable."""
         current = image_url(self._base_url, application.logo)
         try:
-            return await self._images.load_change(draft.logo, draft.logo_uri, LOGO, field="logo", current=current)
+            return await self._images.load_change(
+                draft.logo, draft.logo_uri, LOGO, field="logo", current=current, uploader=actor.origin.actor
+            )
         except BadImage as error:
             said = Malformed(f"data.{error.field}: {error.detail}")
             raise said.on_screen(error.screen_key, **error.screen_values) from None
@@ -206,7 +223,7 @@ class ApplicationCommands:
     def _apply_draft(
         self, actor: Actor, state: Application, draft: ApplicationDraft, *, may_publish: bool
     ) -> Application:
-        after = apply_application_draft(state, draft, self._reachable)
+        after = apply_application_draft(state, draft, self._reachable, reserved=self._reserved)
         if draft.service_meta is not UNSET:
             given = without_keys(state) if draft.service_meta is None else draft.service_meta
             described = self._apply_service_meta(actor, after, given)
@@ -274,7 +291,12 @@ class ApplicationCommands:
 
 
 def apply_application_draft(
-    state: Application, draft: ApplicationDraft, reachable: tuple[Network, ...], place: str = "data"
+    state: Application,
+    draft: ApplicationDraft,
+    reachable: tuple[Network, ...],
+    place: str = "data",
+    *,
+    reserved: ReservedResources = NOTHING_RESERVED,
 ) -> Application:
     """The application with the fields that are given, service_meta apart; the project is a stored id."""
     fields: dict[str, object] = {}
@@ -290,7 +312,9 @@ def apply_application_draft(
     if draft.protected_sites is not UNSET:
         fields["protected_sites"] = check_protected_sites(draft.protected_sites or {}, f"{place}.protected_sites")
     if draft.api is not UNSET:
-        fields["api"] = check_api(draft.api, f"{place}.api")
+        fields["api"] = api = check_api(draft.api, f"{place}.api")
+        if api is not None and api != state.api:  # one that is stored already keeps working
+            reserved.refuse(str(api["resource"]), f"{place}.api.resource")
     return replace(state, **fields)  # type: ignore[arg-type]
 
 

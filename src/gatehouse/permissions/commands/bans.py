@@ -13,6 +13,7 @@ from gatehouse.accounts.bans.model import (
     MAX_REASON,
     MAX_SILENT_ACCOUNTS,
     Ban,
+    BanRank,
     BanScope,
     BanState,
     DeviceShared,
@@ -32,12 +33,11 @@ from gatehouse.permissions.commands.applications import find_application
 from gatehouse.permissions.commands.projects import find_project
 from gatehouse.permissions.documents.fields import read_line, read_lines, read_number
 from gatehouse.permissions.errors import Malformed, NoAdministratorLeft, NoRight, PersonNotFound
-from gatehouse.permissions.evaluation.effective import CAN_ADMINISTER, EffectivePermissions
 from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.model.facts import Facts
-from gatehouse.permissions.model.rules import ROOT, Scope
+from gatehouse.permissions.rights.ban_ranks import BanRanks
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
-from gatehouse.permissions.rights.rights import CAN_MANAGE_PROJECT, Actor
+from gatehouse.permissions.rights.rights import Actor
 from gatehouse.permissions.store import ApplicationStore, ProjectStore
 
 DRAFT_FIELDS: Final = ("reason", "public_text", "until")
@@ -83,6 +83,7 @@ class CheckedBan:
     """A ban that may be saved."""
 
     target: BanTarget
+    rank: BanRank  # of the author
     fields: Mapping[str, Any]  # of the draft
     others: frozenset[str]  # other accounts on the devices that it covers
 
@@ -95,6 +96,7 @@ class BanCommands:
         applications: ApplicationStore,
         projects: ProjectStore,
         permission_loader: PermissionLoader,
+        ranks: BanRanks,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
@@ -102,6 +104,7 @@ class BanCommands:
         self._applications = applications
         self._projects = projects
         self._permission_loader = permission_loader
+        self._ranks = ranks
         self._recorder = recorder
         self._clock = clock
 
@@ -111,11 +114,12 @@ class BanCommands:
         fields = draft_fields(draft, self._clock.now())
         if user_id == actor.user_id:
             raise NotYourself
-        await self._refuse_above(actor, await self._person(actor, user_id, target), target)
+        rank = await self._author_rank(actor, target)
+        await self._refuse_above(rank, await self._person(actor, user_id, target), target)
         others: frozenset[str] = frozenset()
         if draft.device is True:
-            others = await self._refuse_shared_devices(actor, user_id, target, confirmed=draft.confirm)
-        return CheckedBan(target=target, fields=fields, others=others)
+            others = await self._refuse_shared_devices(actor, rank, user_id, target, confirmed=draft.confirm)
+        return CheckedBan(target=target, rank=rank, fields=fields, others=others)
 
     async def save(self, actor: Actor, user_id: str, scope: BanScope, draft: BanDraft) -> Ban:
         """Ban a person, or replace their ban of the same scope."""
@@ -128,6 +132,7 @@ class BanCommands:
             application_id=target.scope.application_id,
             project_id=target.scope.project_id,
             author=by,
+            author_rank=checked.rank,
             created_at=now,
         )
 
@@ -221,21 +226,16 @@ class BanCommands:
             raise PersonNotFound
         raise NoRight(f"no user {user_id}")
 
-    async def _refuse_above(self, actor: Actor, facts: Facts, target: BanTarget) -> None:
-        """Refuse to ban a person who holds more in the scope than the caller (R10)."""
-        if actor.rights.administers:
+    async def _refuse_above(self, rank: BanRank, facts: Facts, target: BanTarget) -> None:
+        """Refuse to ban a person who holds more in the scope than the author (R10)."""
+        if rank is BanRank.ADMINISTRATOR:
             return
-        projects = (target.project_id,) if target.project_id else ()
-        loaded = await self._permission_loader.load_input(facts, projects=projects)
-        unbanned = replace(loaded, facts=replace(loaded.facts, bans=()))  # what they hold when another ban ends
-        held = await self._permission_loader.evaluate(unbanned, CENTRAL_APPLICATION, None)
-        if held.allows(ROOT, CAN_ADMINISTER):
-            raise NotAboveTarget(f"{facts.subject.user_id} administers the installation")
-        if rank_in_project(held, facts, target.project_id, self._clock.now()) > await self._rank(actor, target):
-            raise NotAboveTarget(f"{facts.subject.user_id} owns or manages project {target.project_id}")
+        held = await self._ranks.rank(facts, target.project_id)
+        if held > rank:
+            raise NotAboveTarget(f"{facts.subject.user_id} is {held.name} in project {target.project_id}")
 
     async def _refuse_shared_devices(
-        self, actor: Actor, user_id: str, target: BanTarget, *, confirmed: bool
+        self, actor: Actor, rank: BanRank, user_id: str, target: BanTarget, *, confirmed: bool
     ) -> frozenset[str]:
         """Return the other accounts on the person's devices.
 
@@ -250,14 +250,15 @@ class BanCommands:
         for other in sorted(others):
             facts = await self._permission_loader.load_facts(other, (CENTRAL_APPLICATION,))
             if facts is not None:
-                await self._refuse_above(actor, facts, target)
+                await self._refuse_above(rank, facts, target)
         return others
 
-    async def _rank(self, actor: Actor, target: BanTarget) -> int:
+    async def _author_rank(self, actor: Actor, target: BanTarget) -> BanRank:
+        if actor.rights.administers:
+            return BanRank.ADMINISTRATOR
         facts = await self._permission_loader.load_facts(actor.user_id, (CENTRAL_APPLICATION,))
-        if facts is None:
-            return 0
-        return rank_in_project(actor.rights.central, facts, target.project_id, self._clock.now())
+        held = BanRank.MODERATOR if facts is None else await self._ranks.rank(facts, target.project_id)
+        return min(held, BanRank.OWNER)  # through a service even an administrator bans no administrator (R6)
 
     def _record(self, event: AuditEvent, actor: Actor, ban: Ban) -> AuditRecord:
         return self._recorder.record(event, actor.origin, subject=ban.user_id, details=ban_details(ban))
@@ -282,14 +283,6 @@ def draft_fields(draft: BanDraft, now: int) -> dict[str, Any]:
     return fields
 
 
-def rank_in_project(held: EffectivePermissions, facts: Facts, project_id: str, now: int) -> int:
-    """Return 2 for an owner of the project, 1 for a person who manages it, 0 for everyone else."""
-    owned = facts.owns.get(project_id)
-    if owned is not None and not owned.is_past(now):
-        return 2
-    return int(bool(project_id) and held.allows(Scope(project_id), CAN_MANAGE_PROJECT))
-
-
 def ban_details(ban: Ban) -> Details:
     """Return what the audit log says of a ban: no text that people wrote."""
     place: Details = {}
@@ -297,4 +290,5 @@ def ban_details(ban: Ban) -> Details:
         place = {"application_id": ban.application_id}
     elif ban.project_id:
         place = {"project_id": ban.project_id}
-    return {"ban_id": ban.ban_id, **place, "until": ban.until}
+    source: Details = {"source": ban.source} if ban.source else {}
+    return {"ban_id": ban.ban_id, **place, "until": ban.until, **source}

@@ -1,9 +1,11 @@
 """The API that an application declares: its resource, its scopes, and which clients may ask for them (R9)."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Final
 
+from gatehouse.kernel.addresses import apparent_origin, is_at_origin
 from gatehouse.permissions.documents.fields import (
     printable,
     read_line,
@@ -27,7 +29,8 @@ MAX_TOKEN_SECONDS: Final = 3_600
 RESOURCE: Final = re.compile(r"[a-z][a-z0-9+.-]{1,31}:[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=%-]+", re.ASCII)
 API_SCOPE: Final = re.compile(r"[a-z][a-z0-9_-]*([.:][a-z0-9_-]+)*", re.ASCII)
 MAX_SCOPE_LENGTH: Final = 64
-CLIENT: Final = re.compile(r"[A-Za-z0-9._~-]{1,64}", re.ASCII)  # a client ID, or the user ID of a service account
+# A client ID, with or without `client:`; digits alone are the user ID of a service account.
+CLIENT: Final = re.compile(r"(client:)?[A-Za-z0-9._~-]{1,64}", re.ASCII)
 ACCESS: Final = ("own", "listed", "any")
 # Names that OpenID Connect or the service itself gives a meaning.
 RESERVED_SCOPES: Final = frozenset(
@@ -36,6 +39,41 @@ RESERVED_SCOPES: Final = frozenset(
         *("groups", "roles", "permissions"),
     }
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservedResources:
+    """Addresses that no application may declare: this service, and hosts of client ID metadata documents."""
+
+    base_url: str = ""
+    document_hosts: Callable[[], Collection[str]] = tuple
+
+    def is_own(self, resource: str) -> bool:
+        """Whether it is this service, or something below it."""
+        return is_at_origin(resource, self.base_url)
+
+    def is_document_host(self, resource: str) -> bool:
+        """Whether client ID metadata documents come from its host; `*.host` allows one level of subdomains."""
+        origin = apparent_origin(resource)
+        host = without_port(origin.removeprefix("https://")) if origin.startswith("https://") else ""
+        return bool({host, f"*.{host.partition('.')[2]}"} & {without_port(one) for one in self.document_hosts()})
+
+    def refuse(self, resource: str, place: str) -> None:
+        """Raise Malformed for an address that is reserved."""
+        if self.is_own(resource):
+            raise Malformed(f"{place}: this address belongs to this service").on_screen("resource_own")
+        if self.is_document_host(resource):
+            raise Malformed(f"{place}: client ID metadata documents come from this host").on_screen(
+                "resource_document"
+            )
+
+
+def without_port(host: str) -> str:
+    """Return the host without its port: all ports may be of one owner."""
+    return host.partition(":")[0]
+
+
+NOTHING_RESERVED: Final = ReservedResources()
 
 
 def check_api(document: object, place: str) -> dict[str, object] | None:

@@ -9,6 +9,11 @@ from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import MAX_PROTECTED_SITES
 from gatehouse.permissions.questions.parsing import read_rule
 
+NAMING_APPLICATIONS: Final = 2  # with sites: from then on proxies must name theirs (R9)
+SECOND_APPLICATION: Final = (
+    "protected_sites: sites of two applications are registered now; name application_id in the configuration of "
+    "every proxy, because /proxy/auth is refused without it unless forward_auth.require_application is off"
+)
 LOOPBACK_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 

@@ -27,17 +27,17 @@ GENERIC_RULES: Final[Mapping[str, Mapping[str, str]]] = {
         "can_manage_app_api_keys": "Create and delete the application's access keys",
         "can_modify_schema": "Change the application's rules and roles",
         "can_manage_users": "Change what users may do in the application",
-        "can_ban": "Ban people from the application",  # R10: in no role of ours
+        "can_ban": "Ban people from the application",
     },
     "srv": {"can_manage_service": "Manage the service in the project"},
     "group": {"can_manage_group": "Change the members of the group"},
 }
 
 PROJECT_ALL: Final = tuple(GENERIC_RULES["project"])
-# The rules of a project owner.
-OWNER_RULES: Final[Mapping[str, Iterable[str]]] = {
+PROJECT_ADMINISTRATOR_RULES: Final[Mapping[str, Iterable[str]]] = {
     **GENERIC_RULES,
-    "app": [rule for rule in GENERIC_RULES["app"] if rule != "can_ban"],
+    "project": [rule for rule in PROJECT_ALL if rule != "can_remove_project"],
+    "app": [rule for rule in GENERIC_RULES["app"] if rule != "can_ban"],  # only owners have it by themselves (R10)
 }
 
 
@@ -64,11 +64,11 @@ def schema(now: int) -> ApplicationSchema:
 def roles() -> tuple[Role, ...]:
     return (
         _role("administrator", "Full access", {}, root=ROOT_RULES, protected=True),
-        _role("project_owner", "Full access to the project", OWNER_RULES),
+        _role("project_owner", "Full access to the project", GENERIC_RULES),
         _role(
             "project_administrator",
             "Full access to the project except removing it",
-            {**OWNER_RULES, "project": [rule for rule in PROJECT_ALL if rule != "can_remove_project"]},
+            PROJECT_ADMINISTRATOR_RULES,
         ),
         _role(
             "app_developer",

@@ -134,14 +134,14 @@ class Granter:
     def refuse_owner(self, scope: Scope) -> None:
         """Refuse changes of owners by others than owners: an administrator of the project could take it over."""
         held = self.rights.central.granted_roles(scope.project)
-        if PROJECT_OWNER not in held and not self.rights.administers:
+        if PROJECT_OWNER not in held and not self.rights.holds_can_administer:
             raise NoRight("only owners can assign or remove project_owner")
 
     def refuse_central(self, scope: Scope, rule: Rule, entry: RuleEntry) -> None:
         """Refuse a Central rule that the granter does not hold there, or without its limit, or for longer."""
         if not entry.value:
             return
-        if not self.rights.administers:
+        if not self.rights.holds_can_administer:
             self.refuse_unheld(scope, rule, entry)
         if outlasts(entry.end, self.rights.end_of(scope, rule, self.now), self.now):
             raise NoRight(f"{rule} would last longer than the granter's own")

@@ -1,6 +1,7 @@
 """Who may do what to applications, projects, groups and their schemas: the table of interface §5.5.
 
-An operation is allowed when the caller holds everything in one of its rows. `can_administer` allows all of them.
+An operation is allowed when the caller holds everything in one of its rows. `can_administer` allows all of them;
+through a service of another application than 1 it fulfills the rows, so an operation without any stays closed (R6).
 Details of an operation (which roles may be assigned, which sections of a record read) are decided by its command,
 from the same rights.
 """

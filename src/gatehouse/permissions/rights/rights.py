@@ -73,18 +73,24 @@ class Rights:
 
     @property
     def administers(self) -> bool:
+        """Whether the caller may do what only can_administer opens: in person or through application 1 (R6)."""
+        return self.holds_can_administer and self.service_reach is None
+
+    @property
+    def holds_can_administer(self) -> bool:
+        """Whether can_administer is held: within the reach of a service it gives every other right."""
         return CAN_ADMINISTER in self.central.rules(ROOT)
 
     def holds_at_root(self, path: str) -> bool:
-        return self.administers or central_rule(path) in self.central.rules(ROOT)
+        return self.holds_can_administer or central_rule(path) in self.central.rules(ROOT)
 
     def holds_in(self, scope: Scope, path: str) -> bool:
         """Whether the rule is held in the scope or its project; a rule at the root does not count below it."""
-        return self.administers or self.central.allows(scope, central_rule(path))
+        return self.holds_can_administer or self.central.allows(scope, central_rule(path))
 
     def end_of(self, scope: Scope, rule: Rule, now: int) -> End:
         """Return until when the caller may do this there; they may do it now."""
-        opening_rules = (rule, CAN_ADMINISTER) if self.administers else (rule,)
+        opening_rules = (rule, CAN_ADMINISTER) if self.holds_can_administer else (rule,)
         return latest_end([end for opener in opening_rules for end in ends_of(self.central, scope, opener, now)], now)
 
     def has_any_role_on(self, scope: Scope) -> bool:

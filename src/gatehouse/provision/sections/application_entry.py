@@ -99,7 +99,7 @@ def merge_application(
         protected_sites=entry.protected_sites,
         api=entry.api,
     )
-    after = apply_application_draft(base, draft, context.reachable, place)
+    after = apply_application_draft(base, draft, context.reachable, place, reserved=context.reserved)
     if base.is_central and after.project_id is not None:
         raise Malformed(f"{place}.project_id: {CentralStays.public}")
     return after

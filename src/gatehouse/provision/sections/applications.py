@@ -1,6 +1,6 @@
 """Applications with their rules, roles and keys; application_users.py has what users hold in them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from msgspec import UNSET
@@ -12,6 +12,7 @@ from gatehouse.images.model import LOGO, application_logo_owner
 from gatehouse.permissions.commands.app_schemas import describe_rule_changes
 from gatehouse.permissions.commands.applications import application_audit_fields
 from gatehouse.permissions.documents.differences import differences, tally_differences
+from gatehouse.permissions.documents.sites import NAMING_APPLICATIONS, SECOND_APPLICATION
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel
@@ -78,7 +79,11 @@ class ApplicationSection:
         if options.prune:
             planning.remove_unnamed()
         planning.refuse_shared_claims()
-        return SectionPlan(changes=tuple(planning.changes), problems=tuple(planning.problems.lines))
+        return SectionPlan(
+            changes=tuple(planning.changes),
+            problems=tuple(planning.problems.lines),
+            warnings=tuple(planning.site_warnings()),
+        )
 
     def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:
         permissions = state.permissions
@@ -99,6 +104,7 @@ class ApplicationPlanner:
         self._options = options
         self._places: dict[int, str] = {}
         self._removed: set[int] = set()
+        self._had_sites = len(self._applications_with_sites())
         self._users = known_user_ids(state, context.file)
         self._named = {
             located.entry.application_id
@@ -144,6 +150,18 @@ class ApplicationPlanner:
                 owner = owners.setdefault((field, claimed), number)
                 if owner != number and number in self._places:
                     self.problems.add(f"{self._places[number]}.{field}", f"application {owner} has {claimed} already")
+
+    def site_warnings(self) -> Iterator[str]:
+        """Warn of the first sites of a second application: proxies must name theirs from now on."""
+        if self._had_sites < NAMING_APPLICATIONS <= len(self._applications_with_sites()):
+            yield SECOND_APPLICATION
+
+    def _applications_with_sites(self) -> set[int]:
+        return {
+            number
+            for number, model in self._permissions.applications.items()
+            if model.application.protected_sites and number not in self._removed
+        }
 
     def _resolve(self, located: Located[ApplicationFileEntry]) -> FoundApplication:
         place, entry = located.place, located.entry

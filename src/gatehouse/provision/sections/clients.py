@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from gatehouse.audit.events import AuditEvent
+from gatehouse.fields.derive import changed_names
 from gatehouse.images.loading import NewImage
 from gatehouse.images.model import LOGO, client_logo_owner
 from gatehouse.kernel.digests import constant_time_equal, sha256
@@ -16,7 +17,14 @@ from gatehouse.kernel.ids import new_secret
 from gatehouse.keys.model import Tampered, WrongMasterKey
 from gatehouse.oauth.client_auth import STRONG_SECRET_LENGTH
 from gatehouse.oauth.client_document import ClientPatch, apply_patch, client_document
-from gatehouse.oauth.clients import check_client, client_secret_purpose, new_stored_secret
+from gatehouse.oauth.clients import (
+    can_never_authenticate,
+    check_client,
+    check_new_client,
+    client_secret_purpose,
+    first_rev,
+    new_stored_secret,
+)
 from gatehouse.oauth.errors import BadClient
 from gatehouse.oauth.model import CLIENT_FIELDS, MAX_LIVE_SECRETS, Client, ClientProfile, ClientSecret, SecretKind
 from gatehouse.provision.document import Document
@@ -77,7 +85,7 @@ class WantedClient:
 
 
 def merge_client(entry: ClientFileEntry, before: Client | None, now: int) -> Client:
-    base = before or Client(client_id=entry.client_id, name="", created_at=now)
+    base = before or Client(client_id=entry.client_id, name="", created_at=now, rev=first_rev(now))
     bound = replace(base, application_id=merge_field(entry.application_id, kept=base.application_id, cleared=None))
     return apply_patch(entry, bound, is_new=before is None)
 
@@ -264,7 +272,15 @@ class ClientSection:
         wanted = await gather_in_batches(
             [resolve_client_secrets(one, context, options, problems) for one in clients], context.on_progress
         )
-        return SectionPlan(changes=plan_clients(wanted, state, prune=options.prune), problems=tuple(problems.lines))
+        return SectionPlan(
+            changes=plan_clients(wanted, state, prune=options.prune),
+            problems=tuple(problems.lines),
+            warnings=tuple(
+                f"{one.found.place}: {one.after.client_id} has neither a secret nor keys and can never authenticate"
+                for one in wanted
+                if can_never_authenticate(one.after, context.now)
+            ),
+        )
 
     def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:
         return [client_to_document(client, state, context, secrets=secrets) for client in state.clients]
@@ -287,7 +303,8 @@ def resolve_clients(
         if before is None and entry.name is UNSET:
             problems.add(place, "a new client needs a name")
         else:
-            problems.check_value(place, check_client, after, otherwise=None)
+            check = check_new_client if before is None else check_client
+            problems.check_value(place, check, after, otherwise=None)
         found.append(FoundClient(place=place, entry=entry, before=before, after=after))
     return found
 
@@ -324,7 +341,7 @@ def plan_clients(wanted: Sequence[WantedClient], state: StoredState, *, prune: b
 def changed_client_fields(wanted: WantedClient) -> tuple[str, ...]:
     """The names of what differs."""
     before, after = wanted.found.before, wanted.after
-    names = [one.name for one in CLIENT_FIELDS if getattr(before, one.name) != getattr(after, one.name)]
+    names = list(changed_names(before, after, CLIENT_FIELDS))
     if before is not None and before.secrets != after.secrets:
         names.append("client_secret")
     if before is not None and before.logo != after.logo:

@@ -16,6 +16,7 @@ from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.stored_settings import StoredSetting, StoredSettings
 from gatehouse.keys.sealing import MasterKeys
+from gatehouse.permissions.documents.apis import NOTHING_RESERVED, ReservedResources
 from gatehouse.permissions.model.project import ServiceAccount
 from gatehouse.provision.document import Document
 from gatehouse.provision.file_secrets import FileSeal, FileSecret, RevealedSecret, SecretResolver
@@ -77,6 +78,7 @@ class Context:
     passwords: Passwords
     rules: PasswordRules
     reachable: tuple[Network, ...] = ()  # private networks that outbound requests may reach
+    reserved: ReservedResources = NOTHING_RESERVED
     issue_token: IssueToken = issue_no_token  # the JWT of a new service account
     load_image: LoadImage = load_no_image
     settings: SettingRules | None = None  # None: tests of permissions have none
@@ -101,6 +103,7 @@ class SectionPlan:
     changes: tuple[Change, ...] = ()
     problems: tuple[str, ...] = ()
     spared: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class PlanStage(Protocol[E]):

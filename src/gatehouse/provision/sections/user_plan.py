@@ -7,17 +7,24 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from gatehouse.accounts.administration import (
-    check_country,
-    check_labels,
-    check_lang,
-    check_nick,
-    check_tags,
+from gatehouse.accounts.administration import with_address_origin
+from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.field_checks import (
     check_user_id,
 )
-from gatehouse.accounts.model import ADMINISTRATOR_ROLE, AccountKind, User, check_login
-from gatehouse.accounts.profile_fields import PROFILE_FIELDS, check_name, check_username, check_zoneinfo, date_profile
+from gatehouse.accounts.model import (
+    ACCOUNT_FIELDS,
+    ADMINISTRATOR_ROLE,
+    JOINED_KEY,
+    UNPROVED_ORIGINS,
+    AccountKind,
+    User,
+    login_key,
+)
+from gatehouse.accounts.profile_fields import date_profile
 from gatehouse.audit.events import AuditEvent
+from gatehouse.fields.derive import patch_members, with_members
+from gatehouse.fields.model import Kind
 from gatehouse.images.loading import NewImage
 from gatehouse.images.model import picture_owner
 from gatehouse.provision.file_secrets import FileSecret
@@ -35,28 +42,20 @@ from gatehouse.provision.sections.images import image_writes, merged_image_id
 from gatehouse.provision.sections.section import SectionPlan, merge_field
 
 Flag = bool | UnsetType | None
-Words = frozenset[str] | UnsetType | None
 Secret = FileSecret | UnsetType | None
 
 
+@with_members(lambda: patch_members(ACCOUNT_FIELDS))
 class UserFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     user_id: str | UnsetType = UNSET
-    login: str | UnsetType = UNSET
+    login: str | UnsetType | None = UNSET  # null: an account without an email address
     nick: str | UnsetType = UNSET
+    username: str | UnsetType | None = UNSET
     password: Secret = UNSET
     totp_secret: Secret = UNSET
-    lang: str | UnsetType | None = UNSET
-    country: str | UnsetType | None = UNSET
-    name: str | UnsetType | None = UNSET
-    given_name: str | UnsetType | None = UNSET
-    family_name: str | UnsetType | None = UNSET
-    username: str | UnsetType | None = UNSET
-    zoneinfo: str | UnsetType | None = UNSET
     picture: str | UnsetType | None = UNSET  # a URL
-    tags: Words = UNSET
-    purchases: Words = UNSET
-    email_verified: Flag = UNSET
     phone_verified: Flag = UNSET
+    joined: str | UnsetType | None = UNSET  # of an account whose address no one has proved by email
     blocked: Flag = UNSET
     administrator: Flag = UNSET
 
@@ -81,19 +80,16 @@ class WantedUser:
     picture: NewImage = UNSET
 
 
+def check_joined(text: str) -> str:
+    if text not in UNPROVED_ORIGINS:
+        raise BadAccount(f"must be {' or '.join(sorted(UNPROVED_ORIGINS))}")
+    return text
+
+
 FIELD_CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
     "user_id": check_user_id,
-    "login": check_login,
-    "nick": check_nick,
-    "lang": check_lang,
-    "country": check_country,
-    "name": check_name,
-    "given_name": check_name,
-    "family_name": check_name,
-    "username": check_username,
-    "zoneinfo": check_zoneinfo,
-    "tags": check_tags,
-    "purchases": check_labels,
+    **{one.name: one.field.check for one in ACCOUNT_FIELDS if one.field.check is not None},
+    "joined": check_joined,
 }
 
 
@@ -115,10 +111,15 @@ def check_entry(entry: UserFileEntry, place: str, problems: Problems) -> UserFil
 # Fields of a file, and the fields of the account.
 SECRET_FIELDS: Final[Mapping[str, str]] = {"password": "password_hash", "totp_secret": "sealed_totp"}
 PLAIN_FIELDS: Final = (
-    *("login", "nick", "lang", "country", *PROFILE_FIELDS, "tags", "purchases"),
-    *("email_verified", "phone_verified", "blocked"),
+    *(one.name for one in ACCOUNT_FIELDS if one.kind is not Kind.IMAGE),
+    *("phone_verified", "blocked"),
 )
-FIELDS: Final[Mapping[str, str]] = {**{name: name for name in PLAIN_FIELDS}, "picture": "picture", **SECRET_FIELDS}
+FIELDS: Final[Mapping[str, str]] = {
+    **{name: name for name in PLAIN_FIELDS},
+    "joined": "unproved_origin",
+    "picture": "picture",
+    **SECRET_FIELDS,
+}
 EMPTY_USER: Final = User(user_id="", login=None, nick="", reg_time=0)
 ENDS_TOKENS: Final = frozenset({"password", "totp_secret", "blocked"})  # checklist LG-20
 
@@ -161,13 +162,24 @@ def plan_users(wanted: Sequence[WantedUser], state: StoredState, *, now: int, pr
             *(user_change(one) for one in merged if one.before is None or one.fields or one.picture is not UNSET),
         ),
         problems=tuple(problems.lines),
-        spared=() if spared is None else (f"user {user_name(spared)} is kept as the last administrator",),
+        spared=(
+            *(() if spared is None else (f"user {user_name(spared)} is kept as the last administrator",)),
+            *cannot_sign_in(merged),
+        ),
     )
+
+
+def cannot_sign_in(merged: Sequence[MergedUser]) -> tuple[str, ...]:
+    """A line about new accounts of guests and providers, whose keys and identities no file has."""
+    number = sum(one.before is None and one.after.login is None and one.after.username is None for one in merged)
+    return (f"{number} new users have no email address and cannot sign in until they get one",) if number else ()
 
 
 def merge_user(wanted: WantedUser, state: StoredState, now: int, problems: Problems) -> MergedUser:
     found = wanted.found
     base = found.before or new_user(found, now, problems)
+    if found.before is not None and found.before.login is not None and found.entry.login is None:
+        problems.add(f"{found.place}.login", "cannot be removed: it may be the only way to sign in")
     held = found.user_id in state.administrators
     given = {name: getattr(found.entry, name) for name in PLAIN_FIELDS}
     given |= {own: getattr(wanted, own) for own in SECRET_FIELDS.values()}
@@ -176,20 +188,35 @@ def merge_user(wanted: WantedUser, state: StoredState, now: int, problems: Probl
         for own, value in given.items()
     }
     after["picture"] = merged_image_id(wanted.picture, base.picture)
+    merged = replace(base, **after) if found.before is None else changed_user(base, after, now)
     return MergedUser(
         place=found.place,
         before=found.before,
-        after=date_profile(base, replace(base, **after), now) if found.before is not None else replace(base, **after),
+        after=with_origin(merged, found.entry.joined),
         was_administrator=held,
         administrator=merge_field(found.entry.administrator, kept=held, cleared=False),
         picture=wanted.picture,
     )
 
 
+def changed_user(before: User, fields: Mapping[str, Any], now: int) -> User:
+    return date_profile(before, with_address_origin(before, replace(before, **fields)), now)
+
+
+def with_origin(user: User, joined: str | UnsetType | None) -> User:
+    """Return the account with the origin that the file gives its address, if it gives one."""
+    if joined is UNSET:
+        return user
+    meta = {name: value for name, value in user.meta.items() if name != JOINED_KEY or not user.unproved_origin}
+    return replace(user, meta={**meta, JOINED_KEY: joined} if joined else meta)
+
+
 def new_user(found: FoundUser, now: int, problems: Problems) -> User:
     for name in ("login", "nick"):
         if getattr(found.entry, name) is UNSET:
             problems.add(found.place, f"a new user needs a {name}")
+    if found.entry.login is None and found.entry.user_id is UNSET:
+        problems.add(found.place, "a new user without a login needs a user_id")
     return replace(EMPTY_USER, user_id=found.user_id, reg_time=now)
 
 
@@ -233,8 +260,13 @@ def check_logins(
 ) -> None:
     """A login has one owner at all times, so one file cannot swap the logins of two accounts."""
     gone = {user.user_id for user in removed}
-    owners = {user.login_key: user.user_id for user in state.users if user.login and user.user_id not in gone}
+    named = [user for user in state.users if user.login and user.user_id not in gone]
+    owners = {login_key(user.login or ""): user.user_id for user in named} | {
+        user.login_key: user.user_id for user in named
+    }
     for one in merged:
+        if one.after.login is None:
+            continue
         owner = owners.setdefault(one.after.login_key, one.after.user_id)
         if owner != one.after.user_id:
             problems.add(f"{one.place}.login", f"belongs to user {owner}")

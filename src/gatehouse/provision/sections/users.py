@@ -6,9 +6,9 @@ from dataclasses import replace
 from msgspec import UNSET, UnsetType
 
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.model import AccountKind, User, login_key
+from gatehouse.accounts.field_checks import username_key
+from gatehouse.accounts.model import AccountKind, User, exact_login, login_key, login_keys
 from gatehouse.accounts.password_rules import PasswordRules, refuse_too_long
-from gatehouse.accounts.profile_fields import username_key
 from gatehouse.accounts.second_factors.codes import check_totp
 from gatehouse.accounts.second_factors.model import totp_sealing_purpose
 from gatehouse.images.loading import NewImage
@@ -73,7 +73,7 @@ async def wanted_hash(found: FoundUser, context: Context, options: Options) -> s
 
 
 async def check_password(password: str, found: FoundUser, rules: PasswordRules) -> None:
-    own_words = [word for word in (found.entry.login, found.entry.nick) if word is not UNSET]
+    own_words = [word for word in (found.entry.login, found.entry.nick) if isinstance(word, str)]
     if found.before is not None:
         own_words += [found.before.login or "", found.before.nick]
     try:
@@ -130,7 +130,7 @@ class UserSection:
         return ReadScope(
             all_users=prune,
             user_ids=frozenset(entry.user_id for entry in given if entry.user_id is not UNSET),
-            login_keys=frozenset(login_key(entry.login) for entry in given if entry.login is not UNSET),
+            login_keys=frozenset(key for entry in given if entry.login for key in login_keys(entry.login)),
             usernames=frozenset(username_key(entry.username) for entry in given if entry.username),
         )
 
@@ -181,14 +181,17 @@ def resolve_users(
 class UserIndex:
     def __init__(self, state: StoredState) -> None:
         self.by_id = {user.user_id: user for user in state.users}
-        self._by_login = {user.login_key: user for user in state.users if user.login is not None}
+        named = [user for user in state.users if user.login is not None]
+        self._by_login = {login_key(user.login or ""): user for user in named} | {
+            user.login_key: user for user in named if user.login_key is not None
+        }
         self._retired = state.retired_user_ids
 
     def find_account(self, entry: UserFileEntry, place: str, problems: Problems) -> User | None:
         if entry.user_id is not UNSET:
             return self._find_by_user_id(entry.user_id, place, problems)
-        if entry.login is not UNSET:
-            return self._by_login.get(login_key(entry.login))
+        if entry.login:
+            return next(filter(None, map(self._by_login.get, login_keys(entry.login))), None)
         problems.add(place, "needs a user_id or a login")
         return None
 
@@ -215,7 +218,7 @@ def user_id_for(entry: UserFileEntry, before: User | None, taken: set[str], new_
 def refuse_duplicates(found: Sequence[FoundUser], problems: Problems) -> None:
     first: dict[str, str] = {}
     for one in found:
-        names = [one.user_id] if one.entry.login is UNSET else [one.user_id, login_key(one.entry.login)]
+        names = [one.user_id, exact_login(one.entry.login)] if one.entry.login else [one.user_id]
         earlier = {first.setdefault(name, one.place) for name in names} - {one.place}
         if earlier:
             problems.add(one.place, f"is the same account as {min(earlier)}")
@@ -249,5 +252,7 @@ def user_document(user: User, state: StoredState, context: Context, *, secrets: 
     given |= {name: sorted(given[name]) for name in ("tags", "purchases")}
     hidden = secrets_document(user, context) if secrets else {}
     administrator = user.user_id in state.administrators
+    # Without it, what a stranger set up would outlive the first proof of the address in the new installation (R10).
+    joined = {} if user.email_verified or not user.unproved_origin else {"joined": user.unproved_origin}
     picture = picture_document(user, state)
-    return {"user_id": user.user_id, **given, **picture, "administrator": administrator, **hidden}
+    return {"user_id": user.user_id, **given, **joined, **picture, "administrator": administrator, **hidden}

@@ -9,7 +9,7 @@ from dataclasses import replace
 from secrets import token_bytes
 from typing import Any, Final
 
-from gatehouse.accounts.model import CENTRAL_APPLICATION, User, check_login, login_key
+from gatehouse.accounts.model import CENTRAL_APPLICATION, User, check_login, login_key, login_keys
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.kernel.clock import Clock
@@ -200,9 +200,13 @@ class ModelRunner:
 
     def _user(self, name: str, case: PermissionCase) -> User:
         """By id or login."""
-        for user in self._state.users:
-            if user.user_id == name or (user.login is not None and user.login_key == login_key(name)):
-                return user
+        users = self._state.users
+        named = {user.login_key: user for user in users if user.login is not None} | {
+            user.user_id: user for user in users
+        }
+        for key in (name, *login_keys(name)):
+            if key in named:
+                return named[key]
         account = self._state.permissions.service_accounts.get(name)
         if account is None:
             raise Malformed(f"{case.place}: the model has no user {name}")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, and_, bindparam, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from gatehouse.accounts.bans.model import (
@@ -18,23 +18,27 @@ from gatehouse.accounts.bans.model import (
     Ban,
     BanChanged,
     BanNotFound,
+    BanRank,
     BanScope,
     BanState,
+    DigestKind,
     TooManyBans,
     UserBan,
+    digest_end,
 )
 from gatehouse.accounts.bans.store import BanFilter, MakeBan
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.times import DAY
 from gatehouse.storage import gamesessions
+from gatehouse.storage.accounts.ban_aware import BanAwareStore, BanFollower, write_with_bans
 from gatehouse.storage.accounts.users import refuse_last_administrator
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.permissions.row_readers import IS_ACTIVE
 from gatehouse.storage.rows import column_values
-from gatehouse.storage.runner import SqlStore, inline_write, read, snapshot_read, write
-from gatehouse.storage.statements import Notification, Row, Statement, Verb
-from gatehouse.storage.tables.accounts import ban_devices, bans, user_devices, users
+from gatehouse.storage.runner import inline_write, read, snapshot_read, write
+from gatehouse.storage.statements import InStringList, Notification, Row, Statement, Verb
+from gatehouse.storage.tables.accounts import ban_digests, bans, user_devices, users
 from gatehouse.storage.tables.gamesessions import game_sessions
 
 MAX_DEVICES: Final = 100  # of one person that a ban covers
@@ -47,17 +51,25 @@ _SAME_SCOPE: Final = and_(
 )
 LOCK_ACCOUNT = Statement(select(users.c.user_id).where(users.c.user_id == bindparam("of")).with_for_update())
 INSERT_BAN = Statement(insert(bans))
-LIFT = Statement(
+_LIFTED: Final[Mapping[str, Any]] = {"lifted_at": bindparam("now"), "lifted_by": bindparam("by")}
+LIFT = Statement(update(bans).where(_OF_PERSON, _SAME_SCOPE, IS_ACTIVE).values(_LIFTED).returning(*bans.c))
+# Copies on other accounts of the person (storage/accounts/ban_copies.py).
+_COPIES_OF: Final = bans.c.source == bindparam("of_source")
+LIFT_COPIES = Statement(update(bans).where(_COPIES_OF, IS_ACTIVE).values(_LIFTED).returning(*bans.c))
+COPIED_TO = Statement(select(bans.c.user_id).where(_COPIES_OF, IS_ACTIVE).order_by(bans.c.user_id))
+CHANGE_COPIES = Statement(
     update(bans)
-    .where(_OF_PERSON, _SAME_SCOPE, IS_ACTIVE)
-    .values(lifted_at=bindparam("now"), lifted_by=bindparam("by"))
-    .returning(*bans.c)
+    .where(_COPIES_OF, IS_ACTIVE, InStringList(bans.c.user_id, "users"))
+    .values({name: bindparam(f"new_{name}") for name in ("reason", "public_text", "until", "author", "author_rank")})
 )
+RENAME_SOURCE = Statement(update(bans).where(_COPIES_OF).values(source=bindparam("to")))
 ACTIVE_BANS = Statement(
     select(*(bans.c[name] for name in COPIED)).where(_OF_PERSON, IS_ACTIVE).order_by(bans.c.ban_id)
 )
 ALL_ACTIVE_BANS = Statement(
-    select(bans).where(IS_ACTIVE).order_by(bans.c.user_id, bans.c.application_id, bans.c.project_id)
+    select(bans)
+    .where(IS_ACTIVE, bans.c.erased_at == 0)
+    .order_by(bans.c.user_id, bans.c.application_id, bans.c.project_id, bans.c.ban_id)
 )
 COPY_TO_ACCOUNT = Statement(
     update(users).where(users.c.user_id == bindparam("of")).values(bans=bindparam("active", type_=users.c.bans.type))
@@ -93,10 +105,16 @@ _SURPLUS_DEVICES = (
 DROP_SURPLUS_DEVICES = Statement(
     delete(user_devices).where(_PERSONS_DEVICES, user_devices.c.device.in_(_SURPLUS_DEVICES))
 )
+_IS_DEVICE: Final = ban_digests.c.kind == DigestKind.DEVICE.value
 BANS_OF_DEVICE = Statement(
-    select(*(bans.c[name] for name in COPIED))
-    .join(ban_devices, ban_devices.c.ban_id == bans.c.ban_id)
-    .where(ban_devices.c.device == bindparam("on"), IS_ACTIVE)
+    select(*(bans.c[name] for name in COPIED), bans.c.author_rank)
+    .join(ban_digests, ban_digests.c.ban_id == bans.c.ban_id)
+    .where(
+        _IS_DEVICE,
+        ban_digests.c.digest == bindparam("on"),
+        or_(ban_digests.c.ends_at == 0, ban_digests.c.ends_at > bindparam("now")),
+        IS_ACTIVE,
+    )
     .limit(MAX_ACTIVE_BANS)
 )
 _OWN_DEVICES = select(user_devices.c.device).where(
@@ -109,85 +127,169 @@ ACCOUNTS_ON_DEVICES = Statement(
     .where(user_devices.c.device.in_(_OWN_DEVICES), user_devices.c.seen_at >= bindparam("since"))
     .limit(MAX_DEVICE_ACCOUNTS)
 )
-INSERT_BAN_DEVICE = Statement(insert(ban_devices))
-_OLD_BAN: Final = ban_devices.c.ban_id == bindparam("old")
-MOVE_BAN_DEVICES = Statement(update(ban_devices).where(_OLD_BAN).values(ban_id=bindparam("to")))
-DROP_BAN_DEVICES = Statement(delete(ban_devices).where(_OLD_BAN))
-_INACTIVE_BANS = select(bans.c.ban_id).where(
-    or_(bans.c.lifted_at != 0, and_(bans.c.until != 0, bans.c.until <= bindparam("now")))
+INSERT_DIGEST = Statement(insert(ban_digests))
+_OLD_BAN: Final = ban_digests.c.ban_id == bindparam("old")
+MOVE_DEVICES = Statement(update(ban_digests).where(_OLD_BAN, _IS_DEVICE).values(ban_id=bindparam("to")))
+MOVE_OTHER_DIGESTS = Statement(
+    update(ban_digests).where(_OLD_BAN, ~_IS_DEVICE).values(ban_id=bindparam("to"), ends_at=bindparam("ends"))
 )
-DROP_DEVICES_OF_INACTIVE_BANS = Statement(delete(ban_devices).where(ban_devices.c.ban_id.in_(_INACTIVE_BANS)))
+DROP_DIGESTS = Statement(delete(ban_digests).where(_OLD_BAN))
+_INACTIVE: Final = or_(bans.c.lifted_at != 0, and_(bans.c.until != 0, bans.c.until <= bindparam("now")))
+DROP_ENDED_DIGESTS = Statement(
+    delete(ban_digests).where(
+        or_(
+            ban_digests.c.ban_id.in_(select(bans.c.ban_id).where(_INACTIVE)),
+            and_(ban_digests.c.ends_at != 0, ban_digests.c.ends_at <= bindparam("now")),
+        )
+    )
+)
+_COPIES = bans.alias("copies")
+DROP_ENDED_BANS_OF_ERASED = Statement(
+    delete(bans).where(
+        bans.c.erased_at != 0,
+        or_(
+            _INACTIVE,
+            ~exists().where(ban_digests.c.ban_id == bans.c.ban_id)
+            & ~exists().where(_COPIES.c.source == bans.c.ban_id, _COPIES.c.lifted_at == 0),
+        ),
+    )
+)
 
 
 def save_ban(
-    user_id: str, scope: BanScope, make: MakeBan, *, by: str, now: int, devices_since: int | None = None
+    follower: BanFollower,
+    user_id: str,
+    scope: BanScope,
+    make: MakeBan,
+    *,
+    by: str,
+    now: int,
+    devices_since: int | None = None,
 ) -> Verb[Ban]:
     if scope == INSTALLATION:
         yield from refuse_last_administrator(user_id, now)
     if not (yield LOCK_ACCOUNT(of=user_id)):
         raise UserNotFound
-    replaced = yield LIFT(**_place(user_id, scope), now=now, by=by)
-    ban, record = make(_ban_from_row(replaced[0]) if replaced else None)
-    if devices_since is None:
-        yield from _move_devices(replaced, ban)
-    else:
+    replaced = yield from _lift(user_id, scope, by, now)
+    ban, record = make(replaced[-1] if replaced else None)
+    if devices_since is not None:
         devices = yield DEVICES_OF_USER(of=user_id, since=devices_since)
-        yield INSERT_BAN_DEVICE.bulk([{"ban_id": ban.ban_id, "device": row.device} for row in devices])
+        yield INSERT_DIGEST.bulk(
+            [{"ban_id": ban.ban_id, "kind": DigestKind.DEVICE, "digest": row.device, "ends_at": 0} for row in devices]
+        )
         ban = replace(ban, devices=len(devices))
+    yield from _hand_over(follower, replaced, ban, now, with_devices=devices_since is None)
     yield INSERT_BAN(**column_values(ban))
     yield from copy_active_bans(user_id, now)
     yield from add_audit_record(record)
     return ban
 
 
-def lift_ban(user_id: str, scope: BanScope, *, by: str, now: int, record: Callable[[Ban], AuditRecord]) -> Verb[Ban]:
+def lift_ban(
+    user_id: str,
+    scope: BanScope,
+    *,
+    by: str,
+    now: int,
+    record: Callable[[Ban], AuditRecord],
+) -> Verb[Ban]:
+    """Lift a ban, of an erased account too. A lifted copy stays as the exemption of its account."""
     yield LOCK_ACCOUNT(of=user_id)
-    lifted = yield LIFT(**_place(user_id, scope), now=now, by=by)
+    lifted = yield from _lift(user_id, scope, by, now)
     if not lifted:
         raise BanNotFound
-    ban = _ban_from_row(lifted[0])
-    yield DROP_BAN_DEVICES(old=ban.ban_id)
     yield from copy_active_bans(user_id, now)
-    yield from add_audit_record(record(ban))
-    return ban
+    for ban in lifted:
+        yield from add_audit_record(record(ban))
+        yield from _end_copies(ban, record, by=by, now=now)
+    return lifted[-1]
+
+
+def _lift(user_id: str, scope: BanScope, by: str, now: int) -> Verb[Sequence[Ban]]:
+    """Lift all active bans of the scope: copies first, then the person's own, which there is at most one of."""
+    rows = yield LIFT(**_place(user_id, scope), now=now, by=by)
+    return sorted(map(ban_from_row, rows), key=lambda ban: (not ban.source, ban.ban_id))
+
+
+def _end_copies(ban: Ban, record: Callable[[Ban], AuditRecord], *, by: str, now: int) -> Verb[None]:
+    """End what follows a lifted ban: its digests, and its copies on other accounts."""
+    yield DROP_DIGESTS(old=ban.ban_id)
+    copies = sorted(map(ban_from_row, (yield LIFT_COPIES(of_source=ban.ban_id, by=by, now=now))), key=_account_order)
+    for copy in copies:
+        yield from copy_active_bans(copy.user_id, now)
+        yield from add_audit_record(record(copy))
+
+
+def _account_order(ban: Ban) -> str:
+    return ban.user_id
 
 
 # For configuration files, which store their records themselves.
 
 
 def active_bans(now: int) -> Verb[Sequence[Ban]]:
-    rows = yield ALL_ACTIVE_BANS(now=now)
-    return [_ban_from_row(row) for row in rows]
+    """Return one ban of each person and scope: their own, or the newest copy."""
+    found: dict[tuple[str, BanScope], Ban] = {}
+    for ban in map(ban_from_row, (yield ALL_ACTIVE_BANS(now=now))):
+        key = (ban.user_id, ban.scope)
+        if key not in found or found[key].source:
+            found[key] = ban
+    return list(found.values())
 
 
-def put_ban(before: Ban | None, after: Ban | None, *, by: str, now: int) -> Verb[None]:
-    """Replace a ban; without `after` it is lifted.
+def put_ban(follower: BanFollower, before: Ban | None, after: Ban | None, *, by: str, now: int) -> Verb[None]:
+    """Replace a ban; without `after` it is lifted, and its copies with it.
 
-    Raises BanChanged unless `before` is the active ban of its scope.
+    Raises BanChanged unless `before` is an active ban of its scope.
     """
     ban = after or before
     if ban is None:
         return
     if not (yield LOCK_ACCOUNT(of=ban.user_id)):
         raise UserNotFound
-    lifted = yield LIFT(**_place(ban.user_id, ban.scope), now=now, by=by)
-    if [row.ban_id for row in lifted] != ([] if before is None else [before.ban_id]):
+    lifted = yield from _lift(ban.user_id, ban.scope, by, now)
+    if bool(lifted) != (before is not None) or (before and before.ban_id not in {one.ban_id for one in lifted}):
         raise BanChanged
     if after is not None:
-        yield from _move_devices(lifted, after)
-        yield INSERT_BAN(**{**column_values(after), "author": by})
+        after = replace(after, author=by, author_rank=BanRank.ADMINISTRATOR)
+        yield from _hand_over(follower, lifted, after, now, with_devices=True)
+        yield INSERT_BAN(**column_values(after))
     else:
-        yield DROP_BAN_DEVICES(old=ban.ban_id)
+        for one in lifted:
+            yield from _end_copies(one, follower.lift_record, by=by, now=now)
     yield from copy_active_bans(ban.user_id, now)
 
 
-def _move_devices(replaced: Sequence[Row], ban: Ban) -> Verb[None]:
-    """Give the devices of the replaced ban to the new one; they are dropped if it has none."""
-    for row in replaced:
-        if ban.devices:
-            yield MOVE_BAN_DEVICES(old=row.ban_id, to=ban.ban_id)
-        else:
-            yield DROP_BAN_DEVICES(old=row.ban_id)
+def _hand_over(
+    follower: BanFollower, replaced: Sequence[Ban], ban: Ban, now: int, *, with_devices: bool
+) -> Verb[None]:
+    """Give the new ban what follows the replaced ones: digests, and copies, which change like it.
+
+    Copies for people whom its author could not ban stay as they are, and end with it.
+    """
+    for old in replaced:
+        if with_devices and ban.devices:
+            yield MOVE_DEVICES(old=old.ban_id, to=ban.ban_id)
+        yield MOVE_OTHER_DIGESTS(old=old.ban_id, to=ban.ban_id, ends=digest_end(ban.until, now))
+        yield DROP_DIGESTS(old=old.ban_id)
+        if not old.source:
+            changed: list[str] = []
+            for row in (yield COPIED_TO(of_source=old.ban_id, now=now)):
+                if (yield from follower.covers(ban, row.user_id, now)):
+                    changed.append(row.user_id)  # noqa: PERF401 - no yield in a comprehension
+            yield CHANGE_COPIES(
+                of_source=old.ban_id,
+                users=changed,
+                now=now,
+                new_reason=ban.reason,
+                new_public_text=ban.public_text,
+                new_until=ban.until,
+                new_author=ban.author,
+                new_author_rank=ban.author_rank,
+            )
+            yield RENAME_SOURCE(of_source=old.ban_id, to=ban.ban_id)
+            for user_id in changed:
+                yield from copy_active_bans(user_id, now)
 
 
 # Devices at sign-ins.
@@ -221,8 +323,10 @@ def accounts_on_devices(user_id: str, since: int) -> Verb[Sequence[frozenset[str
     return [frozenset(accounts) for accounts in found.values()]
 
 
-def drop_devices_of_dead_bans(now: int) -> Verb[None]:
-    yield DROP_DEVICES_OF_INACTIVE_BANS(now=now)
+def drop_ended_digests(now: int) -> Verb[None]:
+    """Drop what is kept of ended bans; expired digests too, and then bans of erased accounts that follow no one."""
+    yield DROP_ENDED_DIGESTS(now=now)
+    yield DROP_ENDED_BANS_OF_ERASED(now=now)
 
 
 def _place(user_id: str, scope: BanScope) -> Mapping[str, object]:
@@ -277,15 +381,15 @@ def list_bans(wanted: BanFilter, now: int, limit: int) -> Verb[Sequence[Ban]]:
     if wanted.before:
         given["before"] = wanted.before
     rows = yield statement(**given)
-    return [_ban_from_row(row) for row in rows]
+    return [ban_from_row(row) for row in rows]
 
 
-def _ban_from_row(row: Row) -> Ban:
+def ban_from_row(row: Row) -> Ban:
     return Ban(**row._asdict())
 
 
-class BanStorage(SqlStore):
-    save_ban = write(save_ban)
+class BanStorage(BanAwareStore):
+    save_ban = write_with_bans(save_ban)
     lift_ban = write(lift_ban)
     bans_of_device = read(bans_of_device)
     accounts_on_devices = read(accounts_on_devices)

@@ -7,19 +7,17 @@ from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditRecord
 from gatehouse.images.model import picture_owner
 from gatehouse.storage import personal_data
+from gatehouse.storage.accounts.ban_aware import BanFollower
 from gatehouse.storage.accounts.former_ids import former_ids
 from gatehouse.storage.accounts.users import refuse_last_administrator
 from gatehouse.storage.audit import ERASE_PERSONAL, add_audit_record
 from gatehouse.storage.images import remove_image
 from gatehouse.storage.oauth.logout_calls import revoke_user_grants
-from gatehouse.storage.permissions import row_readers
 from gatehouse.storage.permissions.record_checks import refuse_last_owner
 from gatehouse.storage.permissions.structure import begin_structure_change
-from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.accounts import (
     accepted_terms,
-    ban_devices,
-    bans,
     identities,
     interactions,
     login_tokens,
@@ -49,22 +47,20 @@ from gatehouse.storage.tables.permissions import (
 )
 
 RETIRE_USERNAMES = Statement(update(usernames).where(usernames.c.user_id == bindparam("of")).values(user_id=""))
+_ADDRESS = (users.c.login_key, users.c.email_verified)
 DROP_USER = Statement(
-    delete(users)
-    .where(users.c.user_id == bindparam("of"), users.c.version == bindparam("seen"))
-    .returning(users.c.user_id)
+    delete(users).where(users.c.user_id == bindparam("of"), users.c.version == bindparam("seen")).returning(*_ADDRESS)
 )
-DROP_BAN_DEVICES_OF_USER = Statement(delete(ban_devices).where(ban_devices.c.ban_id.in_(row_readers.BAN_IDS_OF_USER)))
 DROP_USER_DATA = tuple(
     Statement(delete(table).where(table.c.user_id == bindparam("of")))
     for table in (
         *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
         group_members,
         *(identities, totp_factors, passkeys, recovery_codes, sessions, site_sessions, login_tokens, outbox),
-        *(grants, consents, idempotency_keys, bans, user_devices, retired_device_keys, user_aliases, accepted_terms),
+        *(grants, consents, idempotency_keys, user_devices, retired_device_keys, user_aliases, accepted_terms),
     )
 )
-DROP_ACCOUNT = Statement(delete(users).where(users.c.user_id == bindparam("of")).returning(users.c.user_id))
+DROP_ACCOUNT = Statement(delete(users).where(users.c.user_id == bindparam("of")).returning(*_ADDRESS))
 DROP_TRACES = (
     Statement(delete(once_table).where(once_table.c.subject == bindparam("of"))),
     Statement(delete(interactions).where(interactions.c.user_id == bindparam("of"))),
@@ -72,31 +68,41 @@ DROP_TRACES = (
 )
 
 
-def erase_user(user_id: str, entry: AuditRecord, *, even_last_administrator: bool, now: int) -> Verb[None]:
+def erase_user(
+    bans: BanFollower, user_id: str, entry: AuditRecord, *, even_last_administrator: bool, now: int
+) -> Verb[None]:
     yield from begin_structure_change()
     if not even_last_administrator:
         yield from refuse_last_administrator(user_id, now)
-    yield from erase_account(user_id, entry, now)
+    yield from erase_account(bans, user_id, entry, now)
 
 
-def erase_account(user_id: str, entry: AuditRecord, now: int) -> Verb[None]:
+def erase_account(bans: BanFollower, user_id: str, entry: AuditRecord, now: int) -> Verb[None]:
     """Delete the account and everything about the person; the caller has locked the structure."""
-    if not (yield DROP_ACCOUNT(of=user_id)):
+    gone = yield DROP_ACCOUNT(of=user_id)
+    if not gone:
         raise UserNotFound
     former = yield from former_ids(user_id)
+    yield from bans.remember_erased(user_id, verified_address(gone[0]), now)
     yield from delete_user_data(user_id, now)
-    for gone in (user_id, *former):
+    for one in (user_id, *former):
         for drop in DROP_TRACES:
-            yield drop(of=gone)
-        yield ERASE_PERSONAL(of=gone)
+            yield drop(of=one)
+        yield ERASE_PERSONAL(of=one)
     yield from add_audit_record(entry)
 
 
-def delete_user(user: User, now: int) -> Verb[None]:
+def verified_address(gone: Row) -> str | None:
+    return gone.login_key if gone.email_verified else None
+
+
+def delete_user(bans: BanFollower, user: User, now: int) -> Verb[None]:
     """Delete the account; its ID is never used again. Raises UserChanged, LastOwner."""
     yield from begin_structure_change()
-    if not (yield DROP_USER(of=user.user_id, seen=user.version)):
+    gone = yield DROP_USER(of=user.user_id, seen=user.version)
+    if not gone:
         raise UserChanged
+    yield from bans.remember_erased(user.user_id, verified_address(gone[0]), now)
     yield from delete_user_data(user.user_id, now)
 
 
@@ -112,6 +118,5 @@ def delete_user_data(user_id: str, now: int) -> Verb[None]:
     yield from revoke_user_grants(user_id, now)
     yield RETIRE_USERNAMES(of=user_id)
     yield from remove_image(picture_owner(user_id))
-    yield DROP_BAN_DEVICES_OF_USER(of=user_id)
     for drop in DROP_USER_DATA:
         yield drop(of=user_id)

@@ -5,22 +5,29 @@ Both are one transaction that holds the lock of the structure and both accounts:
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
 
-from sqlalchemy import Table, Update, bindparam, delete, exists, func, or_, select, update
+from sqlalchemy import Table, Update, bindparam, delete, exists, or_, select, union, update
 from sqlalchemy.dialects.postgresql import insert
 
-from gatehouse.accounts.bans.model import last_to_end
-from gatehouse.accounts.guests.model import FORMER_ID_SECONDS, GuestNotUpgraded, GuestUpgrade
-from gatehouse.accounts.model import GUEST_PROVIDER, GUEST_TAG, AccountKind, LinkKind, User
+from gatehouse.accounts.field_checks import GUEST_TAG
+from gatehouse.accounts.guests.model import (
+    FORMER_ID_SECONDS,
+    GUEST_ISSUER,
+    GuestNotUpgraded,
+    GuestUpgrade,
+    refuse_banned_merge,
+)
+from gatehouse.accounts.model import GUEST_PROVIDER, OWN_FIELDS, AccountKind, LinkKind, User
 from gatehouse.audit.model import AuditRecord
 from gatehouse.gamesessions.model import SessionConfirmation
 from gatehouse.images.model import picture_owner
 from gatehouse.mail.model import OutboxMail
-from gatehouse.permissions.model.facts import Assignment, ScopeHoldings, UserRecord
+from gatehouse.permissions.model.facts import UserRecord
+from gatehouse.permissions.model.merging import merge_records
 from gatehouse.permissions.store import Change, EditResult
 from gatehouse.storage import gamesessions, personal_data
-from gatehouse.storage.accounts.bans import ACTIVE_BANS, copy_active_bans, user_ban_from_row
+from gatehouse.storage.accounts.ban_aware import BanFollower
+from gatehouse.storage.accounts.bans import ACTIVE_BANS, user_ban_from_row
 from gatehouse.storage.accounts.erasure import DROP_ACCOUNT, DROP_TRACES, DROP_USER_DATA, RETIRE_USERNAMES
 from gatehouse.storage.accounts.identities import ADD_TAG_ONCE, DROP_TAG
 from gatehouse.storage.accounts.sessions import raise_rev
@@ -42,8 +49,6 @@ from gatehouse.storage.permissions.user_records import DROP_ASSIGNMENTS, edit_re
 from gatehouse.storage.statements import InStringList, Notification, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import (
     accepted_terms,
-    ban_devices,
-    bans,
     identities,
     passkeys,
     retired_device_keys,
@@ -54,12 +59,11 @@ from gatehouse.storage.tables.accounts import (
     usernames,
     users,
 )
+from gatehouse.storage.tables.accounts import bans as bans_table
 from gatehouse.storage.tables.installation import once
 from gatehouse.storage.tables.oauth import consents, grants
 from gatehouse.storage.tables.outgoing import outbox
-from gatehouse.storage.tables.permissions import group_members, role_assignments, roles
-
-SERVICE: Final = "service"  # who lifts the shorter of two bans
+from gatehouse.storage.tables.permissions import group_members, role_assignments, roles, scope_records, user_records
 
 LOCK_ACCOUNTS = Statement(
     select(users.c.user_id, users.c.rev, users.c.blocked)
@@ -84,8 +88,8 @@ NEW_ACCOUNT = Statement(
         *(
             ~exists().where(table.c.user_id == users.c.user_id)
             for table in (
-                *(role_assignments, group_members, user_purchases, grants, consents),
-                *(passkeys, totp_factors, bans, user_aliases),
+                *(role_assignments, user_records, scope_records, group_members, user_purchases, grants, consents),
+                *(passkeys, totp_factors, bans_table, user_aliases),
             )
         ),
     )
@@ -104,26 +108,7 @@ MOVE_LINKS = Statement(
     .values(subject=bindparam("to"))
 )
 MOVE_FORMER_GUESTS = tuple(Statement(move_rows(table)) for table in (user_aliases, retired_device_keys))
-MOVE_BANS = Statement(move_rows(bans))
-_BANNED_ALREADY = ban_devices.alias("banned_already")
-MOVE_BAN_DEVICES = Statement(
-    update(ban_devices)
-    .where(
-        ban_devices.c.ban_id == bindparam("of"),
-        ~exists().where(
-            _BANNED_ALREADY.c.ban_id == bindparam("to"), _BANNED_ALREADY.c.device == ban_devices.c.device
-        ),
-    )
-    .values(ban_id=bindparam("to"))
-)
-COUNT_BAN_DEVICES = Statement(
-    update(bans)
-    .where(bans.c.ban_id == bindparam("to"))
-    .values(devices=select(func.count()).where(ban_devices.c.ban_id == bindparam("to")).scalar_subquery())
-)
-LIFT_BAN = Statement(
-    update(bans).where(bans.c.ban_id == bindparam("this")).values(lifted_at=bindparam("now"), lifted_by=SERVICE)
-)
+MOVE_BANS = Statement(move_rows(bans_table))  # their history
 _ALREADY_MEMBER = group_members.alias("already")
 JOIN_GROUPS = Statement(
     move_rows(group_members).where(
@@ -142,11 +127,13 @@ MOVE_ACCEPTED_TERMS = Statement(
         )
     )
 )
-APPLICATIONS_WITH_ROLES = Statement(
-    select(role_assignments.c.application_id)
-    .where(role_assignments.c.user_id == bindparam("of"))
-    .distinct()
-    .order_by(role_assignments.c.application_id)
+APPLICATIONS_OF_RECORDS = Statement(
+    union(
+        *(
+            select(table.c.application_id).where(table.c.user_id == bindparam("of"))
+            for table in (role_assignments, user_records, scope_records)
+        )
+    ).order_by("application_id")
 )
 # Roles that became protected after a guest got them: they did not count (R10), and must not begin to.
 DROP_PROTECTED_ROLES = Statement(
@@ -168,8 +155,9 @@ def is_merge(upgrade: GuestUpgrade) -> Verb[bool]:
 
 
 def complete_upgrade(
+    bans: BanFollower,
     upgrade: GuestUpgrade,
-    records: Callable[[bool], Sequence[AuditRecord]],
+    records: Callable[[bool, Sequence[str]], Sequence[AuditRecord]],
     mails: Callable[[bool], Sequence[OutboxMail]],
     now: int,
 ) -> Verb[bool]:
@@ -179,12 +167,16 @@ def complete_upgrade(
     if not keys:
         raise GuestNotUpgraded
     merged = yield from is_merge(upgrade)
+    dropped: Sequence[str] = ()
     kept, ended = (upgrade.user_id, upgrade.guest_id) if merged else (upgrade.guest_id, upgrade.user_id)
     if merged:
+        active = [*(yield ACTIVE_BANS(of=ended, now=now)), *(yield ACTIVE_BANS(of=kept, now=now))]
+        refuse_banned_merge(*map(user_ban_from_row, active), *(yield from bans.bans_of_devices(ended, now)))
         yield from bump_if_members([ended])
-        yield from _merge(ended, kept, now)
+        dropped = yield from _merge(ended, kept, now)
         rev = upgrade.rev
     else:
+        yield from bans.remember(kept, now, identities=[(GUEST_ISSUER, row.subject) for row in keys])
         rev = yield from _upgrade(kept, ended, now)
     yield MOVE_ACCEPTED_TERMS(of=ended, to=kept)
     yield from _delete_account(ended)
@@ -200,7 +192,7 @@ def complete_upgrade(
     )
     if not (yield gamesessions.CONFIRM_SESSION(**gamesessions.confirmation_parameters(confirmation, now))):
         raise GuestNotUpgraded
-    yield from add_audit_records(records(merged))
+    yield from add_audit_records(records(merged, dropped))
     yield from queue_mails(mails(merged), kept)
     yield Notification(gamesessions.CHANNEL, upgrade.gsid)
     return merged
@@ -239,13 +231,10 @@ def with_profile_of(guest: User, new: User, now: int) -> User:
         email_verified=new.email_verified,
         phone_verified=new.phone_verified,
         password_hash=new.password_hash,
-        nick=new.nick,
-        name=new.name,
-        given_name=new.given_name,
-        family_name=new.family_name,
+        password_browser=new.password_browser,
+        **{one.name: one.value_of(new) or one.value_of(guest) for one in OWN_FIELDS},
         username=new.username or guest.username,
         username_at=new.username_at or guest.username_at,
-        zoneinfo=new.zoneinfo or guest.zoneinfo,
         lang=new.lang,
         country=new.country or guest.country,
         meta={**guest.meta, **new.meta},
@@ -254,12 +243,14 @@ def with_profile_of(guest: User, new: User, now: int) -> User:
     )
 
 
-def _merge(guest_id: str, user_id: str, now: int) -> Verb[None]:
-    """Give the account what the guest has; where both have something, the account keeps its own."""
-    yield from _move_bans(guest_id, user_id, now)
+def _merge(guest_id: str, user_id: str, now: int) -> Verb[Sequence[str]]:
+    """Give the account what the guest has and return what it did not get; where both have it, it keeps its own."""
+    yield MOVE_BANS(of=guest_id, to=user_id)
     purchases = yield PURCHASES(user_id=guest_id)
     yield ADD_PURCHASE_ONCE.bulk([{"user_id": user_id, "purchase": row.purchase} for row in purchases])
-    yield from _merge_roles(guest_id, user_id, now)
+    for tag in sorted((yield from user_by_id(guest_id)).tags):
+        yield ADD_TAG_ONCE(user_id=user_id, tag=tag)
+    dropped = yield from _merge_records(guest_id, user_id, now)
     yield JOIN_GROUPS(of=guest_id, to=user_id)
     for move in MOVE_FORMER_GUESTS:
         yield move(of=guest_id, to=user_id)
@@ -267,34 +258,23 @@ def _merge(guest_id: str, user_id: str, now: int) -> Verb[None]:
     yield RETIRE_USERNAMES(of=guest_id)
     yield DROP_ACCOUNT(of=guest_id)
     yield BUMP_USER_VERSION(of=user_id)
+    return dropped
 
 
-def _move_bans(guest_id: str, user_id: str, now: int) -> Verb[None]:
-    """Move the bans; of two in one scope the longer one stays, for the devices of both."""
-    own = [user_ban_from_row(row) for row in (yield ACTIVE_BANS(of=user_id, now=now))]
-    for row in (yield ACTIVE_BANS(of=guest_id, now=now)):
-        moved = user_ban_from_row(row)
-        place = (moved.application_id, moved.project_id)
-        same = [ban for ban in own if (ban.application_id, ban.project_id) == place]
-        longest = last_to_end((*same, moved)) or moved
-        for ban in (*same, moved):
-            if ban is not longest:
-                yield MOVE_BAN_DEVICES(of=ban.ban_id, to=longest.ban_id)
-                yield COUNT_BAN_DEVICES(to=longest.ban_id)
-                yield LIFT_BAN(this=ban.ban_id, now=now)
-    yield MOVE_BANS(of=guest_id, to=user_id)
-    yield from copy_active_bans(user_id, now)
+def _merge_records(guest_id: str, user_id: str, now: int) -> Verb[Sequence[str]]:
+    """Give the account the guest's roles and restrictions and return what it did not get.
 
-
-def _merge_roles(guest_id: str, user_id: str, now: int) -> Verb[None]:
-    """Assign the guest's roles to the account: not protected ones, and limited ones only while a seat is free."""
+    Protected roles are not given, and limited ones only while a seat is free.
+    """
+    dropped: list[str] = []
     records: list[UserRecord] = []
-    for row in (yield APPLICATIONS_WITH_ROLES(of=guest_id)):
+    for row in (yield APPLICATIONS_OF_RECORDS(of=guest_id)):
         records.append((yield from read_record(row.application_id, guest_id)))
         yield DROP_ASSIGNMENTS(application=row.application_id, of=guest_id)  # before the seats are counted
     for given in records:
         known = yield from _assignable_roles(given, user_id, now)
-        yield from edit_records(given.application_id, {user_id: _add_roles(given, known, now)}, now)
+        yield from edit_records(given.application_id, {user_id: _take_over(given, known, now, dropped)}, now)
+    return dropped
 
 
 def _assignable_roles(given: UserRecord, user_id: str, now: int) -> Verb[frozenset[str]]:
@@ -311,22 +291,13 @@ def _has_seat(role: Row, holders: int, held: set[str]) -> bool:
     return not role.protected and (not role.user_limit or role.role_key in held or holders < role.user_limit)
 
 
-def _add_roles(given: UserRecord, allowed: frozenset[str], now: int) -> Change[UserRecord]:
+def _take_over(given: UserRecord, allowed: frozenset[str], now: int, dropped: list[str]) -> Change[UserRecord]:
     def change(before: UserRecord) -> EditResult[UserRecord]:
-        scopes = dict(before.scopes)
-        for scope, held in given.scopes.items():
-            scopes[scope] = with_more_roles(scopes.get(scope, ScopeHoldings()), held.roles, allowed, now)
-        return EditResult(replace(before, scopes=scopes), ())
+        merged = merge_records(before, given, allowed, now)
+        dropped.extend(merged.dropped)
+        return EditResult(merged.record, ())
 
     return change
-
-
-def with_more_roles(
-    own: ScopeHoldings, more: Sequence[Assignment], allowed: frozenset[str], now: int
-) -> ScopeHoldings:
-    has = {one.role for one in own.roles}
-    added = tuple(one for one in more if one.role in allowed - has and not one.end.is_past(now))
-    return replace(own, roles=(*own.roles, *added))
 
 
 def _delete_account(user_id: str) -> Verb[None]:

@@ -8,6 +8,7 @@ from sqlalchemy import bindparam, exists, select
 from gatehouse.accounts.guests.model import GUEST_ISSUER
 from gatehouse.accounts.model import GUEST_PROVIDER, User
 from gatehouse.audit.model import AuditRecord
+from gatehouse.storage.accounts.ban_aware import BanFollower
 from gatehouse.storage.accounts.erasure import erase_account
 from gatehouse.storage.accounts.identities import user_by_identity
 from gatehouse.storage.accounts.users import has_central_role
@@ -15,7 +16,8 @@ from gatehouse.storage.permissions.row_readers import IS_ACTIVE
 from gatehouse.storage.permissions.structure import bump_if_members, lock_structure
 from gatehouse.storage.single_use import mark_used
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.accounts import bans, identities, retired_device_keys
+from gatehouse.storage.tables.accounts import bans as bans_table
+from gatehouse.storage.tables.accounts import identities, retired_device_keys
 
 CHALLENGE: Final = "device_challenge"  # kind of the single-use record
 ERASE_AT_ONCE: Final = 20  # guests in one transaction, which holds the lock of the structure
@@ -26,7 +28,7 @@ RETIRED_KEY = Statement(
 _IDLE = (
     identities.c.provider == GUEST_PROVIDER,
     identities.c.used_at < bindparam("since"),
-    ~exists().where(bans.c.user_id == identities.c.user_id, IS_ACTIVE),
+    ~exists().where(bans_table.c.user_id == identities.c.user_id, IS_ACTIVE),
     ~has_central_role(identities.c.user_id),
 )
 IDLE_GUESTS = Statement(
@@ -46,12 +48,14 @@ def is_retired_key(subject: str) -> Verb[bool]:
     return bool((yield RETIRED_KEY(key=subject)))
 
 
-def erase_idle_guests(idle_since: int, record: Callable[[str], AuditRecord], now: int) -> Verb[int]:
+def erase_idle_guests(
+    bans: BanFollower, idle_since: int, record: Callable[[str], AuditRecord], now: int
+) -> Verb[int]:
     yield from lock_structure()
     idle = yield IDLE_GUESTS(since=idle_since, now=now)
     yield from bump_if_members([row.user_id for row in idle])
     for row in idle:
-        yield from erase_account(row.user_id, record(row.user_id), now)
+        yield from erase_account(bans, row.user_id, record(row.user_id), now)
     return len(idle)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from sqlalchemy import and_, bindparam, delete, func, null, or_, select, update
+from sqlalchemy import and_, bindparam, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import (
@@ -17,10 +17,11 @@ from gatehouse.accounts.errors import (
     UserNotFound,
 )
 from gatehouse.accounts.model import Identity, User, service_tag
-from gatehouse.accounts.own_account.model import may_remove_password
+from gatehouse.accounts.own_account.model import AddressRelease, may_remove_password
 from gatehouse.audit.model import AuditRecord
 from gatehouse.mail.model import OutboxMail
-from gatehouse.storage.accounts.registration import end_links
+from gatehouse.storage.accounts.ban_aware import BanFollower
+from gatehouse.storage.accounts.lost_addresses import free_address
 from gatehouse.storage.accounts.users import (
     ADD_PURCHASE_ONCE,
     BUMP_USER_VERSION,
@@ -28,7 +29,6 @@ from gatehouse.storage.accounts.users import (
     PURCHASES,
     SELECT_USER,
     TAGS,
-    has_central_role,
     insert_user,
     user_by_id,
     user_from_row,
@@ -71,17 +71,6 @@ SIGN_IN_METHODS = Statement(
         and_(users.c.login_key.is_not(None), users.c.email_verified).label("email"),
     ).where(users.c.user_id == bindparam("of"))
 )
-# The address of another account that never proved to own it. Those with a role of application 1 keep theirs.
-FREE_ADDRESS = Statement(
-    update(users)
-    .where(
-        users.c.login_key == bindparam("of_key"),
-        users.c.email_verified.is_(False),
-        ~has_central_role(users.c.user_id),
-    )
-    .values(login=null(), login_key=null(), version=users.c.version + 1)
-    .returning(users.c.user_id)
-)
 ADD_TAG_ONCE = Statement(insert(user_tags).on_conflict_do_nothing())
 DROP_TAG = Statement(
     delete(user_tags).where(user_tags.c.user_id == bindparam("of"), user_tags.c.tag == bindparam("the"))
@@ -103,25 +92,36 @@ def identities_of_user(user_id: str) -> Verb[Sequence[Identity]]:
     return [Identity(**row._asdict()) for row in rows]
 
 
-def create_with_identity(user: User, identity: Identity, entry: AuditRecord, *, takes_address: bool) -> Verb[None]:
-    if takes_address and user.login is not None:
-        for former in (yield FREE_ADDRESS(of_key=user.login_key)):
-            yield from end_links(former.user_id)
+def create_with_identity(
+    bans: BanFollower,
+    user: User,
+    identity: Identity,
+    entry: AuditRecord,
+    *,
+    release: AddressRelease | None = None,
+) -> Verb[None]:
+    if release is not None and user.login is not None:
+        yield from free_address(user.login, release, entry.at)
     yield from insert_user(user)
     yield from _add_identity(identity)
+    yield from bans.apply_to(user.user_id, entry.at, new=True)
     yield from add_audit_record(entry)
 
 
-def link_identity(identity: Identity, entry: AuditRecord, mails: Sequence[OutboxMail]) -> Verb[None]:
+def link_identity(
+    bans: BanFollower, identity: Identity, entry: AuditRecord, mails: Sequence[OutboxMail]
+) -> Verb[None]:
     yield from _bump_version(identity.user_id)
     if len((yield IDENTITIES_OF_USER(of=identity.user_id))) >= MAX_IDENTITIES:
         raise TooManyIdentities
     yield from _add_identity(identity)
+    yield from bans.apply_to(identity.user_id, entry.at)
     yield from add_audit_record(entry)
     yield from queue_mails(mails, identity.user_id)
 
 
-def unlink_identity(
+def unlink_identity(  # noqa: PLR0917 - `bans` comes first by itself
+    bans: BanFollower,
     user_id: str,
     issuer: str,
     subject: str,
@@ -131,15 +131,21 @@ def unlink_identity(
     email_counts: bool = False,
 ) -> Verb[None]:
     yield from _bump_version(user_id)
+    yield from drop_identity(bans, user_id, issuer, subject, entry.at)
+    yield from refuse_without_sign_in_method(user_id, email_counts=email_counts)
+    yield from add_audit_record(entry)
+    yield from queue_mails(mails, user_id)
+
+
+def drop_identity(bans: BanFollower, user_id: str, issuer: str, subject: str, now: int) -> Verb[None]:
+    """Delete the identity, and its provider's tag with the last one; part of other store methods."""
     removed = yield DROP_IDENTITY(of=user_id, of_issuer=issuer, of_subject=subject)
     if not removed:
         raise IdentityNotFound
-    yield from refuse_without_sign_in_method(user_id, email_counts=email_counts)
+    yield from bans.remember(user_id, now, identities=[(issuer, subject)])
     provider = removed[0].provider
     if not (yield IDENTITIES_OF_PROVIDER(of=user_id, at_provider=provider))[0].found:
         yield DROP_TAG(of=user_id, the=service_tag(provider))
-    yield from add_audit_record(entry)
-    yield from queue_mails(mails, user_id)
 
 
 def refuse_without_sign_in_method(user_id: str, *, email_counts: bool = False) -> Verb[None]:

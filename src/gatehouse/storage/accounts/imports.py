@@ -1,8 +1,9 @@
 """Storage of imported accounts, a batch in one transaction (accounts/importing/model.py: BatchFunction)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
-from sqlalchemy import insert, select
+from sqlalchemy import insert, or_, select
 
 from gatehouse.accounts.importing.model import (
     IMPORT_KEY,
@@ -14,16 +15,21 @@ from gatehouse.accounts.importing.model import (
 )
 from gatehouse.accounts.model import Identity, User, service_tag
 from gatehouse.kernel.digests import sha256
+from gatehouse.storage.accounts.ban_copies import ANY_DIGEST, BanCopies
 from gatehouse.storage.accounts.users import ADD_PURCHASE, ADD_TAG, insert_values, username_owners
 from gatehouse.storage.audit import INSERT_EVENT, event_values
 from gatehouse.storage.rows import column_values
-from gatehouse.storage.runner import SqlStore, heavy_write, snapshot_read
+from gatehouse.storage.runner import Runner, SqlStore
 from gatehouse.storage.statements import InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import identities, totp_factors, user_ids, usernames, users
 
-_EXISTING = select(users.c.user_id, users.c.login_key, users.c.meta)
+_EXISTING = select(users.c.user_id, users.c.login_key, users.c.shared_key, users.c.meta)
 EXISTING_BY_ID = Statement(_EXISTING.where(InStringList(users.c.user_id, "ids")))
-EXISTING_BY_LOGIN = Statement(_EXISTING.where(InStringList(users.c.login_key, "login_keys")))
+EXISTING_BY_LOGIN = Statement(
+    _EXISTING.where(
+        or_(InStringList(users.c.login_key, "login_keys"), InStringList(users.c.shared_key, "login_keys"))
+    )
+)
 EXISTING_BY_IDENTITY = Statement(
     _EXISTING.add_columns(identities.c.issuer, identities.c.subject)
     .join(identities, identities.c.user_id == users.c.user_id)
@@ -38,7 +44,9 @@ ADD_TOTP = Statement(insert(totp_factors))
 ADD_IDENTITY = Statement(insert(identities))
 
 
-def judge_candidates(candidates: Sequence[AccountCandidate], import_id: str) -> Verb[Sequence[Verdict]]:
+def judge_candidates(
+    bans: BanCopies, candidates: Sequence[AccountCandidate], import_id: str
+) -> Verb[Sequence[Verdict]]:
     people = [one.user for one in candidates]
     ids = sorted(user.user_id for user in people)
     by_id = yield EXISTING_BY_ID(ids=ids)
@@ -56,16 +64,33 @@ def judge_candidates(candidates: Sequence[AccountCandidate], import_id: str) -> 
     used = yield USED_IDS(ids=ids)
     names = StoredNames(
         by_id={row.user_id: _existing(row) for row in by_id},
-        by_login={row.login_key: _existing(row) for row in by_login},
+        by_login={
+            **{row.shared_key: _existing(row) for row in by_login},
+            **{row.login_key: _existing(row) for row in by_login},
+        },
         by_identity={(row.issuer, row.subject): _existing(row) for row in by_identity},
         used_ids=frozenset(row.user_id for row in used),
         username_owners=(yield from username_owners([user.username for user in people if user.username])),
+        banned=(yield from _find_banned(bans, candidates)),
     )
     return [names.judge(one, import_id) for one in candidates]
 
 
-def import_candidates(candidates: Sequence[AccountCandidate], import_id: str) -> Verb[Sequence[Verdict]]:
-    verdicts = yield from judge_candidates(candidates, import_id)
+def _find_banned(bans: BanCopies, candidates: Sequence[AccountCandidate]) -> Verb[Mapping[str, str]]:
+    if not candidates or not (yield ANY_DIGEST()):
+        return {}
+    digests = {one.user.user_id: bans.digests_of(one.identities, _verified_address(one.user)) for one in candidates}
+    return (yield from bans.find_banned(digests, candidates[0].record.at))
+
+
+def _verified_address(user: User) -> str | None:
+    return user.login_key if user.email_verified else None
+
+
+def import_candidates(
+    bans: BanCopies, candidates: Sequence[AccountCandidate], import_id: str
+) -> Verb[Sequence[Verdict]]:
+    verdicts = yield from judge_candidates(bans, candidates, import_id)
     new = [
         one for one, verdict in zip(candidates, verdicts, strict=True) if verdict.outcome is ImportOutcome.IMPORTED
     ]
@@ -73,6 +98,9 @@ def import_candidates(candidates: Sequence[AccountCandidate], import_id: str) ->
         yield from _insert_users([one.user for one in new])
         yield from _insert_identities([identity for one in new for identity in one.identities])
         yield INSERT_EVENT.bulk([event_values(one.record) for one in new])
+        if (yield ANY_DIGEST()):
+            for one in new:
+                yield from bans.apply_to(one.user.user_id, one.record.at)
     return verdicts
 
 
@@ -112,5 +140,12 @@ def _existing(row: Row) -> ExistingAccount:
 
 
 class ImportStorage(SqlStore):
-    judge_candidates = snapshot_read(judge_candidates)
-    import_candidates = heavy_write(import_candidates)
+    def __init__(self, runner: Runner, bans: BanCopies) -> None:
+        super().__init__(runner)
+        self._bans = bans
+
+    async def judge_candidates(self, candidates: Sequence[AccountCandidate], import_id: str) -> Sequence[Verdict]:
+        return await self.runner.snapshot_read(partial(judge_candidates, self._bans, candidates, import_id))
+
+    async def import_candidates(self, candidates: Sequence[AccountCandidate], import_id: str) -> Sequence[Verdict]:
+        return await self.runner.write(partial(import_candidates, self._bans, candidates, import_id), heavy=True)

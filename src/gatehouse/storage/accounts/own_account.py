@@ -1,13 +1,13 @@
 """Storage of the own account (accounts/own_account/model.py)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 
-from sqlalchemy import bindparam, or_, select, update
+from sqlalchemy import bindparam, null, or_, select, update
 
 from gatehouse.accounts.bans.model import Ban
 from gatehouse.accounts.errors import LinkDead, UserChanged, UsernameChangedRecently, UserNotFound
-from gatehouse.accounts.model import EmailLink, LinkKind, SignInMethod, User, search_key
+from gatehouse.accounts.model import OWN_FIELDS, EmailLink, LinkKind, SignInMethod, User, search_key
 from gatehouse.accounts.own_account.model import (
     AGENT_KEY,
     MAX_ACTIVITY_SHOWN,
@@ -18,7 +18,6 @@ from gatehouse.accounts.own_account.model import (
     EmailChange,
     PastSignIn,
     PersonalRecords,
-    Profile,
     SiteSignInRecord,
 )
 from gatehouse.audit.model import SIGN_IN_EVENTS, AuditRecord
@@ -26,6 +25,9 @@ from gatehouse.images.model import StoredImage, picture_owner
 from gatehouse.kernel.digests import sha256
 from gatehouse.mail.model import OutboxMail
 from gatehouse.storage import mail, single_use
+from gatehouse.storage.accounts.address_proofs import note_proved_address
+from gatehouse.storage.accounts.ban_aware import BanAwareStore, BanFollower, write_with_bans
+from gatehouse.storage.accounts.email_links import end_links
 from gatehouse.storage.accounts.erasure import erase_user
 from gatehouse.storage.accounts.former_ids import account_of_former_id, former_ids
 from gatehouse.storage.accounts.guest_upgrades import complete_upgrade, is_merge
@@ -47,7 +49,8 @@ from gatehouse.storage.accounts.identities import (
     use_ticket,
     user_by_identity,
 )
-from gatehouse.storage.accounts.registration import ADDRESS, end_links, find_link_owner
+from gatehouse.storage.accounts.lost_addresses import erase_lost_accounts
+from gatehouse.storage.accounts.registration import ADDRESS, find_link_owner
 from gatehouse.storage.accounts.second_factors import factor_overview, passkeys_of
 from gatehouse.storage.accounts.sessions import raise_rev, sessions_of_user
 from gatehouse.storage.accounts.terms import accepted_by_user
@@ -61,9 +64,10 @@ from gatehouse.storage.accounts.users import (
 )
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.images import put_image, remove_image
-from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
+from gatehouse.storage.runner import read, snapshot_read, write
 from gatehouse.storage.statements import InNumberList, Statement, Verb
-from gatehouse.storage.tables.accounts import bans, sessions, site_sessions, users
+from gatehouse.storage.tables.accounts import bans as bans_table
+from gatehouse.storage.tables.accounts import sessions, site_sessions, users
 from gatehouse.storage.tables.installation import audit_events
 from gatehouse.storage.tables.installation import once as once_table
 from gatehouse.storage.tables.oauth import consents, grants
@@ -71,6 +75,7 @@ from gatehouse.storage.tables.permissions import applications, role_assignments
 
 NEW_LOGIN = "login"  # in a link's details: the new address, as typed
 APP_ID = "app_id"  # in the details of a sign-in: the application that a game or service named
+SESSION = "session"  # in a link's details: the session that asked
 REV = "rev"  # in a link's details: the account's epoch at the request
 
 _THIS_USER = users.c.user_id == bindparam("of")
@@ -128,7 +133,7 @@ SET_LANG = Statement(
 SET_PICTURE = Statement(
     update(users).where(_THIS_USER).values(picture=bindparam("to"), **_UPDATE_PROFILE).returning(users.c.user_id)
 )
-PROFILE_COLUMNS = tuple(field.name for field in fields(Profile))
+PROFILE_COLUMNS = tuple(one.name for one in OWN_FIELDS)
 SET_PROFILE = Statement(
     update(users)
     .where(_THIS_USER)
@@ -148,15 +153,31 @@ BEGIN_FIRST_USERNAME = Statement(
 # The write compares address and epoch again: neither changes between read and write.
 SET_LOGIN = Statement(
     update(users)
-    .where(_THIS_USER, _SAME_REV, users.c.login_key == bindparam("old_key"), users.c.blocked.is_(False))
-    .values(login=bindparam("new"), login_key=bindparam("new_key"), email_verified=True, **_BUMP_VERSION)
+    .where(
+        _THIS_USER,
+        _SAME_REV,
+        users.c.login_key.is_not_distinct_from(bindparam("old_key")),  # an account may have had none
+        users.c.blocked.is_(False),
+    )
+    .values(
+        login=bindparam("new"),
+        login_key=bindparam("new_key"),
+        shared_key=null(),
+        email_verified=True,
+        **_BUMP_VERSION,
+    )
     .returning(users.c.user_id)
 )
 SET_PASSWORD = Statement(
     update(users)
     .where(_THIS_USER, _SAME_REV)
-    .values(password_hash=bindparam("hash"), **_BUMP_VERSION)
+    .values(password_hash=bindparam("hash"), password_browser="", **_BUMP_VERSION)
     .returning(users.c.user_id)
+)
+ADD_SESSION_PROOF = Statement(
+    update(sessions)
+    .where(sessions.c.digest == bindparam("of"))
+    .values(proved=bindparam("methods", type_=sessions.c.proved.type))
 )
 RENEW_SESSION_PROOF = Statement(
     update(sessions)
@@ -166,10 +187,13 @@ RENEW_SESSION_PROOF = Statement(
         auth=bindparam("by"),
         second_factor=bindparam("with_factor"),
         proved_at=bindparam("at"),
+        proved=bindparam("methods", type_=sessions.c.proved.type),
     )
     .returning(sessions.c.session_id)
 )
-BANS_OF_USER = Statement(select(bans).where(bans.c.user_id == bindparam("of")).order_by(bans.c.ban_id))
+BANS_OF_USER = Statement(
+    select(bans_table).where(bans_table.c.user_id == bindparam("of")).order_by(bans_table.c.ban_id)
+)
 
 
 def account_details(user_id: str, now: int) -> Verb[AccountDetails]:
@@ -241,9 +265,10 @@ def set_lang(user_id: str, lang: str, entry: AuditRecord) -> Verb[None]:
     yield from add_audit_record(entry)
 
 
-def set_profile(user_id: str, profile: Profile, entry: AuditRecord) -> Verb[None]:
-    keys = {"nick_key": search_key(profile.nick), "name_key": search_key(profile.name)}
-    if not (yield SET_PROFILE(**asdict(profile), **keys, of=user_id, at=entry.at)):
+def set_profile(after: User, entry: AuditRecord) -> Verb[None]:
+    values = {name: getattr(after, name) for name in PROFILE_COLUMNS}
+    keys = {"nick_key": search_key(after.nick), "name_key": search_key(after.name)}
+    if not (yield SET_PROFILE(**values, **keys, of=after.user_id, at=entry.at)):
         raise UserNotFound
     yield from add_audit_record(entry)
 
@@ -278,6 +303,7 @@ def generate_username(user_id: str, candidates: Sequence[str], entry: AuditRecor
 
 
 def change_account(
+    bans: BanFollower,
     whole: User,
     entries: Sequence[AuditRecord],
     mails: Sequence[OutboxMail],
@@ -285,7 +311,9 @@ def change_account(
     ends_links: bool,
     picture: StoredImage | None = None,
 ) -> Verb[None]:
+    former = yield from bans.verified_address(whole.user_id)
     yield from update_user(whole)
+    yield from bans.address_changed(whole.user_id, former, entries[0].at)
     if picture is not None:
         yield from put_image(picture_owner(whole.user_id), picture, entries[0].at)
     elif not whole.picture:
@@ -301,13 +329,19 @@ def change_account(
 
 
 def save_email_change(
-    whose: User, link: EmailLink, login: str, entry: AuditRecord, mails: Sequence[OutboxMail]
+    change: EmailChange, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]
 ) -> Verb[None]:
+    whose = change.owner
     yield from single_use.put_single_use(
         link.kind,
         link.digest,
         subject=whose.user_id,
-        details={ADDRESS: sha256(whose.login_key or "").hex(), NEW_LOGIN: login, REV: whose.rev},
+        details={
+            ADDRESS: sha256(whose.login_key or "").hex(),
+            NEW_LOGIN: change.login,
+            REV: whose.rev,
+            SESSION: change.session_id,
+        },
         now=link.created_at,
         expires_at=link.expires_at,
     )
@@ -320,22 +354,30 @@ def find_email_change(digest: bytes, now: int) -> Verb[EmailChange | None]:
     link = yield from single_use.find_single_use(LinkKind.CHANGE, digest, now)
     if entitled is None or link is None or link.details[REV] != entitled.rev:
         return None
-    return EmailChange(owner=entitled, login=link.details[NEW_LOGIN])
+    return EmailChange(owner=entitled, login=link.details[NEW_LOGIN], session_id=link.details.get(SESSION, ""))
 
 
-def apply_email_change(
-    digest: bytes, wanted: EmailChange, entry: AuditRecord, mails: Sequence[OutboxMail], now: int
+def apply_email_change(  # noqa: PLR0917 - `bans` comes first by itself
+    bans: BanFollower,
+    digest: bytes,
+    wanted: EmailChange,
+    entry: AuditRecord,
+    mails: Sequence[OutboxMail],
+    now: int,
 ) -> Verb[None]:
     taken = yield from single_use.take_single_use(LinkKind.CHANGE, digest, now)
-    if taken is None or (yield from user_by_login(wanted.new_key)) is not None:
+    if taken is None or (yield from user_by_login(wanted.login)) is not None:
         raise LinkDead
     whose = wanted.owner
+    former = yield from bans.verified_address(whose.user_id)
     if not (
         yield SET_LOGIN(
             of=whose.user_id, seen=whose.rev, old_key=whose.login_key, new=wanted.login, new_key=wanted.new_key
         )
     ):
         raise LinkDead
+    yield from note_proved_address((yield from user_by_id(whose.user_id)))
+    yield from bans.address_changed(whose.user_id, former, now)
     yield from end_links(whose.user_id)
     yield from mail.queue_mails(mails, whose.user_id)
     yield from add_audit_record(entry)
@@ -345,27 +387,44 @@ def apply_email_change(
 
 
 def set_password(
-    user: User, password_hash: str, entry: AuditRecord, mails: Sequence[OutboxMail], *, keep: bytes, now: int
+    user: User,
+    password_hash: str,
+    entry: AuditRecord,
+    mails: Sequence[OutboxMail],
+    *,
+    keep: bytes,
+    proved: Sequence[str],
+    now: int,
 ) -> Verb[None]:
     if not (yield SET_PASSWORD(of=user.user_id, seen=user.rev, hash=password_hash)):
         raise UserChanged
     yield from raise_rev(user.user_id, keep=keep, now=now)
+    yield ADD_SESSION_PROOF(of=keep, methods=proved)
     yield from end_links(user.user_id)
     yield from mail.queue_mails(mails, user.user_id)
     yield from add_audit_record(entry)
 
 
 def rotate_session_secret(
-    digest: bytes, fresh: bytes, auth: SignInMethod, entry: AuditRecord, now: int, *, second_factor: str = ""
+    digest: bytes,
+    fresh: bytes,
+    auth: SignInMethod,
+    entry: AuditRecord,
+    now: int,
+    *,
+    proved: Sequence[str],
+    second_factor: str = "",
 ) -> Verb[bool]:
-    renewed = yield RENEW_SESSION_PROOF(old=digest, fresh=fresh, by=auth.value, with_factor=second_factor, at=now)
+    renewed = yield RENEW_SESSION_PROOF(
+        old=digest, fresh=fresh, by=auth.value, with_factor=second_factor, methods=proved, at=now
+    )
     if not renewed:
         return False
     yield from add_audit_record(entry)
     return True
 
 
-class OwnAccountStorage(SqlStore):
+class OwnAccountStorage(BanAwareStore):
     account_details = read(account_details)
     sign_in_history = read(sign_in_history)
     personal_records = snapshot_read(personal_records)
@@ -376,17 +435,17 @@ class OwnAccountStorage(SqlStore):
     set_username = write(set_username)
     generate_username = write(generate_username)
     set_picture = write(set_picture)
-    change_account = write(change_account)
+    change_account = write_with_bans(change_account)
     save_email_change = write(save_email_change)
     find_email_change = read(find_email_change)
-    apply_email_change = write(apply_email_change)
+    apply_email_change = write_with_bans(apply_email_change)
     set_password = write(set_password)
     rotate_session_secret = write(rotate_session_secret)
-    erase_user = write(erase_user)
+    erase_user = write_with_bans(erase_user)
     user_by_identity = read(user_by_identity)
-    create_with_identity = write(create_with_identity)
-    link_identity = write(link_identity)
-    unlink_identity = write(unlink_identity)
+    create_with_identity = write_with_bans(create_with_identity)
+    link_identity = write_with_bans(link_identity)
+    unlink_identity = write_with_bans(unlink_identity)
     remove_password = write(remove_password)
     record_identity_use = write(record_identity_use)
     use_ticket = write(use_ticket)
@@ -395,7 +454,8 @@ class OwnAccountStorage(SqlStore):
     use_challenge = write(use_challenge)
     find_guest = read(find_guest)
     is_retired_key = read(is_retired_key)
-    erase_idle_guests = write(erase_idle_guests)
+    erase_idle_guests = write_with_bans(erase_idle_guests)
+    erase_lost_accounts = write_with_bans(erase_lost_accounts)
     is_merge = read(is_merge)
-    complete_upgrade = write(complete_upgrade)
+    complete_upgrade = write_with_bans(complete_upgrade)
     account_of_former_id = read(account_of_former_id)

@@ -3,9 +3,10 @@
 import base64
 from collections.abc import Sequence
 
-from sqlalchemy import bindparam, delete, or_, select, update
+from sqlalchemy import Boolean, bindparam, case, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from gatehouse.accounts.address_proofs.model import ProofNotices, ProvingBrowser, verifies_address
 from gatehouse.accounts.errors import EmailCodeWrong, EmailSignInGone, LinkDead
 from gatehouse.accounts.model import EmailLink, EmailSignInProof, EmailSignInRequest, LinkKind, User, search_key
 from gatehouse.accounts.second_factors.model import MAX_EMAIL_CODE_TRIES
@@ -13,9 +14,11 @@ from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.mail.model import OutboxMail
 from gatehouse.storage import mail, single_use
-from gatehouse.storage.accounts.sessions import raise_rev
+from gatehouse.storage.accounts.address_proofs import end_unproved_methods, held_methods
+from gatehouse.storage.accounts.ban_aware import BanAwareStore, BanFollower, write_with_bans
+from gatehouse.storage.accounts.email_links import EMAIL_SIGN_IN, end_links
 from gatehouse.storage.accounts.users import (
-    CLEAR_PASSWORD,
+    LOCK_USER,
     USER_BY_ID,
     insert_user,
     user_by_id,
@@ -23,13 +26,12 @@ from gatehouse.storage.accounts.users import (
     user_from_row,
 )
 from gatehouse.storage.audit import add_audit_record
-from gatehouse.storage.runner import SqlStore, read, write
+from gatehouse.storage.runner import read, write
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.installation import once as once_table
 
 DECOY_LINKS = 5  # as many links take as long to write as one audit record (LG-05)
-EMAIL_SIGN_IN = "email_sign_in"  # kind of the single-use record: a link and a code
 ADDRESS = "address"  # in a link's details: a digest of the address it was mailed to
 
 # The write compares the address again: it does not change between read and write.
@@ -38,13 +40,16 @@ _MAILED_USER = (
     users.c.login_key == bindparam("mailed_to"),
     users.c.blocked.is_(False),
 )
-_EMAIL_VERIFIED = {"email_verified": True, "version": users.c.version + 1}
+_EMAIL_VERIFIED = {
+    "email_verified": case((bindparam("proves", type_=Boolean), True), else_=users.c.email_verified),
+    "version": users.c.version + 1,
+}
 
 VERIFY_EMAIL = Statement(update(users).where(*_MAILED_USER).values(_EMAIL_VERIFIED).returning(users.c.user_id))
 SET_PASSWORD = Statement(
     update(users)
     .where(*_MAILED_USER)
-    .values(password_hash=bindparam("hash"), **_EMAIL_VERIFIED)
+    .values(password_hash=bindparam("hash"), password_browser="", **_EMAIL_VERIFIED)
     .returning(users.c.user_id)
 )
 SET_FIRST_PASSWORD = Statement(
@@ -52,18 +57,13 @@ SET_FIRST_PASSWORD = Statement(
     .where(*_MAILED_USER, users.c.password_hash.is_(None))
     .values(
         password_hash=bindparam("hash"),
+        password_browser="",
         nick=bindparam("chosen"),
         nick_key=bindparam("chosen_key"),
         lang=bindparam("spoken"),
         **_EMAIL_VERIFIED,
     )
     .returning(users.c.user_id)
-)
-END_LINKS = Statement(
-    delete(once_table).where(
-        or_(*(once_table.c.kind == kind for kind in (*LinkKind, EMAIL_SIGN_IN))),
-        once_table.c.subject == bindparam("of"),
-    )
 )
 
 
@@ -102,15 +102,34 @@ def record_repeated_registration(known: User, entry: AuditRecord, mails: Sequenc
     yield from add_audit_record(entry)
 
 
-def verify_email(digest: bytes, entry: AuditRecord, now: int) -> Verb[None]:
+def verify_email(  # noqa: PLR0917 - `bans` comes first by itself
+    bans: BanFollower,
+    digest: bytes,
+    password_hash: str | None,
+    browser: ProvingBrowser,
+    notices: ProofNotices,
+    now: int,
+) -> Verb[None]:
     taken = yield from _take_link(LinkKind.VERIFY, digest, now)
-    if not (yield VERIFY_EMAIL(of=taken.user_id, mailed_to=taken.login_key)):
+    if not verifies_address(taken, browser):
         raise LinkDead
-    yield from add_audit_record(entry)
+    change = VERIFY_EMAIL if password_hash is None else SET_PASSWORD
+    hashed = {} if password_hash is None else {"hash": password_hash}
+    if not (yield change(of=taken.user_id, mailed_to=taken.login_key, proves=True, **hashed)):
+        raise LinkDead
+    yield from end_unproved_methods(bans, taken, browser, notices, now)
 
 
 def accept_invitation(
-    digest: bytes, nick: str, password_hash: str, entry: AuditRecord, now: int, *, lang: str
+    bans: BanFollower,
+    digest: bytes,
+    browser: ProvingBrowser,
+    notices: ProofNotices,
+    now: int,
+    *,
+    nick: str,
+    password_hash: str,
+    lang: str,
 ) -> Verb[None]:
     taken = yield from _take_link(LinkKind.INVITE, digest, now)
     set_ = yield SET_FIRST_PASSWORD(
@@ -120,28 +139,23 @@ def accept_invitation(
         chosen=nick,
         chosen_key=search_key(nick),
         spoken=lang,
+        proves=verifies_address(taken, browser),
     )
     if not set_:
         raise LinkDead
+    yield from end_unproved_methods(bans, taken, browser, notices, now)
     yield from end_links(taken.user_id)
-    yield from add_audit_record(entry)
 
 
-def reset_password(
-    digest: bytes, password_hash: str, entry: AuditRecord, mails: Sequence[OutboxMail], now: int
+def reset_password(  # noqa: PLR0917 - `bans` comes first by itself
+    bans: BanFollower, digest: bytes, password_hash: str, browser: ProvingBrowser, notices: ProofNotices, now: int
 ) -> Verb[None]:
     taken = yield from _take_link(LinkKind.RESET, digest, now)
-    if not (yield SET_PASSWORD(of=taken.user_id, mailed_to=taken.login_key, hash=password_hash)):
+    proves = verifies_address(taken, browser)
+    if not (yield SET_PASSWORD(of=taken.user_id, mailed_to=taken.login_key, hash=password_hash, proves=proves)):
         raise LinkDead
-    yield from raise_rev(taken.user_id, keep=None, now=now)
+    yield from end_unproved_methods(bans, taken, browser, notices, now, ends_sessions=True)
     yield from end_links(taken.user_id)
-    yield from mail.queue_mails(mails, taken.user_id)
-    yield from add_audit_record(entry)
-
-
-def end_links(user_id: str) -> Verb[None]:
-    """End every link mailed before; part of other store methods."""
-    yield END_LINKS(of=user_id)
 
 
 def _put_link(link: EmailLink, subject: str, address: str, beside: Sequence[bytes] = ()) -> Verb[None]:
@@ -157,7 +171,10 @@ def _put_link(link: EmailLink, subject: str, address: str, beside: Sequence[byte
 
 
 def _take_link(kind: LinkKind, digest: bytes, now: int) -> Verb[User]:
-    taken = yield from _entitled_user((yield from single_use.take_single_use(kind, digest, now)))
+    link = yield from single_use.take_single_use(kind, digest, now)
+    if link is not None:
+        yield LOCK_USER(of=link.subject)  # of two proofs at once the second finds a verified address
+    taken = yield from _entitled_user(link)
     if taken is None:
         raise LinkDead  # which also rolls back a link used in vain
     return taken
@@ -235,8 +252,13 @@ def find_email_request(browser: bytes, link: bytes, now: int) -> Verb[bytes | No
     return base64.b64decode(found.details["sealed"])
 
 
-def try_email_request(proof: EmailSignInProof, now: int) -> Verb[bytes | EmailCodeWrong | None]:
-    """Return the sealed purpose, or why there is none: a wrong code must be stored, and raising would undo that."""
+def try_email_request(
+    proof: EmailSignInProof, now: int, *, keeps: bool = False
+) -> Verb[bytes | EmailCodeWrong | None]:
+    """Return the sealed purpose, or why there is none: a wrong code must be stored, and raising would undo that.
+
+    With `keeps` a right answer uses nothing up.
+    """
     rows = yield LOCK_REQUEST(of_browser=proof.browser, now=now)
     if not rows:
         return None
@@ -248,45 +270,46 @@ def try_email_request(proof: EmailSignInProof, now: int) -> Verb[bytes | EmailCo
     else:
         right = proof.code is not None and constant_time_equal(held["code"], proof.code.hex())
         tries = held["tries"] + (not right)
-    ended = right or tries >= MAX_EMAIL_CODE_TRIES
+    ended = (right and not keeps) or tries >= MAX_EMAIL_CODE_TRIES
     yield SAVE_TRY(of_browser=proof.browser, counted={**held, "tries": tries}, ended=now if ended else 0)
     if right:
         return base64.b64decode(held["sealed"])
     return None if ended else EmailCodeWrong()
 
 
-def verify_by_email(
-    user: User, entries: Sequence[AuditRecord], mails: Sequence[OutboxMail], *, ends_sessions: bool, now: int
+def verify_by_email(  # noqa: PLR0917 - `bans` comes first by itself
+    bans: BanFollower, user_id: str, login_key: str, browser: ProvingBrowser, notices: ProofNotices, now: int
 ) -> Verb[User]:
-    if not (yield VERIFY_EMAIL(of=user.user_id, mailed_to=user.login_key)):
+    yield LOCK_USER(of=user_id)
+    user = yield from user_by_id(user_id)
+    if user.email_verified or not verifies_address(user, browser):
+        return user
+    if not (yield VERIFY_EMAIL(of=user_id, mailed_to=login_key, proves=True)):
         raise EmailSignInGone
-    if ends_sessions:
-        yield CLEAR_PASSWORD(of=user.user_id)
-        yield from raise_rev(user.user_id, keep=None, now=now)
-    yield from end_links(user.user_id)
-    yield from mail.queue_mails(mails, user.user_id)
-    for entry in entries:
-        yield from add_audit_record(entry)
-    return (yield from user_by_id(user.user_id))
+    yield from end_unproved_methods(bans, user, browser, notices, now)
+    yield from end_links(user_id)
+    return (yield from user_by_id(user_id))
 
 
-class RegistrationStorage(SqlStore):
+class RegistrationStorage(BanAwareStore):
     find_link_owner = read(find_link_owner)
     user_by_login = read(user_by_login)
     send_link = write(send_link)
     simulate_send = write(simulate_send)
     create_with_link = write(create_with_link)
     record_repeated_registration = write(record_repeated_registration)
-    verify_email = write(verify_email)
-    accept_invitation = write(accept_invitation)
-    reset_password = write(reset_password)
+    verify_email = write_with_bans(verify_email)
+    accept_invitation = write_with_bans(accept_invitation)
+    reset_password = write_with_bans(reset_password)
     save_email_request = write(save_email_request)
     find_email_request = read(find_email_request)
     try_email_request = write(try_email_request)
-    verify_by_email = write(verify_by_email)
+    verify_by_email = write_with_bans(verify_by_email)
 
-    async def use_email_request(self, proof: EmailSignInProof, now: int) -> bytes:
-        found = await self.try_email_request(proof, now)
+    held_methods = read(held_methods)
+
+    async def use_email_request(self, proof: EmailSignInProof, now: int, *, keeps: bool = False) -> bytes:
+        found = await self.try_email_request(proof, now, keeps=keeps)
         if found is None:
             raise EmailSignInGone
         if isinstance(found, EmailCodeWrong):

@@ -37,7 +37,7 @@ INSERT_SESSION = Statement(insert(sessions))
 DROP_SESSION_BY_DIGEST = Statement(
     delete(sessions)
     .where(sessions.c.digest == bindparam("of"))
-    .returning(sessions.c.session_id, sessions.c.user_id, sessions.c.rev)
+    .returning(sessions.c.session_id, sessions.c.user_id, sessions.c.rev, sessions.c.proved)
 )
 FIND_SESSION = Statement(  # the session and the whole account in one round trip
     SELECT_USER.add_columns(*(column.label(f"session_{column.name}") for column in sessions.c))
@@ -92,7 +92,8 @@ def _replace_session(old: bytes, session: Session) -> Verb[Session]:
     """Keep the session ID when the same person signs in again; notify clients when it is another person."""
     for ended in (yield DROP_SESSION_BY_DIGEST(of=old)):
         if (ended.user_id, ended.rev) == (session.user_id, session.rev):
-            return replace(session, session_id=ended.session_id)
+            proved = dict.fromkeys((*ended.proved, *session.proved))
+            return replace(session, session_id=ended.session_id, proved=tuple(proved))
         yield from revoke_session_grants(ended.user_id, ended.session_id, session.created_at)
     return session
 
@@ -153,6 +154,7 @@ class SessionStorage(SqlStore):
 def session_from_fields(fields: dict[str, Any]) -> Session:
     fields["auth"] = SignInMethod(fields["auth"])
     fields["strength"] = SessionStrength(fields["strength"])
+    fields["proved"] = tuple(fields["proved"])
     return Session(**fields)
 
 

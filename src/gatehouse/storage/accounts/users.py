@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Exists, bindparam, case, delete, exists, func, null, or_, select, update
+from sqlalchemy import ColumnElement, Exists, Text, bindparam, case, delete, exists, func, null, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import (
@@ -15,15 +15,16 @@ from gatehouse.accounts.errors import (
     UsernameTaken,
     UserNotFound,
 )
+from gatehouse.accounts.field_checks import GUEST_TAG, LINKED_TAG_PREFIX, is_service_tag
 from gatehouse.accounts.model import (
+    ACCOUNT_FIELDS,
     ADMINISTRATOR_ROLE,
     CENTRAL_APPLICATION,
-    GUEST_TAG,
-    LINKED_TAG_PREFIX,
     AccountKind,
     SetupLink,
     User,
-    is_service_tag,
+    exact_login,
+    login_key,
     search_key,
 )
 from gatehouse.accounts.own_account.model import LastAdministrator
@@ -31,13 +32,14 @@ from gatehouse.audit.model import AuditRecord
 from gatehouse.images.model import StoredImage, picture_owner
 from gatehouse.kernel.digests import sha256
 from gatehouse.storage import single_use
+from gatehouse.storage.accounts.ban_aware import BanAwareStore, BanFollower, write_with_bans
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.images import put_image
-from gatehouse.storage.installation import read_value, set_value_once
+from gatehouse.storage.installation import read_value, set_value, set_value_once
 from gatehouse.storage.oauth.logout_calls import revoke_user_grants
 from gatehouse.storage.permissions import row_readers
 from gatehouse.storage.permissions.user_records import assign_root_role
-from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
+from gatehouse.storage.runner import read, snapshot_read, write
 from gatehouse.storage.statements import InStringList, JoinedLines, Statement, Verb, split_lines
 from gatehouse.storage.tables.accounts import (
     passkeys,
@@ -94,11 +96,12 @@ def refuse_last_administrator(user_id: str, now: int) -> Verb[None]:
 # Accounts (accounts/store.py).
 
 
+LAST_SETUP_LINK: Final = "setup_link"  # the fact that holds when the last one was made
 SETUP_LINK: Final = "setup"  # kind of the single-use record
 SETUP_CLOSED: Final = "setup_closed"
 
 FIXED_COLUMNS: Final = frozenset({"user_id", "kind", "reg_time", "rev", "version"})  # never changed by a save
-SEPARATE_COLUMNS: Final = frozenset({"username", "bans", "seen_at"})  # each set by a verb of its own
+SEPARATE_COLUMNS: Final = frozenset({"username", "bans", "seen_at", "lost_at"})  # each set by a verb of its own
 CHANGEABLE_COLUMNS: Final = tuple(
     column.name for column in users.c if column.name not in FIXED_COLUMNS | SEPARATE_COLUMNS
 )
@@ -122,7 +125,19 @@ SELECT_USER = select(
     _PURCHASES.scalar_subquery().label("purchases"),
 ).outerjoin(totp_factors, totp_factors.c.user_id == users.c.user_id)
 USER_BY_ID = Statement(SELECT_USER.where(users.c.user_id == bindparam("user_id")))
-USER_BY_LOGIN = Statement(SELECT_USER.where(users.c.login_key == bindparam("login_key")))
+_NAMED = users.alias("named")
+_EXACT_KEY = bindparam("exact_key", type_=Text())
+_LOGIN_KEY = bindparam("login_key", type_=Text())
+# The account of a login: the exact spelling counts before the canonical one. The parameters are login_parameters.
+USER_ID_OF_LOGIN = (
+    select(_NAMED.c.user_id)
+    .where(or_(_NAMED.c.login_key == _EXACT_KEY, _NAMED.c.login_key == _LOGIN_KEY, _NAMED.c.shared_key == _LOGIN_KEY))
+    .order_by(_NAMED.c.login_key != _EXACT_KEY, _NAMED.c.login_key != _LOGIN_KEY, _NAMED.c.reg_time, _NAMED.c.user_id)
+    .limit(1)
+    .scalar_subquery()
+)
+USER_BY_LOGIN = Statement(SELECT_USER.where(users.c.user_id == USER_ID_OF_LOGIN))
+SHARES_LOGIN = Statement(select(users.c.user_id).where(users.c.shared_key == _LOGIN_KEY).limit(1))
 USER_BY_USERNAME = Statement(SELECT_USER.where(users.c.username == bindparam("username")))
 _NEW_USERNAME = insert(usernames)
 # Finds no row to change if the name belongs or belonged to another account.
@@ -137,7 +152,11 @@ SET_USERNAME = Statement(update(users).where(users.c.user_id == bindparam("of"))
 ALL_USERS = Statement(SELECT_USER.order_by(users.c.user_id))
 USERS_BY_ID_OR_LOGIN = Statement(
     SELECT_USER.where(
-        or_(InStringList(users.c.user_id, "user_ids"), InStringList(users.c.login_key, "login_keys"))
+        or_(
+            InStringList(users.c.user_id, "user_ids"),
+            InStringList(users.c.login_key, "login_keys"),
+            InStringList(users.c.shared_key, "login_keys"),
+        )
     ).order_by(users.c.user_id)
 )
 RETIRED_USER_IDS = Statement(
@@ -205,6 +224,7 @@ SET_BLOCKED = Statement(
     .where(users.c.user_id == bindparam("of"))
     .values(
         blocked=bindparam("to"),
+        lost_at=0,
         rev=case((users.c.rev >= bindparam("epoch"), users.c.rev + 1), else_=bindparam("epoch")),
         version=users.c.version + 1,
     )
@@ -213,9 +233,15 @@ SET_BLOCKED = Statement(
 
 
 def create_user(
-    user: User, entry: AuditRecord, *, administrator: bool = False, picture: StoredImage | None = None
+    bans: BanFollower,
+    user: User,
+    entry: AuditRecord,
+    *,
+    administrator: bool = False,
+    picture: StoredImage | None = None,
 ) -> Verb[None]:
     yield from insert_user(user)
+    yield from bans.apply_to(user.user_id, entry.at, new=True)
     if picture is not None:
         yield from put_image(picture_owner(user.user_id), picture, entry.at)
     if administrator:
@@ -225,9 +251,15 @@ def create_user(
 
 
 def insert_user(user: User) -> Verb[None]:
-    """Insert the account; part of every method that creates one."""
+    """Insert the account; part of every method that creates one.
+
+    Its login has no other account in the canonical spelling, which is unique. Those that share one are never new, so
+    looking for them first is no race.
+    """
     if not (yield RESERVE_ID(user_id=user.user_id)):
         raise UserIdTaken
+    if user.login_key is not None and (yield SHARES_LOGIN(login_key=user.login_key)):
+        raise LoginTaken
     if not (yield INSERT_USER(**{**insert_values(user), "username": None})):
         raise LoginTaken
     if user.username is not None:
@@ -238,7 +270,7 @@ def insert_user(user: User) -> Verb[None]:
 def update_user(user: User) -> Verb[None]:
     """Replace the account if its version has not changed. Raises UserChanged, LoginTaken, UsernameTaken."""
     if user.login is not None:
-        owner = yield USER_BY_LOGIN(login_key=user.login_key)
+        owner = yield USER_BY_LOGIN(**login_parameters(user.login))
         if owner and owner[0].user_id != user.user_id:
             raise LoginTaken
     if not (yield UPDATE_USER(**_user_columns(user), of=user.user_id, seen=user.version)):
@@ -278,8 +310,12 @@ def user_by_id(user_id: str) -> Verb[User]:
     return user_from_row(rows[0]._asdict())
 
 
-def user_by_login(login_key: str) -> Verb[User | None]:
-    rows = yield USER_BY_LOGIN(login_key=login_key)
+def login_parameters(login: str) -> dict[str, str]:
+    return {"exact_key": exact_login(login), "login_key": login_key(login)}
+
+
+def user_by_login(login: str) -> Verb[User | None]:
+    rows = yield USER_BY_LOGIN(**login_parameters(login))
     return user_from_row(rows[0]._asdict()) if rows else None
 
 
@@ -343,9 +379,13 @@ def replace_password_hash(user_id: str, old: str, new: str) -> Verb[None]:
     yield REPLACE_HASH(of=user_id, old=old, new=new)
 
 
-def put_setup_link(link: SetupLink, entry: AuditRecord) -> Verb[None]:
+def put_setup_link(link: SetupLink, entry: AuditRecord, *, keep_unused: bool = False) -> Verb[bool]:
     if (yield from setup_is_closed()):
         raise SetupClosed
+    # This locks the row: of two nodes the second sees the link of the first.
+    yield from set_value(LAST_SETUP_LINK, str(link.created_at))
+    if keep_unused and (yield from single_use.has_open_secret(SETUP_LINK, "", link.created_at)):
+        return False
     yield from single_use.put_single_use(
         SETUP_LINK,
         link.digest,
@@ -355,6 +395,7 @@ def put_setup_link(link: SetupLink, entry: AuditRecord) -> Verb[None]:
         expires_at=link.expires_at,
     )
     yield from add_audit_record(entry)
+    return True
 
 
 def setup_is_closed() -> Verb[bool]:
@@ -367,17 +408,19 @@ def setup_link_is_open(digest: bytes, now: int) -> Verb[bool]:
     return (yield from single_use.single_use_is_open(SETUP_LINK, digest, now))
 
 
-def complete_setup(digest: bytes, first: User, records: Mapping[str, AuditRecord], now: int) -> Verb[None]:
+def complete_setup(
+    bans: BanFollower, digest: bytes, first: User, records: Mapping[str, AuditRecord], now: int
+) -> Verb[None]:
     if (yield from single_use.take_single_use(SETUP_LINK, digest, now)) is None:
         raise SetupLinkDead
     if not (yield from set_value_once(SETUP_CLOSED, str(now))):
         raise SetupClosed
-    yield from create_user(first, records["created"], administrator=True)
+    yield from create_user(bans, first, records["created"], administrator=True)
     yield from add_audit_record(records["closed"])
 
 
-class AccountStorage(SqlStore):
-    create_user = write(create_user)
+class AccountStorage(BanAwareStore):
+    create_user = write_with_bans(create_user)
     user = read(user_by_id)
     user_by_login = read(user_by_login)
     user_by_username = read(user_by_username)
@@ -389,7 +432,15 @@ class AccountStorage(SqlStore):
     put_setup_link = write(put_setup_link)
     setup_is_closed = read(setup_is_closed)
     setup_link_is_open = read(setup_link_is_open)
-    complete_setup = write(complete_setup)
+    complete_setup = write_with_bans(complete_setup)
+
+
+# Columns that a save of the whole account writes as the record has them; the others have statements of their own.
+SAVED_COLUMNS: Final = (
+    *(one.name for one in ACCOUNT_FIELDS if one.name in users.c and one.name != "username"),
+    *("password_hash", "password_browser", "level", "phone_verified", "email_code", "blocked", "meta"),
+    *("username_at", "updated_at"),
+)
 
 
 def insert_values(user: User) -> dict[str, object]:
@@ -402,41 +453,34 @@ def insert_values(user: User) -> dict[str, object]:
         "username": user.username,
         "bans": [],
         "seen_at": 0,
+        "lost_at": 0,
         "rev": user.rev,
         "version": user.version,
     }
 
 
+def shared_key(user: User) -> str | None:
+    """Return the canonical spelling of an account that is stored under its exact one."""
+    key = None if user.login is None else login_key(user.login)
+    return None if key == user.login_key else key
+
+
 def _user_columns(user: User) -> dict[str, object]:
     return {
-        "login": user.login,
+        **{name: getattr(user, name) for name in SAVED_COLUMNS},
         "login_key": user.login_key,
-        "nick": user.nick,
+        "shared_key": shared_key(user),
         "nick_key": search_key(user.nick),
-        "password_hash": user.password_hash,
-        "lang": user.lang,
-        "country": user.country,
-        "level": user.level,
-        "email_verified": user.email_verified,
-        "phone_verified": user.phone_verified,
-        "email_code": user.email_code,
-        "blocked": user.blocked,
-        "meta": user.meta,
-        "name": user.name,
         "name_key": search_key(user.name),
-        "given_name": user.given_name,
-        "family_name": user.family_name,
-        "username_at": user.username_at,
-        "zoneinfo": user.zoneinfo,
-        "picture": user.picture,
-        "updated_at": user.updated_at,
     }
 
 
 def user_from_row(fields: dict[str, Any]) -> User:
-    """Build the account from the columns of WHOLE_USER."""
-    for name in ("login_key", "nick_key", "name_key", "seen_at"):
+    """Build the account from the columns of SELECT_USER."""
+    for name in ("shared_key", "nick_key", "name_key", "seen_at", "lost_at"):
         del fields[name]
+    stored_key, login = fields.pop("login_key"), fields["login"]
+    fields["exact_key"] = stored_key if login is not None and stored_key != login_key(login) else ""
     fields["kind"] = AccountKind(fields["kind"])
     tags = split_lines(fields["tags"])
     fields["service_tags"] = frozenset(filter(is_service_tag, tags))
@@ -449,13 +493,13 @@ def user_from_row(fields: dict[str, Any]) -> User:
 # An administrator created by the operator.
 
 
-def create_administrator(user: User, records: Mapping[str, AuditRecord], now: int) -> Verb[bool]:
+def create_administrator(bans: BanFollower, user: User, records: Mapping[str, AuditRecord], now: int) -> Verb[bool]:
     """Store the account and close setup in the same transaction, which ends any setup link.
 
     True when setup was still open. `records` holds the entries `created` and `closed`.
     """
     closed = yield from set_value_once(SETUP_CLOSED, str(now))  # first: of two concurrent calls one gets the record
-    yield from create_user(user, records["created"], administrator=True)
+    yield from create_user(bans, user, records["created"], administrator=True)
     if closed:
         yield from add_audit_record(records["closed"])
     return closed

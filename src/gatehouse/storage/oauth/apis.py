@@ -7,18 +7,23 @@ from sqlalchemy import bindparam, select
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import AuditRecord
+from gatehouse.kernel.addresses import is_at_origin
 from gatehouse.kernel.digests import sha256
 from gatehouse.oauth.model import Api
 from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.installation import BASE_URL
 from gatehouse.storage.permissions.row_readers import APPLICATIONS_WITH_PROJECT, IS_LIVE_APPLICATION
 from gatehouse.storage.statements import Row, Statement, Verb
-from gatehouse.storage.tables.installation import once
+from gatehouse.storage.tables.installation import installation, once
 from gatehouse.storage.tables.permissions import applications
 
 REVOKED_TOKEN: Final = "revoked_token"  # noqa: S105 - the kind of a single-use record, here that of a revoked token
 
 API_BY_RESOURCE = Statement(
-    select(applications.c.application_id, applications.c.project_id, applications.c.name, applications.c.api)
+    select(
+        *(applications.c.application_id, applications.c.project_id, applications.c.name, applications.c.api),
+        select(installation.c.value).where(installation.c.name == BASE_URL).scalar_subquery().label("base_url"),
+    )
     .select_from(APPLICATIONS_WITH_PROJECT)
     .where(applications.c.api_resource == bindparam("of"), IS_LIVE_APPLICATION)
 )
@@ -36,7 +41,9 @@ FIND_REVOKED = Statement(
 
 def find_api(resource: str) -> Verb[Api | None]:
     rows = yield API_BY_RESOURCE(of=resource)
-    return api_from_row(rows[0]) if rows else None
+    if not rows or is_at_origin(resource, rows[0].base_url or ""):
+        return None  # a token for this service itself is none of an API; declared when this was possible
+    return api_from_row(rows[0])
 
 
 def project_of(application_id: int) -> Verb[str | None]:

@@ -65,6 +65,13 @@ REMOVE_CLIENT = Statement(
     .values(removed=True, logo="", version=clients.c.version + 1)
     .returning(clients.c.version)
 )
+RAISED_REV: Final = {  # the new version tells caches that the epoch changed
+    "rev": case((clients.c.rev >= bindparam("epoch"), clients.c.rev + 1), else_=bindparam("epoch")),
+    "version": clients.c.version + 1,
+}
+RAISE_CLIENT = Statement(
+    update(clients).where(clients.c.client_id == bindparam("of"), NOT_REMOVED).values(RAISED_REV)
+)
 ALL_CLIENTS = Statement(select(clients).where(NOT_REMOVED).order_by(clients.c.client_id))
 _OF_APPLICATION = (NOT_REMOVED, clients.c.application_id == bindparam("application_id"))
 CLIENTS_OF_APPLICATION = Statement(select(clients).where(*_OF_APPLICATION).order_by(clients.c.client_id))
@@ -72,16 +79,17 @@ ORIGINS = Statement(
     select(clients.c.origins).where(NOT_REMOVED, clients.c.origins != bindparam("none", [], type_=JsonDocument()))
 )
 REMOVED_CLIENT_IDS = Statement(select(clients.c.client_id).where(clients.c.removed.is_(True)))
+_IS_USED = or_(
+    exists().where(grants.c.client_id == clients.c.client_id),
+    exists().where(consents.c.client_id == clients.c.client_id),
+)
+USED_CLIENT = Statement(
+    select(clients.c.client_id).where(clients.c.client_id == bindparam("of"), NOT_REMOVED, _IS_USED)
+)
 # Clients with a metadata document that no one has used; they are stored again when their document is fetched.
 DELETE_UNUSED = Statement(
     delete(clients)
-    .where(
-        clients.c.client_id.like("https://%"),
-        NOT_REMOVED,
-        clients.c.created_at <= bindparam("by"),
-        ~exists().where(grants.c.client_id == clients.c.client_id),
-        ~exists().where(consents.c.client_id == clients.c.client_id),
-    )
+    .where(clients.c.client_id.like("https://%"), NOT_REMOVED, clients.c.created_at <= bindparam("by"), ~_IS_USED)
     .returning(clients.c.client_id)
 )
 INSERT_SECRET = Statement(insert(client_secrets))
@@ -219,6 +227,10 @@ def remove_client(client_id: str, entry: AuditRecord, *, seen: int | None = None
     yield from add_audit_record(entry)
 
 
+def is_client_in_use(client_id: str) -> Verb[bool]:
+    return bool((yield USED_CLIENT(of=client_id)))
+
+
 def delete_unused_clients(before: int) -> Verb[None]:
     """Delete the clients that were stored for their document before that time and were never allowed anything."""
     for row in (yield DELETE_UNUSED(by=before)):
@@ -284,6 +296,7 @@ class ClientStorage(SqlStore):
     rotate_secret = write(rotate_secret, repeatable=True)
     remove_client = write(remove_client)
     find_api = read(find_api)
+    is_client_in_use = read(is_client_in_use)
     project_of = read(project_of)
     application_logo = read(application_logo)
 

@@ -26,7 +26,7 @@ from gatehouse.storage.audit import (
 )
 from gatehouse.storage.keys import KEYS_VERSION
 from gatehouse.storage.oauth.apis import add_machine_record, is_machine_token_revoked, revoke_machine_token
-from gatehouse.storage.oauth.clients import APPLICATION_LIVE, NOT_REMOVED, ClientCache, client_by_id
+from gatehouse.storage.oauth.clients import APPLICATION_LIVE, NOT_REMOVED, RAISE_CLIENT, ClientCache, client_by_id
 from gatehouse.storage.rows import RowPart, column_values
 from gatehouse.storage.runner import Runner, SqlStore, inline_write, read, write
 from gatehouse.storage.statements import BoundStatement, Row, Statement, Verb
@@ -316,7 +316,8 @@ def revoke_grant(grant_id: str, now: int, entry: AuditRecord) -> Verb[bool]:
     return True
 
 
-def revoke_client_grants(client_id: str, now: int, entry: AuditRecord) -> Verb[int]:
+def revoke_client_tokens(client_id: str, now: int, entry: AuditRecord) -> Verb[int]:
+    yield RAISE_CLIENT(of=client_id, epoch=now * 1_000)
     ended = yield REVOKE_CLIENT_GRANTS(of=client_id, now=now)
     yield from add_audit_record(entry)
     return len(ended)
@@ -352,7 +353,7 @@ class GrantStorage(SqlStore):
     create_grant = inline_write(create_grant, single_statement=create_grant_single_statement)
     count_code_failure = inline_write(count_code_failure)
     revoke_grant = inline_write(revoke_grant, repeatable=True)
-    revoke_client_grants = write(revoke_client_grants)
+    revoke_client_tokens = write(revoke_client_tokens)
     add_machine_record = write(add_machine_record)
     revoke_machine_token = write(revoke_machine_token)
     is_machine_token_revoked = read(is_machine_token_revoked)

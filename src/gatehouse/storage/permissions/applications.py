@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from sqlalchemy import and_, bindparam, case, delete, func, literal, select, update
+from sqlalchemy import and_, bindparam, case, delete, distinct, func, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import AuditRecord
@@ -57,7 +57,12 @@ RESERVE_NEXT_ID = Statement(  # without a WHERE, SQLite reads ON as part of a jo
     .returning(application_ids.c.application_id)
 )
 USED_IDS = Statement(select(application_ids.c.application_id))
-RESERVE_ID = Statement(insert(application_ids).on_conflict_do_nothing().returning(application_ids.c.application_id))
+RESERVE_ID = Statement(
+    insert(application_ids)
+    .values(application_id=bindparam("application_id"))
+    .on_conflict_do_nothing()
+    .returning(application_ids.c.application_id)
+)
 
 _FIXED_COLUMNS: Final = frozenset({"application_id", "created_at", "version"})
 _CHANGEABLE_COLUMNS: Final = tuple(column.name for column in applications.c if column.name not in _FIXED_COLUMNS)
@@ -79,11 +84,16 @@ FIND_SAME_NAME = Statement(
         applications.c.application_id != bindparam("but"),
     )
 )
+# Compared without case and final slash: two APIs that differ in nothing else would be taken for each other.
 FIND_SAME_RESOURCE = Statement(
-    select(applications.c.application_id).where(
-        applications.c.api_resource == bindparam("resource"),
-        applications.c.removed.is_(False),
+    select(applications.c.removed, applications.c.project_id).where(
+        func.lower(func.rtrim(applications.c.api_resource, "/")) == bindparam("resource"),
         applications.c.application_id != bindparam("but"),
+    )
+)
+FIND_ERASED_RESOURCE = Statement(
+    select(application_ids.c.application_id).where(
+        func.lower(func.rtrim(application_ids.c.api_resource, "/")) == bindparam("resource")
     )
 )
 APPLICATION_BY_ID = Statement(select(*APPLICATION_COLUMNS).where(_THIS_APPLICATION))
@@ -100,6 +110,9 @@ DROP_SERVICE_KEY = Statement(
     )
 )
 INSERT_SITE = Statement(insert(protected_sites).on_conflict_do_nothing().returning(protected_sites.c.origin))
+COUNT_APPLICATIONS_WITH_SITES = Statement(
+    select(func.count(distinct(protected_sites.c.application_id)).label("total"))
+)
 DROP_SITES = Statement(delete(protected_sites).where(protected_sites.c.application_id == bindparam("of")))
 
 
@@ -184,7 +197,7 @@ def edit_application(
         logo="" if edited.state.removed else edited.state.logo,
     )
     yield from _refuse_taken_name(after)
-    yield from _refuse_taken_resource(after)
+    yield from _refuse_taken_resource(after, before)
     yield UPDATE_APPLICATION(of=application_id, **_application_columns(after))
     if after.service_key != before.service_key:
         yield DROP_SERVICE_KEY(of=application_id)
@@ -232,11 +245,20 @@ def _refuse_taken_name(one: Application) -> Verb[None]:
         raise NameTaken(one.name)
 
 
-def _refuse_taken_resource(one: Application) -> Verb[None]:
-    """Refuse an API resource that another live application declares; the structure is locked until the commit."""
+def _refuse_taken_resource(one: Application, before: Application | None = None) -> Verb[None]:
+    """Refuse an API resource of another application; the structure is locked until the commit.
+
+    That of a removed application stays with its project: people may have allowed clients access to it. An API that
+    was declared when this was possible is not looked at until it changes.
+    """
     if one.api_resource is None or one.removed:
         return
-    if (yield FIND_SAME_RESOURCE(resource=one.api_resource, but=one.application_id)):
+    if before is not None and (before.api, before.project_id) == (one.api, one.project_id):
+        return
+    key = one.api_resource.rstrip("/").lower()
+    others = yield FIND_SAME_RESOURCE(resource=key, but=one.application_id)
+    own_project = [other.removed and other.project_id == one.project_id is not None for other in others]
+    if not all(own_project) or (yield FIND_ERASED_RESOURCE(resource=key)):
         raise ResourceTaken(one.api_resource)
 
 
@@ -260,12 +282,18 @@ def _put_sites(one: Application) -> Verb[None]:
             raise SiteTaken(origin)
 
 
+def count_applications_with_sites() -> Verb[int]:
+    (row,) = yield COUNT_APPLICATIONS_WITH_SITES()
+    return int(row.total)
+
+
 class ApplicationStorage(SqlStore):
     application = read(application_by_id)
     applications_in = read(applications_in)
     create_application = heavy_write(create_application)
     edit_application = heavy_write(edit_application)
     edit_schema = heavy_write(edit_schema)
+    count_applications_with_sites = read(count_applications_with_sites)
     count_role_holders = snapshot_read(count_role_holders)
     count_holders_of_roles = read(count_holders_of_roles)
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import BigInteger, ColumnElement, Select, Text, bindparam, exists, func, or_, select, union
 
+from gatehouse.accounts.bans.model import DigestKind
 from gatehouse.accounts.model import User
 from gatehouse.permissions.errors import ApplicationNotFound
 from gatehouse.permissions.model.condition import ConditionSubject
@@ -55,7 +56,7 @@ from gatehouse.storage.statements import (
     Verb,
     split_lines,
 )
-from gatehouse.storage.tables.accounts import ban_devices, passkeys, totp_factors, user_purchases, user_tags, users
+from gatehouse.storage.tables.accounts import ban_digests, passkeys, totp_factors, user_purchases, user_tags, users
 from gatehouse.storage.tables.permissions import (
     application_schemas,
     applications,
@@ -96,7 +97,7 @@ def _select_facts(user_id: ColumnElement[str]) -> Select[Any]:
     return select(
         *_PERSON,
         exists().where(totp_factors.c.user_id == user_id).label("has_totp"),
-        exists(select(ban_devices.c.ban_id)).label("device_bans"),
+        exists().where(ban_digests.c.kind == DigestKind.DEVICE.value).label("device_bans"),
         *(one.scalar_subquery().label(name) for name, one in asked.items()),
         *holdings_of(user_id),
         _APPLICATIONS.scalar_subquery().label("applications"),

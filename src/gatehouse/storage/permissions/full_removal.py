@@ -1,6 +1,7 @@
 """Deletes a project or an application permanently, with everything that belongs to it (FullRemovalStore).
 
-Only the reservations stay: the project's id and aliases, the ids of its applications, service accounts and clients.
+Only the reservations stay: the project's id and aliases, the ids and API resources of its
+applications, the ids of its service accounts and clients.
 None of them is ever reused (R5). Game sessions and pending sign-ins expire by themselves.
 """
 
@@ -24,11 +25,12 @@ from gatehouse.storage.permissions.structure import begin_structure_change, proj
 from gatehouse.storage.permissions.user_records import touch_records
 from gatehouse.storage.runner import SqlStore, snapshot_read, write
 from gatehouse.storage.statements import InNumberList, InStringList, Row, Statement, Verb
-from gatehouse.storage.tables.accounts import ban_devices, bans, login_tokens, users
+from gatehouse.storage.tables.accounts import ban_digests, bans, login_tokens, users
 from gatehouse.storage.tables.oauth import client_secrets, clients, consents, device_requests, grants, logout_calls
 from gatehouse.storage.tables.outgoing import gdpr_calls
 from gatehouse.storage.tables.permissions import (
     access_keys,
+    application_ids,
     application_keys,
     application_schemas,
     applications,
@@ -172,10 +174,19 @@ DROP_CONNECTIONS = Statement(
     )
 )
 _ITS_BANS = or_(bans.c.project_id == _THIS_PROJECT, _in_applications(bans))
-DROP_DEVICES_OF_BANS = Statement(
-    delete(ban_devices).where(ban_devices.c.ban_id.in_(select(bans.c.ban_id).where(_ITS_BANS)))
+DROP_DIGESTS_OF_BANS = Statement(
+    delete(ban_digests).where(ban_digests.c.ban_id.in_(select(bans.c.ban_id).where(_ITS_BANS)))
 )
 DROP_BANS = Statement(delete(bans).where(_ITS_BANS).returning(bans.c.user_id))
+RESERVE_RESOURCES = Statement(
+    update(application_ids)
+    .where(_in_applications(application_ids))
+    .values(
+        api_resource=select(applications.c.api_resource)
+        .where(applications.c.application_id == application_ids.c.application_id)
+        .scalar_subquery()
+    )
+)
 DROP_APPLICATIONS = Statement(delete(applications).where(_in_applications(applications)))
 _GROUPS = select(groups.c.group_id).where(groups.c.project_id == _THIS_PROJECT)
 DROP_MEMBERS = Statement(delete(group_members).where(group_members.c.group_id.in_(_GROUPS)))
@@ -198,6 +209,7 @@ def erase_project(project_id: str, entry: Callable[[ErasureCounts], AuditRecord]
     record = entry(gone)
     yield from _drop_bans(one.project_id, its, record.at)
     yield FORGET_APPLICATION(applications=its)
+    yield RESERVE_RESOURCES(applications=its)
     yield DROP_APPLICATIONS(applications=its)
     for application_id in its:
         yield from remove_image(application_logo_owner(application_id))
@@ -208,7 +220,7 @@ def erase_project(project_id: str, entry: Callable[[ErasureCounts], AuditRecord]
 
 
 def _drop_bans(project_id: str, its: Sequence[int], now: int) -> Verb[None]:
-    yield DROP_DEVICES_OF_BANS(project=project_id, applications=its)
+    yield DROP_DIGESTS_OF_BANS(project=project_id, applications=its)
     for user_id in sorted({row.user_id for row in (yield DROP_BANS(project=project_id, applications=its))}):
         yield from copy_active_bans(user_id, now)
 

@@ -45,7 +45,6 @@ _FROM_INSTALLATION: Final = and_(bans.c.application_id == 0, bans.c.project_id =
 IS_ACTIVE = and_(bans.c.lifted_at == 0, or_(bans.c.until == 0, bans.c.until > bindparam("now")))  # a ban
 NOT_BANNED = ~exists().where(_NOT_LIFTED, _FROM_INSTALLATION, IS_ACTIVE)  # a person
 NOT_BANNED_FOR_GOOD = ~exists().where(_NOT_LIFTED, _FROM_INSTALLATION, bans.c.until == 0)
-BAN_IDS_OF_USER: Final = select(bans.c.ban_id).where(bans.c.user_id == bindparam("of"))
 SCOPE_COLUMNS: Final = ("project_id", "resource_kind", "resource_id")
 
 

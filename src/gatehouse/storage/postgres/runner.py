@@ -19,6 +19,7 @@ from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop_in_transac
 from gatehouse.kernel.errors import Conflict, Misconfigured, OutcomeUnknown, Unavailable
 from gatehouse.storage.postgres.batching import StatementBatcher
 from gatehouse.storage.postgres.listening import NotificationListener
+from gatehouse.storage.rollback import rolls_back, write_and_roll_back
 from gatehouse.storage.runner import (
     PG_CHANNEL,
     Listener,
@@ -121,6 +122,9 @@ class PostgresRunner:
         single_statement: VerbFactory[T] | None = None,
         repeatable: bool = False,
     ) -> T:
+        if rolls_back():  # a single statement could not be
+            return await write_and_roll_back(partial(self.write, heavy=heavy), make)
+
         async def attempt() -> T:
             if single_statement is not None:
                 return await retry_serialization_failures(lambda: self._write_single_statement(single_statement()))

@@ -6,7 +6,7 @@ from typing import Final
 
 import apsw
 
-from gatehouse.kernel.errors import Conflict, Misconfigured, Unavailable
+from gatehouse.kernel.errors import Conflict, Misconfigured, NotWritable, Unavailable
 from gatehouse.storage.statements import BulkStatement, Notification, Row, VerbStep
 
 BUSY_MILLISECONDS: Final = 5_000  # seconds a write waits for one of the command line
@@ -24,6 +24,7 @@ UNAVAILABLE_ERRORS: Final = (
 def connect(path: str, *, read_only: bool = False) -> apsw.Connection:
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     if not read_only:
+        refuse_read_only_place(path)
         create_private_file(path)
     try:
         connection = apsw.Connection(path, flags=flags, statementcachesize=500)
@@ -41,6 +42,15 @@ def connect(path: str, *, read_only: bool = False) -> apsw.Connection:
     # times the run. Lookups go by key, so no plan should depend on a value.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     return connection
+
+
+def refuse_read_only_place(path: str) -> None:
+    """Raise NotWritable if the file, or the directory where SQLite creates files beside it, is read-only."""
+    for place in (os.path.dirname(path), path):  # noqa: PTH120 - SQLite's path is a string
+        if os.path.exists(place) and not os.access(place, os.W_OK):  # noqa: PTH110
+            raise NotWritable(
+                f"{place} is read-only: make it writable for the user who runs Gatehouse, or set another --data"
+            )
 
 
 def create_private_file(path: str) -> None:

@@ -25,8 +25,15 @@ import structlog
 
 from gatehouse.kernel.cache import WeightedCache
 from gatehouse.kernel.errors import Misconfigured, Unavailable
+from gatehouse.storage.rollback import rolls_back, write_and_roll_back
 from gatehouse.storage.runner import Listener, Listeners, VerbFactory, drive
-from gatehouse.storage.sqlite.connection import BUSY_MILLISECONDS, as_storage_error, connect, execute
+from gatehouse.storage.sqlite.connection import (
+    BUSY_MILLISECONDS,
+    as_storage_error,
+    connect,
+    execute,
+    refuse_read_only_place,
+)
 from gatehouse.storage.statements import Notification, Row, Verb, VerbStep
 
 log = structlog.get_logger(__name__)
@@ -258,6 +265,8 @@ class SQLiteRunner:
     ) -> T:
         if self._closed:
             raise Unavailable("the database was closed")
+        if rolls_back():
+            return await write_and_roll_back(self.write, make)
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._writer.submit(QueuedWrite(make, future, inline))
         return await future
@@ -328,6 +337,7 @@ class SQLiteRunner:
 @contextmanager
 def serve_lock(path: str) -> Iterator[None]:
     """Lock the file for one serving process: a second one would not get the first one's notices."""
+    refuse_read_only_place(path)
     with Path(f"{path}.serving").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -31,9 +31,11 @@ users = Table(
     text_column("user_id", primary_key=True),
     text_column("kind"),  # person | service
     Column("login", Text),  # as its owner writes it
-    Column("login_key", Text, unique=True),  # the one spelling it is compared by
+    Column("login_key", Text, unique=True),  # the canonical spelling, or the exact one if there is a shared_key
+    Column("shared_key", Text),  # the canonical spelling, if another account had it first (docs/decisions/0065)
     text_column("nick"),
     Column("password_hash", Text),
+    text_column("password_browser", server_default=text("''")),  # a digest; empty unless set at registration
     text_column("lang"),
     text_column("country"),
     text_column("level"),
@@ -56,14 +58,28 @@ users = Table(
     text_column("nick_key", server_default=text("''")),  # this and the next: as a search compares them
     text_column("name_key", server_default=text("''")),
     time_column("seen_at", server_default=text("0")),  # to a minute; 0 for never (docs/decisions/0060)
+    time_column("lost_at", server_default=text("0")),  # when its address went to its owner and it ended (R10)
     # Bans that were active when one was last saved or lifted: read with the account (docs/decisions/0044).
     Column("bans", JsonDocument, nullable=False, server_default=text("'[]'")),
     Index("uq_users_username", "username", unique=True),
+    Index(
+        "ix_users_shared_key",
+        "shared_key",
+        postgresql_where=text("shared_key IS NOT NULL"),
+        sqlite_where=text("shared_key IS NOT NULL"),
+    ),
     # Everything that a search compares: it reads this index and not the table (docs/decisions/0037).
     Index("ix_users_search", "reg_time", "user_id", "nick_key", "name_key", "login_key", "blocked", "kind"),
     # Indexes of the console's list of people and of its filters.
     Index("ix_users_reg_time", "reg_time", "user_id"),
     Index("ix_users_seen_at", "seen_at", "user_id"),
+    Index(
+        "ix_users_lost_at",
+        "lost_at",
+        "user_id",
+        postgresql_where=text("lost_at > 0"),
+        sqlite_where=text("lost_at > 0"),
+    ),
     Index(
         "ix_users_blocked",
         "reg_time",
@@ -118,7 +134,11 @@ bans = Table(  # every ban, also ended and lifted ones; `users.bans` has the act
     time_column("created_at"),
     time_column("lifted_at"),  # 0 while it is not lifted
     text_column("lifted_by"),
+    number_column("author_rank", server_default=text("0")),  # BanRank
+    text_column("source", server_default=text("''")),  # ID of the ban that it copies
+    time_column("erased_at", server_default=text("0")),  # 0 while its account exists
     Index(None, "user_id", "ban_id"),
+    Index(None, "source"),
     Index(None, "application_id", "ban_id"),
     Index(None, "project_id", "ban_id"),
 )
@@ -144,13 +164,15 @@ accepted_terms = Table(  # documents that people accepted, and as `age` the band
     PrimaryKeyConstraint("user_id", "document", "version"),
 )
 
-ban_devices = Table(  # devices on which a ban counts for every account
-    "ban_devices",
+ban_digests = Table(  # HMACs of devices, identities and addresses that a ban counts for with any account (R14)
+    "ban_digests",
     metadata,
     text_column("ban_id"),
-    text_column("device"),
-    PrimaryKeyConstraint("ban_id", "device"),
-    Index(None, "device"),
+    text_column("kind"),
+    text_column("digest"),
+    time_column("ends_at"),  # 0 for the end of the ban
+    PrimaryKeyConstraint("ban_id", "kind", "digest"),
+    Index(None, "kind", "digest"),
 )
 
 identities = Table(  # at sign-in providers and game platforms (R10)
@@ -237,6 +259,7 @@ sessions = Table(
     time_column("ends_at"),
     text_column("address"),
     text_column("agent"),
+    Column("proved", JsonDocument, nullable=False, server_default=text("'[]'")),  # what it was made with
     Index(None, "user_id"),
     Index(None, "ends_at"),
     Index(None, "idle_ends_at"),

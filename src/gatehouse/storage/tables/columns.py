@@ -26,8 +26,8 @@ def time_column(name: str, **options: Any) -> Column[int]:  # noqa: ANN401
     return Column(name, BigInteger, nullable=False, **options)
 
 
-def number_column(name: str) -> Column[int]:
-    return Column(name, BigInteger, nullable=False)
+def number_column(name: str, **options: Any) -> Column[int]:  # noqa: ANN401
+    return Column(name, BigInteger, nullable=False, **options)
 
 
 def flag_column(name: str, **options: Any) -> Column[bool]:  # noqa: ANN401

@@ -21,6 +21,16 @@ installation = Table(  # facts about this installation: base_url, master_key_che
     text_column("value"),
 )
 
+nodes = Table(  # the running processes, which report themselves (app/nodes.py)
+    "nodes",
+    metadata,
+    text_column("node_id", primary_key=True),
+    text_column("name"),
+    text_column("master_keys"),  # the ids of those it holds, the one it seals with first
+    text_column("version"),
+    time_column("seen_at"),  # by the clock of the database
+)
+
 stored_settings = Table(  # what administrators changed while the service runs (docs/decisions/0042)
     "stored_settings",
     metadata,

@@ -1,6 +1,6 @@
 """OAuth clients, grants and consents, and back-channel logout calls."""
 
-from sqlalchemy import BigInteger, Column, Index, LargeBinary, PrimaryKeyConstraint, Table, Text, false, text
+from sqlalchemy import BigInteger, Column, Index, LargeBinary, PrimaryKeyConstraint, Table, Text, false, text, true
 
 from gatehouse.storage.tables.columns import (
     document_column,
@@ -29,6 +29,7 @@ clients = Table(
     document_column("jwks"),
     document_column("claims"),
     document_column("token_settings"),
+    flag_column("claims_in_id_token", server_default=true()),  # clients from before this column
     flag_column("device_grant"),
     flag_column("game_id_token", server_default=false()),
     flag_column("explain_errors"),
@@ -39,6 +40,7 @@ clients = Table(
     flag_column("removed"),
     time_column("created_at"),
     number_column("version"),
+    Column("rev", BigInteger, nullable=False, server_default=text("0")),
 )
 
 client_secrets = Table(  # two slots: two secrets live at once while one is being rotated (R3)

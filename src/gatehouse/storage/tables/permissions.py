@@ -28,6 +28,7 @@ application_ids = Table(  # every id ever used; never reused (R5)
     "application_ids",
     metadata,
     Column("application_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("api_resource", Text),  # of an application that was deleted with its project: no other may declare it
 )
 
 applications = Table(
@@ -56,7 +57,7 @@ applications = Table(
         sqlite_where=text("NOT removed"),
     ),
     Index(None, "project_id"),  # the index above is used only by queries with exactly its condition
-    # A removed application gives its resource free.
+    # A removed application gives its resource free, to its own project (applications.py).
     Index(
         "uq_applications_api_resource",
         "api_resource",

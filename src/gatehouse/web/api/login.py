@@ -149,8 +149,10 @@ class LoginEndpoint:
     async def _prove(self, request: Request, ask: LoginRequest) -> ProvedLogin:
         caller = caller_address_of(request.scope)
         options = read_login_options(ask, str(caller.address))
-        attempt = PasswordAttempt(login=ask.login, password=ask.password, source=caller.source)
-        return ProvedLogin(user=await self._sign_in.verify(attempt), method=SignInMethod.LOGIN, options=options)
+        attempt = PasswordAttempt(password=ask.password, source=caller.source)
+        return ProvedLogin(
+            user=await self._sign_in.verify(ask.login, attempt), method=SignInMethod.LOGIN, options=options
+        )
 
     def endpoint(self) -> Endpoint:
         return Endpoint(

@@ -9,7 +9,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.bans.model import ban_fields
+from gatehouse.accounts.bans.model import PersonBanned, ban_fields
 from gatehouse.accounts.errors import LoginDenied, SignInRefused
 from gatehouse.accounts.guests.model import DeviceProofRefused
 from gatehouse.accounts.identities import AddressHasAccount, NoAccountForIdentity, NotSignedIn
@@ -172,7 +172,7 @@ async def login_response(login: Awaitable[dict[str, object]]) -> Response:
         return json_response({"status": "LOGINERROR"})
     except (SecondFactorWrong, SignInFlowGone, FactorMissing):
         return json_response({"status": "2STEPERROR"})
-    except LoginDenied as denied:
+    except (LoginDenied, PersonBanned) as denied:
         return json_response({"status": "DENIED", **ban_fields(denied.ban)})
     except TooMany as closed:
         return json_response(

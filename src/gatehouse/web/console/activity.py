@@ -205,7 +205,7 @@ class LogVerification:
         """Verify what was sealed since the last time, up to a limit, and return the state."""
         await self._verifier.run_once()
         verified, end = self._verifier.result, await self._store.chain_end()
-        head = self._head_codec.decode(end.head)
+        head = self._head_codec.decode(end)
         return LogState(
             verified=verified,
             sealed=head.place - head.begins + 1 if head else 0,

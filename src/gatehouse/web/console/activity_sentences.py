@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 from gatehouse.admin.activity import NamedIds, RecordNames
 from gatehouse.audit.model import AuditRecord, Details
 from gatehouse.gamesessions.model import short_gsid
+from gatehouse.oauth.model import CLIENT_SUBJECT
 from gatehouse.web.console.activity_text import (
     REFERENCE_KINDS,
     AuditReference,
@@ -57,7 +58,8 @@ def ids_in(records: Sequence[AuditRecord]) -> NamedIds:
         applications=applications | {number for text in texts if (number := parse_application_subject(text))},
         projects=_subjects(texts, "project"),
         groups=_subjects(texts, "group"),
-        clients={client for record in records if (client := client_of(record))},
+        clients={client for record in records if (client := client_of(record))}
+        | {text.removeprefix(CLIENT_SUBJECT) for text in texts if text.startswith(CLIENT_SUBJECT)},
     )
 
 
@@ -93,8 +95,9 @@ def reference_of(text: str, names: RecordNames) -> AuditReference:
         return AuditReference(kind=kind, id=rest, name=known or "")
     if text in names.people:
         return AuditReference(kind="person", id=text, name=names.people[text])
-    if text in names.clients:
-        return AuditReference(kind="client", id=text, name=names.clients[text])
+    client_id = text.removeprefix(CLIENT_SUBJECT)
+    if text.startswith(CLIENT_SUBJECT) or text in names.clients:
+        return AuditReference(kind="client", id=client_id, name=names.clients.get(client_id, ""))
     return AuditReference(kind="text", id=short_gsid(text))
 
 

@@ -12,7 +12,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import User, login_key, search_key
+from gatehouse.accounts.model import User, search_key
 from gatehouse.admin.names import MAX_FOUND, NamedPerson, NamedProjectGroup, NamedRole, NameStore
 from gatehouse.admin.paging import SEARCH_LONGEST
 from gatehouse.admin.people_search import PeopleQuestion, PeopleSearchStore
@@ -55,7 +55,7 @@ class PersonFinder:
             exact = await self._finding.people_exactly(wanted, MAX_FOUND, with_service_accounts=False)
             found = await self._people.search(PeopleQuestion(text=wanted), None, MAX_FOUND)
             return FoundNames(people=merge_people(exact, map(named_person, found.users)), searched=found.searched)
-        exact = await self._names.find_person_exactly(wanted, login_key(wanted) if by_email else "")
+        exact = await self._names.find_person_exactly(wanted, wanted if by_email else "")
         return FoundNames(people=merge_people(exact, await self._names.find_people_among(wanted, known_ids)))
 
 

@@ -1,7 +1,7 @@
 """People: the list, and a new one."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 from urllib.parse import urlencode
@@ -13,7 +13,14 @@ from gatehouse.accounts.registration import Invitation
 from gatehouse.admin.paging import Page
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_admin import PeopleAdmin
-from gatehouse.admin.people_list import PeopleFilter, PeopleListQuery, PeopleSort, PersonListItem, SeenFilter
+from gatehouse.admin.people_list import (
+    EnabledMethods,
+    PeopleFilter,
+    PeopleListQuery,
+    PeopleSort,
+    PersonListItem,
+    SeenFilter,
+)
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.rights.guard import Operation, require_operation
@@ -161,8 +168,10 @@ class PeopleScreens:
         view: ConsoleView,
         clock: Clock,
         sends_mail: Callable[[], bool],
+        sign_in_methods: Callable[[], EnabledMethods],
         base_url: str,
     ) -> None:
+        self._sign_in_methods = sign_in_methods
         self._people_admin = people_admin
         self._lists = lists
         self._lookup = lookup
@@ -181,7 +190,8 @@ class PeopleScreens:
                 raise Malformed("application_id: choose the application of the role").on_screen(
                     "choose_role_application"
                 )
-            found = await self._lists.people(resolved.list_query, query.page_request, self._clock.now())
+            wanted = replace(resolved.list_query, methods=self._sign_in_methods())
+            found = await self._lists.people(wanted, query.page_request, self._clock.now())
         except EXPECTED_ERRORS as error:
             problem = problem_from(error)
         if query.is_file and problem is None:

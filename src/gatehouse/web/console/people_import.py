@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.importing.lines import COLUMNS
-from gatehouse.accounts.importing.model import BadImportFile, ImportFormat
+from gatehouse.accounts.importing.model import BadImportFile, EmailState, ImportFormat
 from gatehouse.admin.people_import import ImportResult, PeopleImport
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.web.console.paths import ConsoleEntry
@@ -27,11 +27,13 @@ PART_CHARACTERS: Final = 15_000  # of a hidden field: at most 60,000 bytes (S-19
 
 class ImportFileForm(CsrfForm, frozen=True, kw_only=True):
     file: bytes = b""
+    emails: str = ""
 
 
 class ImportPartsForm(CsrfForm, frozen=True, kw_only=True):
     parts: tuple[str, ...] = ()
     import_id: str = ""
+    emails: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,7 @@ class ImportResultContext(PageContext):
 
     result: ImportResult
     parts: Sequence[str] = ()  # of a plan: the file
+    emails: str = ""  # of a plan: the choice
     is_plan: bool = False
 
 
@@ -62,8 +65,10 @@ class ImportScreens:
 
     async def plan(self, request: Request, admin: AdminRequest, form: ImportFileForm) -> Response:
         text = decode_file(form.file)
-        result = await self._people.run(admin.actor, form.file, ImportFormat.CSV, dry_run=True)
-        context = ImportResultContext(result=result, parts=split_parts(text), is_plan=True)
+        result = await self._people.run(
+            admin.actor, form.file, ImportFormat.CSV, dry_run=True, emails=chosen_state(form.emails)
+        )
+        context = ImportResultContext(result=result, parts=split_parts(text), emails=form.emails, is_plan=True)
         return self._view.render(request, admin, ENTRY, context)
 
     async def rerender_choice(
@@ -78,7 +83,12 @@ class ImportScreens:
     async def run(self, request: Request, admin: AdminRequest, form: ImportPartsForm) -> Response:
         content = "".join(form.parts).encode()
         result = await self._people.run(
-            admin.actor, content, ImportFormat.CSV, dry_run=False, import_id=form.import_id
+            admin.actor,
+            content,
+            ImportFormat.CSV,
+            dry_run=False,
+            import_id=form.import_id,
+            emails=chosen_state(form.emails),
         )
         return self._view.render(request, admin, ENTRY, ImportResultContext(result=result))
 
@@ -96,6 +106,10 @@ class ImportScreens:
             ),
             view.form("/people/import/run", ImportPartsForm, self.run, fresh=True, form_suffix="/run"),
         ]
+
+
+def chosen_state(text: str) -> EmailState | None:
+    return EmailState(text) if text in set(EmailState) else None
 
 
 def decode_file(content: bytes) -> str:

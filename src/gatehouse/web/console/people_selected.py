@@ -1,6 +1,6 @@
 """People who were selected in the list: block or unblock them, tag them, add them to a group or assign a role."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -51,6 +51,7 @@ class BulkAction(StrEnum):
     ROLE = "role"
     BLOCK = "block"
     UNBLOCK = "unblock"
+    LINK = "link"  # to set a password
 
 
 class SelectedForm(CsrfForm, frozen=True, kw_only=True):
@@ -91,8 +92,10 @@ class SelectedPeopleScreens:
         lookup: Lookup,
         view: ConsoleView,
         clock: Clock,
+        sends_mail: Callable[[], bool],
     ) -> None:
         self._people_admin = people_admin
+        self._sends_mail = sends_mail
         self._names = names
         self._assignments = assignments
         self._group_access = group_access
@@ -124,7 +127,8 @@ class SelectedPeopleScreens:
             failure for one in people if (failure := await self._change(admin, action, one, form.tag.strip()))
         ]
         if not failures:
-            return self._view.redirect_with_flash(ENTRY.path, f"people_{action}")
+            waits = action is BulkAction.LINK and not self._sends_mail()
+            return self._view.redirect_with_flash(ENTRY.path, f"people_{action}{'_waits' if waits else ''}")
         left = msgspec.structs.replace(form, user_id=tuple(one.user_id for one, _ in failures))
         return await self._render(request, admin, left, failures=failures, done=len(people) - len(failures))
 
@@ -154,6 +158,8 @@ class SelectedPeopleScreens:
                 user = await self._people_admin.person(admin.actor, person.user_id)
                 tags = user.tags | {tag} if action is BulkAction.TAG else user.tags - {tag}
                 await self._people_admin.save_fields(admin.actor, person.user_id, {"tags": tags}, version=None)
+            elif action is BulkAction.LINK:
+                await self._people_admin.send_password_link(admin.actor, person.user_id)
             elif person.user_id == admin.user.user_id:
                 raise BadInput("you cannot block your own account").on_screen("own_account")
             else:

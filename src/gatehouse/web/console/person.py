@@ -1,18 +1,20 @@
 """One person: the head of every tab, the account, and actions on it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.administration import AccountDraft, unchanged_draft
-from gatehouse.accounts.model import CENTRAL_APPLICATION, AccountKind, User
+from gatehouse.accounts.model import CENTRAL_APPLICATION, FORM_FIELDS, AccountField, AccountKind, User, account_values
+from gatehouse.accounts.profile_fields import AccountChanges
 from gatehouse.admin.people import AccountState, PeopleListStore, PersonErasureImpact
 from gatehouse.admin.people_admin import PeopleAdmin
+from gatehouse.fields.derive import form_rows, with_members
+from gatehouse.fields.model import DescribedField, Kind
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.rights.guard import Operation
@@ -105,6 +107,7 @@ class PersonContext(PageContext):
     user: User
     state: AccountState
     form: "PersonForm"
+    rows: Sequence[tuple[DescribedField[AccountField], ...]]  # of the form
     assign: AssignRolePanel
     call: ApiCall
     picked: Mapping[str, ComboboxOption] = field(default_factory=dict)
@@ -123,44 +126,26 @@ class PersonEmailContext(PageContext):
     conflicts: tuple[FieldConflict, ...] = ()
 
 
+@with_members(lambda: ((one.name, str, "") for one in FORM_FIELDS))
 class PersonForm(VersionedForm, frozen=True, kw_only=True):
-    """Lists are a line each."""
+    """The described fields of an account; lists have one entry per line."""
 
-    nick: str = ""
-    lang: str = ""
-    country: str = ""
-    tags: str = ""
-    purchases: str = ""
-    name: str = ""
-    given_name: str = ""
-    family_name: str = ""
-    username: str = ""
-    zoneinfo: str = ""
+    def changes(self) -> AccountChanges:
+        return {one.name: typed_value(one, one.value_of(self)) for one in FORM_FIELDS}
 
-    def draft(self, user: User) -> AccountDraft:
-        return replace(
-            unchanged_draft(user),
-            nick=self.nick,
-            lang=self.lang.strip(),
-            country=self.country.strip().upper(),
-            tags=frozenset(split_lines(self.tags)),
-            purchases=frozenset(split_lines(self.purchases)),
-            name=self.name,
-            given_name=self.given_name,
-            family_name=self.family_name,
-            username=self.username,
-            zoneinfo=self.zoneinfo,
-            version=self.version,
-        )
+
+def typed_value(one: DescribedField[AccountField], text: str) -> object:
+    if one.kind is Kind.LABELS:
+        return frozenset(split_lines(text))
+    return text.strip().upper() if one.name == "country" else text.strip()
 
 
 class PersonEmailForm(VersionedForm, frozen=True, kw_only=True):
     login: str = ""
     email_verified: str = ""
 
-    def draft(self, user: User) -> AccountDraft:
-        verified = self.email_verified == YES
-        return replace(unchanged_draft(user), login=self.login, email_verified=verified, version=self.version)
+    def changes(self) -> AccountChanges:
+        return {"login": self.login, "email_verified": self.email_verified == YES}
 
 
 class PersonActionForm(CsrfForm, frozen=True, kw_only=True):
@@ -221,7 +206,7 @@ class PersonScreens:
 
     async def _save(self, request: Request, admin: AdminRequest, form: PersonForm | PersonEmailForm) -> Response:
         user = await self._people_admin.person(admin.actor, request.path_params["user_id"])
-        await self._people_admin.change(admin.actor, user, form.draft(user))
+        await self._people_admin.change(admin.actor, user, form.changes(), version=form.version)
         return self._view.redirect_with_flash(f"{ENTRY.path}/{user.user_id}", "saved")
 
     async def rerender_form(
@@ -309,6 +294,7 @@ class PersonScreens:
             user=user,
             state=state,
             form=form,
+            rows=account_rows(user),
             assign=await role_panel(admin, user.user_id, AssignRoleForm(), lookup=self._lookup, now=now),
             call=ApiCall(
                 path="user",
@@ -372,17 +358,15 @@ def email_form_of(user: User) -> PersonEmailForm:
     )
 
 
+def account_rows(user: User) -> list[tuple[DescribedField[AccountField], ...]]:
+    """Return the form's rows; service accounts have no fields of a person."""
+    is_service = user.kind is AccountKind.SERVICE
+    shown = [one for one in FORM_FIELDS if not (is_service and one.field.people_only)]
+    return form_rows(shown, is_short=lambda one: one.field.is_short)
+
+
 def form_of(user: User) -> PersonForm:
-    return PersonForm(
-        nick=user.nick,
-        lang=user.lang,
-        country=user.country,
-        tags=join_lines(sorted(user.tags)),
-        purchases=join_lines(sorted(user.purchases)),
-        name=user.name,
-        given_name=user.given_name,
-        family_name=user.family_name,
-        username=user.username or "",
-        zoneinfo=user.zoneinfo,
-        version=user.version,
-    )
+    values: dict[str, Any] = account_values(user)
+    for one in FORM_FIELDS:
+        values[one.name] = join_lines(values[one.name]) if one.kind is Kind.LABELS else values[one.name] or ""
+    return PersonForm(version=user.version, **{one.name: values[one.name] for one in FORM_FIELDS})

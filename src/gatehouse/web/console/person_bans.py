@@ -66,6 +66,8 @@ COLUMNS: Final = {
     "lifted": lambda one: one.lifted,
     "lifted_by": lambda one: one.lifted_by,
     "devices": lambda one: one.devices or "",
+    "source": lambda one: one.source,
+    "erased": lambda one: one.erased,
 }
 
 
@@ -238,8 +240,9 @@ class PersonBanScreens:
 
     async def lift(self, request: Request, admin: AdminRequest, form: LiftBanForm) -> Response:
         user_id: str = request.path_params["user_id"]
-        await self._bans.lift(admin.actor, user_id, parse_scope(form))
-        return self._view.redirect_with_flash(f"{ENTRY.path}/{user_id}/bans", "ban_lifted")
+        lifted = await self._bans.lift(admin.actor, user_id, parse_scope(form))
+        path = LIST_PATH if lifted.erased_at else f"{ENTRY.path}/{user_id}/bans"
+        return self._view.redirect_with_flash(path, "ban_lifted")
 
     async def list(self, request: Request, admin: AdminRequest) -> Response:
         require_operation(admin.rights, Operation.ADMINISTER)

@@ -59,6 +59,7 @@ class WebhookForm(VersionedForm, frozen=True, kw_only=True):
     description: str = ""
     events: list[str] = msgspec.field(default_factory=list)
     enabled: str = ""
+    new_secret: str = ""
 
 
 class DeliveryQuery(ListQuery, frozen=True, kw_only=True):
@@ -145,7 +146,9 @@ class WebhookScreens:
 
     async def save(self, request: Request, admin: AdminRequest, form: WebhookForm) -> Response:
         webhook = await self._load_webhook(request, admin)
-        await self._webhooks.change(admin.actor, draft_from_form(form, webhook))
+        changed = await self._webhooks.change(admin.actor, draft_from_form(form, webhook))
+        if changed.secret:
+            return self._render_secret(request, admin, changed, self._view.words(request)("webhooks.secret_text"))
         return self._view.redirect_with_flash(f"{PATH}/{webhook.webhook_id}", "saved")
 
     async def rerender_form(
@@ -262,7 +265,11 @@ def draft_from_form(form: WebhookForm, webhook: Webhook | None = None) -> Webhoo
     if webhook is None:
         return given
     return msgspec.structs.replace(
-        given, webhook_id=webhook.webhook_id, enabled=form.enabled == "1", version=form.version
+        given,
+        webhook_id=webhook.webhook_id,
+        enabled=form.enabled == "1",
+        new_secret=bool(form.new_secret),
+        version=form.version,
     )
 
 

@@ -28,9 +28,6 @@ class DenialReasons:
     def __init__(self, rules: LoginRules) -> None:
         self._rules = rules
 
-    async def is_refused(self, user: User, application_id: int) -> bool:
-        return await self.find_refusing_application(user, (application_id,)) is not None
-
     async def find_refusing_application(self, user: User, application_ids: Sequence[int]) -> int | None:
         """Return the first application that denies the user access; None when all of them admit the user now."""
         refused = await self._rules.find_refusal(user.user_id, application_ids)
@@ -63,31 +60,46 @@ class AccessDeniedPage:
         self._pages = pages
 
     async def show(
-        self, request: Request, signed_in: UserSession | None, client: Client, answer: Continuation
+        self,
+        request: Request,
+        signed_in: UserSession | None,
+        client: Client,
+        answer: Continuation,
+        *,
+        application_ids: Sequence[int],
     ) -> Response | None:
-        """Return the page; None for people who may not see it. `answer` is what tells the client."""
-        if signed_in is None or client.application_id is None:
+        """Return the page; None for people who may not see it. `answer` is what tells the client.
+
+        `application_ids`: the applications that were asked about the person.
+        """
+        if signed_in is None:
             return None
-        why = await self._reasons.explain(signed_in, (client.application_id,))
-        if why is None:
+        why = await self._reasons.explain(signed_in, application_ids)
+        refusing = await self._reasons.find_refusing_application(signed_in.user, application_ids)
+        if why is None or refusing is None:
             return None
-        context = await self._context(signed_in.user, client, client.application_id)
+        context = await self._context(signed_in.user, client, refusing)
         if isinstance(answer, str):
             return self._pages.render(request, replace(context, return_to=answer, why=why))
         policy = {"Content-Security-Policy": content_security_policy(form_action=[answer.form_action])}
         return self._pages.render(request, replace(context, return_form=answer, why=why), headers=policy)
 
     async def show_on_device(
-        self, request: Request, signed_in: UserSession | None, client: Client
+        self,
+        request: Request,
+        signed_in: UserSession | None,
+        client: Client,
+        *,
+        application_ids: Sequence[int],
     ) -> Response | None:
         """Return the page for everyone, because a device has no page of its own; None when access is not denied."""
-        if not is_full_session(signed_in) or client.application_id is None:
+        if not is_full_session(signed_in):
             return None
-        user, application_id = signed_in.user, client.application_id
-        if not await self._reasons.is_refused(user, application_id):
+        refusing = await self._reasons.find_refusing_application(signed_in.user, application_ids)
+        if refusing is None:
             return None
-        why = await self._reasons.explain(signed_in, (application_id,))
-        shown = replace(await self._context(user, client, application_id), on_device=True, why=why)
+        why = await self._reasons.explain(signed_in, application_ids)
+        shown = replace(await self._context(signed_in.user, client, refusing), on_device=True, why=why)
         return self._pages.render(request, shown)
 
     async def _context(self, user: User, client: Client, application_id: int) -> AccessDeniedContext:

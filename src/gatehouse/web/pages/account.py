@@ -8,21 +8,20 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import Identity, Session, SignInMethod, User, login_key
-from gatehouse.accounts.own_account import profile
+from gatehouse.accounts.model import OWN_FIELDS, Identity, Session, SignInMethod, User, login_key
 from gatehouse.accounts.own_account.export import DataExport
 from gatehouse.accounts.own_account.model import (
     AccountActivity,
     AccountDetails,
     LastAdministrator,
     PastSignIn,
-    Profile,
     may_remove_password,
 )
-from gatehouse.accounts.own_account.profile import AccountProfile, Erasure
+from gatehouse.accounts.own_account.profile import AccountProfile, Erasure, activity_of
 from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.admin.own_permissions import OwnPermissionsLoader
+from gatehouse.fields.derive import form_rows
 from gatehouse.images.model import image_path
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
@@ -147,12 +146,14 @@ class PersonalDataForms:
         erasure: Erasure,
         browsers: BrowserSessions,
         view: AccountView,
+        clock: Clock,
     ) -> None:
         self._export = export
         self._data = data
         self._erasure = erasure
         self._browsers = browsers
         self._view = view
+        self._clock = clock
 
     async def download(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         data = await self._export.export_user(account.user, account.origin)
@@ -190,6 +191,8 @@ class PersonalDataForms:
         context = DeleteAccountContext(
             csrf=self._view.csrf_token(account),
             login=account.user.login or account.user.nick,
+            has_email=account.user.login is not None,
+            is_banned=account.user.is_banned_anywhere(self._clock.now()),
             problem=None if problem is None else PageProblem(what=problem),
         )
         return self._view.show(request, context, status=status)
@@ -234,7 +237,7 @@ class PersonalDataForms:
 
 def names_account(typed: str, user: User) -> bool:
     """Whether this is the account's address; without one, its nick."""
-    return typed.strip() == user.nick if user.login is None else login_key(typed) == user.login_key
+    return typed.strip() == user.nick if user.login is None else login_key(typed) == login_key(user.login)
 
 
 # The account page: everything the owner may see of the account.
@@ -288,10 +291,11 @@ class AccountPage:
         problem: PageProblem,
         *,
         status: int,
-        typed: str | Profile = "",
+        typed: str = "",
+        profile: Mapping[str, str] | None = None,
     ) -> Response:
         """Render the page again, with the error at its form."""
-        context = await self._context(request, account, problem=problem, at=section, typed=typed)
+        context = await self._context(request, account, problem=problem, at=section, typed=typed, profile=profile)
         answer = self._view.show(request, context, status=status)
         if problem.seconds:
             answer.headers["Retry-After"] = str(problem.seconds)
@@ -304,7 +308,8 @@ class AccountPage:
         *,
         problem: PageProblem | None = None,
         at: AccountSection | None = None,
-        typed: str | Profile = "",
+        typed: str = "",
+        profile: Mapping[str, str] | None = None,
         notice: Notice | None = None,
     ) -> AccountContext:
         user = account.user
@@ -318,10 +323,12 @@ class AccountPage:
             csrf=self._view.csrf_token(account),
             now=self._clock.now(),
             user_id=user.user_id,
+            is_banned=user.is_banned_anywhere(self._clock.now()),
             nick=user.nick,
             picture=image_path(user.picture),
-            profile=typed if isinstance(typed, Profile) else profile.profile_of(user),
-            username=typed if at is AccountSection.PROFILE and isinstance(typed, str) else user.username or "",
+            profile_rows=form_rows(OWN_FIELDS, is_short=lambda one: one.field.is_short),
+            profile={one.name: one.value_of(user) for one in OWN_FIELDS} | dict(profile or {}),
+            username=typed if at is AccountSection.PROFILE and profile is None else user.username or "",
             usernames_enabled=self._profile.offers_usernames,
             login=user.login or "",
             email_verified=user.email_verified,
@@ -331,7 +338,7 @@ class AccountPage:
                 passkeys=user.passkeys, identities=len(details.identities), email_verified=user.email_verified
             ),
             pending_login=details.pending_login,
-            typed=typed if isinstance(typed, str) else "",
+            typed=typed,
             problem=problem,
             problem_at=at,
             notice=notice,
@@ -350,7 +357,7 @@ class AccountPage:
             sign_ins=sign_in_rows(await self._profile.load_sign_ins(user.user_id), self._places, lang),
             applications=connected_applications(await self._consents.of_user(user.user_id)),
             permissions=await self._permissions.load(user.user_id, address),
-            activity=tuple(activity_row(act) for act in profile.activity_of(details.records, user.user_id)),
+            activity=tuple(activity_row(act) for act in activity_of(details.records, user.user_id)),
             lang=lang,
             theme=self._pages.theme_of(request),
             data_in=tuple(shown.DataRequestStatus(name=name, state=state.value) for name, state in data.applications),

@@ -1,9 +1,11 @@
 """Contexts of the account page (see contexts.py)."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gatehouse.accounts.own_account.model import Profile
+from gatehouse.accounts.model import AccountField
 from gatehouse.admin.own_permissions import NO_PERMISSIONS, OwnPermissions
+from gatehouse.fields.model import DescribedField
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.vocabulary import AccountSection, Notice, PageProblem, Theme
 
@@ -86,7 +88,8 @@ class AccountContext(PageContext):
     now: int
     user_id: str
     nick: str
-    profile: Profile  # as stored, or as submitted with a problem
+    profile_rows: Sequence[tuple[DescribedField[AccountField], ...]]  # of OWN_FIELDS
+    profile: Mapping[str, str]  # their values, as stored, or as submitted with a problem
     username: str  # likewise
     usernames_enabled: bool = True
     picture: str = ""  # path of the image
@@ -117,6 +120,7 @@ class AccountContext(PageContext):
     may_ask_for_data: bool = False  # there are applications to ask, and no request is pending
     mail_is_logged: bool = False
     may_administer: bool = False  # shows the link to the console
+    is_banned: bool = False  # from something: no way to leave sheds the ban
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +129,8 @@ class DeleteAccountContext(PageContext):
 
     csrf: str
     login: str
+    has_email: bool = True  # `login` is an address, not a nick
+    is_banned: bool = False
     problem: PageProblem | None = None
 
 

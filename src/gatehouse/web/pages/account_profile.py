@@ -1,6 +1,6 @@
 """Forms of the account page: profile, user name, language and theme, email address, password."""
 
-from dataclasses import fields, replace
+from collections.abc import Mapping
 from typing import Final
 
 from starlette.requests import Request
@@ -14,11 +14,11 @@ from gatehouse.accounts.errors import (
     UsernameChangedRecently,
     UsernameTaken,
 )
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import OWN_FIELDS
 from gatehouse.accounts.own_account.email_change import EmailChanges
-from gatehouse.accounts.own_account.model import Profile
-from gatehouse.accounts.own_account.profile import AccountProfile, PasswordChange, profile_of
+from gatehouse.accounts.own_account.profile import AccountProfile, PasswordChange
 from gatehouse.accounts.sign_in import PasswordAttempt
+from gatehouse.fields.derive import with_members
 from gatehouse.images.model import BadImage
 from gatehouse.kernel.errors import BadInput, TooMany
 from gatehouse.languages import LANGUAGES
@@ -35,7 +35,6 @@ from gatehouse.web.pages.vocabulary import AccountSection, Notice, PageProblem, 
 
 CONFLICT: Final = 409
 TOO_MANY_REQUESTS: Final = 429
-PROFILE_FORM_FIELDS: Final = tuple(field.name for field in fields(Profile))
 USERNAME_PROBLEMS: Final = {
     UsernameTaken: ProblemKind.USERNAME_TAKEN,
     UsernameChangedRecently: ProblemKind.USERNAME_RECENT,
@@ -43,18 +42,14 @@ USERNAME_PROBLEMS: Final = {
 CHANGE_PASSWORD_PATH: Final = "/.well-known/change-password"  # noqa: S105 - where password managers look
 
 
+@with_members(lambda: ((one.name, str | None, None) for one in OWN_FIELDS))
 class ProfileForm(CsrfForm, frozen=True, kw_only=True):
     """A field that is not sent stays as it is."""
 
     nick: str
-    name: str | None = None
-    given_name: str | None = None
-    family_name: str | None = None
-    zoneinfo: str | None = None
 
-    def profile_for(self, user: User) -> Profile:
-        given = {name: value for name in PROFILE_FORM_FIELDS if (value := getattr(self, name)) is not None}
-        return replace(profile_of(user), **given)
+    def given_fields(self) -> dict[str, str]:
+        return {one.name: value for one in OWN_FIELDS if (value := one.value_of(self)) is not None}
 
 
 class UsernameForm(CsrfForm, frozen=True, kw_only=True):
@@ -95,11 +90,11 @@ class ProfileForms:
         self._pages = pages
 
     async def save_profile(self, request: Request, account: AccountRequest, form: ProfileForm) -> Response:
-        submitted = form.profile_for(account.user)
+        given = form.given_fields()
         try:
-            await self._profile.save(account.user, submitted, account.origin)
+            await self._profile.save(account.user, given, account.origin)
         except BadAccount as error:
-            return await self._input_problem(request, account, AccountSection.PROFILE, error, typed=submitted)
+            return await self._input_problem(request, account, AccountSection.PROFILE, error, profile=given)
         return self._view.redirect_with_notice(Notice.PROFILE_SAVED)
 
     async def save_picture(self, request: Request, account: AccountRequest, upload: bytes) -> Response:
@@ -113,7 +108,7 @@ class ProfileForms:
                 AccountSection.PROFILE,
                 problem,
                 status=BAD_REQUEST,
-                typed=profile_of(account.user),
+                profile={},
             )
         return self._view.redirect_with_notice(Notice.PICTURE_SAVED)
 
@@ -150,7 +145,11 @@ class ProfileForms:
         """Request a new address; the response is the same whether it has an account or not (LG-05)."""
         try:
             await self._new_address.request_change(
-                account.user, form.login, source=account.source, origin=account.origin
+                account.user,
+                form.login,
+                session_id=account.session.session_id,
+                source=account.source,
+                origin=account.origin,
             )
         except BadAccount as error:
             return await self._input_problem(request, account, AccountSection.EMAIL, error, typed=form.login)
@@ -190,12 +189,7 @@ class ProfileForms:
         return self._view.redirect_with_notice(Notice.PASSWORD_REMOVED)
 
     async def _save_password(self, account: AccountRequest, form: PasswordChangeForm) -> None:
-        present = PasswordAttempt(
-            login=account.user.login or "",
-            password=form.current,
-            source=account.source,
-            device_cookie=account.browser.device,
-        )
+        present = PasswordAttempt(password=form.current, source=account.source, device_cookie=account.browser.device)
         await self._new_password.change_password(
             account.signed_in, form.password, current_attempt=present, origin=account.origin, device=account.device
         )
@@ -207,10 +201,11 @@ class ProfileForms:
         section: AccountSection,
         error: BadAccount,
         *,
-        typed: str | Profile = "",
+        typed: str = "",
+        profile: Mapping[str, str] | None = None,
     ) -> Response:
         return await self._account.show_problem(
-            request, account, section, problem_with(error), status=BAD_REQUEST, typed=typed
+            request, account, section, problem_with(error), status=BAD_REQUEST, typed=typed, profile=profile
         )
 
     async def _password_problem(

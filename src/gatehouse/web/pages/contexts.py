@@ -9,6 +9,7 @@ own module, account_contexts.py.
 from dataclasses import dataclass
 from typing import ClassVar
 
+from gatehouse.accounts.address_proofs.model import ENDS_NOTHING, EndedMethods
 from gatehouse.sign_in_flow.flows import ConsentRequest, NetworkNearness
 from gatehouse.sign_in_flow.model import DestinationLink, FormPost
 from gatehouse.throttle.proof_of_work import Puzzle
@@ -211,6 +212,9 @@ class VerifyEmailContext(PageContext):
     csrf: str
     token: str
     login: str
+    ending: EndedMethods = ENDS_NOTHING  # what ends with the first proof of the address (R10)
+    needs_session: bool = False  # the link works only in the session that asked
+    problem: PageProblem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +232,7 @@ class InviteContext(PageContext):
     token: str
     login: str
     nick: str = ""
+    ending: EndedMethods = ENDS_NOTHING
     problem: PageProblem | None = None
 
 
@@ -248,6 +253,7 @@ class ResetContext(PageContext):
     csrf: str
     token: str
     login: str
+    ending: EndedMethods = ENDS_NOTHING
     problem: PageProblem | None = None
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.address_proofs.model import ENDS_NOTHING, EndedMethods
+from gatehouse.accounts.bans.model import PersonBanned
 from gatehouse.accounts.email_sign_in import (
     EMAIL_SIGN_IN_SECONDS,
     EmailSignIn,
@@ -35,7 +37,7 @@ from gatehouse.web.pages.forms import (
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.sign_in import SignInPages
-from gatehouse.web.pages.sign_in_flow import FlowForm, SignInCompletion, SignInFlowPages
+from gatehouse.web.pages.sign_in_flow import FlowForm, SignInCompletion, SignInFlowPages, banned_page
 from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind
 
 
@@ -65,6 +67,9 @@ class EmailedLinkContext(PageContext):
     token: str
     login: str
     creates: bool = False  # an account
+    ending: EndedMethods = ENDS_NOTHING  # what ends with the first proof of the address (R10)
+    code: str = ""  # a right one, instead of the token
+    interaction: str = ""
     application: str = ""
     returns_to: str = ""
 
@@ -86,6 +91,7 @@ class SignInCodeForm(EmailSignInForm, frozen=True, kw_only=True):
     otp: str
     registers: str = ""
     nick: str = ""
+    confirmed: str = ""  # the person saw what ends
 
 
 class SignInLinkForm(FlowForm, frozen=True, kw_only=True):
@@ -168,7 +174,9 @@ class EmailSignInPages:
     async def _try_code(self, request: Request, browser: Browser, form: SignInCodeForm) -> Response:
         await self._flow_pages.destination(browser, form.interaction)  # an expired flow uses no code
         try:
-            accepted = await self._email_sign_in.accept_code(form.otp, client_of(request, browser))
+            accepted = await self._email_sign_in.accept_code(
+                form.otp, client_of(request, browser), confirmed=bool(form.confirmed)
+            )
         except (EmailCodeWrong, EmailSignInGone) as error:
             is_wrong = isinstance(error, EmailCodeWrong)
             context = EmailSignInContext(
@@ -180,7 +188,28 @@ class EmailSignInPages:
                 problem=PageProblem(what=ProblemKind.WRONG_CODE if is_wrong else ProblemKind.CODE_SPENT),
             )
             return await self.show_code_page(request, browser, context, status=FORBIDDEN)
+        except PersonBanned as banned:
+            return self._pages.render(request, banned_page(form.login, banned.ban))
+        if isinstance(accepted, EndedMethods):
+            return await self._show_ending(request, browser, form, accepted)
         return await self._complete(request, browser, accepted)
+
+    async def _show_ending(
+        self, request: Request, browser: Browser, form: SignInCodeForm, ending: EndedMethods
+    ) -> Response:
+        """Ask before a right code is used: it ends what this browser did not prove (R10)."""
+        destination = await self._flow_pages.destination(browser, form.interaction)
+        context = EmailedLinkContext(
+            csrf=self._browsers.csrf_token(browser),
+            token="",
+            code=form.otp,
+            interaction=form.interaction,
+            login=form.login,
+            ending=ending,
+            application=destination.application,
+            returns_to=destination.returns_to,
+        )
+        return self._flow_pages.show(request, browser, destination, context)
 
     async def show_link(self, request: Request) -> Response:
         """Ask before the link is used; another browser than the one that asked learns nothing."""
@@ -199,6 +228,7 @@ class EmailSignInPages:
             token=token,
             login=found.login,
             creates=found.creates,
+            ending=await self._email_sign_in.find_ending(found.login, client_of(request, browser)),
             application=destination.application,
             returns_to=destination.returns_to,
         )
@@ -212,6 +242,8 @@ class EmailSignInPages:
             accepted = await self._email_sign_in.accept_link(form.token, client_of(request, browser))
         except EmailSignInGone:
             return self._pages.render(request, LinkElsewhereContext())
+        except PersonBanned as banned:
+            return self._pages.render(request, banned_page("", banned.ban))
         return await self._complete(request, browser, accepted)
 
     async def _complete(self, request: Request, browser: Browser, accepted: EmailSignInResult) -> Response:
@@ -266,4 +298,5 @@ def client_of(request: Request, browser: Browser) -> EmailSignInClient:
         browser=sha256(browser.browser_id),
         origin=origin_of(request, ANONYMOUS_ACTOR),
         device=device_name(browser.agent),
+        signed_in=browser.signed_in,
     )

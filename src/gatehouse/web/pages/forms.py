@@ -6,9 +6,12 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.address_proofs.model import ProvingBrowser, proving_browser
 from gatehouse.accounts.email_links import LinkRequester
 from gatehouse.accounts.errors import BadAccount, DomainRefused, LinkDead, PasswordBreached, PasswordWeak
+from gatehouse.accounts.model import User
 from gatehouse.accounts.own_account.model import SameAddress
+from gatehouse.kernel.digests import sha256
 from gatehouse.throttle.proof_of_work import ProofOfWork, Puzzle, PuzzlePurpose, PuzzleUnsolved, UnsolvedTooMany
 from gatehouse.web.http.browser import Browser, BrowserSessions
 from gatehouse.web.http.client_address import caller_address_of
@@ -110,6 +113,11 @@ class PublicForms:
             lang=self._pages.language_of(request),
             origin=origin_of(request, ANONYMOUS_ACTOR),
         )
+
+
+def proving_browser_of(browser: Browser, owner: User) -> ProvingBrowser:
+    """Return the browser as it proves the address of this account."""
+    return proving_browser(owner, sha256(browser.browser_id), browser.signed_in)
 
 
 def refuse_different_passwords(password: str, repeated: str) -> None:

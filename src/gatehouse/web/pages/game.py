@@ -152,7 +152,7 @@ class GamePages:
         ban = await self._purpose.find_ban(session)
         if ban is not None:
             application = await self._purpose.application(session)
-            return self._pages.render(request, banned_page(user, ban, application.name))
+            return self._pages.render(request, banned_page(user.login or user.nick, ban, application.name))
         named = self._purpose.application_ids(session)
         refusing = await self._reasons.find_refusing_application(user, named) or self._purpose.first_application_id(
             session

@@ -8,10 +8,11 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.bans.model import PersonBanned
 from gatehouse.accounts.email_sign_in import EmailSignIn
 from gatehouse.accounts.errors import IdentityNotFound, IdentityTaken, LastSignInMethod, TooManyIdentities
 from gatehouse.accounts.identities import AddressHasAccount, ForeignDomainRefused, NoAccountForIdentity, NotSignedIn
-from gatehouse.accounts.model import SignInMethod
+from gatehouse.accounts.model import SignInMethod, identity_proof
 from gatehouse.accounts.own_account.identities import IdentityAccounts
 from gatehouse.accounts.second_factors.model import EmailNotVerified
 from gatehouse.kernel.digests import sha256
@@ -34,7 +35,7 @@ from gatehouse.web.pages.forms import FORBIDDEN, CsrfForm
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.sign_in import SignInPages
-from gatehouse.web.pages.sign_in_flow import SignInCompletion, SignInFlowPages, step_address
+from gatehouse.web.pages.sign_in_flow import SignInCompletion, SignInFlowPages, banned_page, step_address
 from gatehouse.web.pages.vocabulary import AccountSection, Notice, PageProblem, ProblemKind
 
 CONFLICT: Final = 409
@@ -162,10 +163,17 @@ class ProviderPages:
                 person, provider.rules, lang=self._pages.language_of(request), origin=origin_of(request, "provider")
             )
             return await self._completion.accept_first_factor(
-                request, browser, found.user, SignInMethod.PROVIDER, taken.handle
+                request,
+                browser,
+                found.user,
+                SignInMethod.PROVIDER,
+                taken.handle,
+                proved=identity_proof(person.issuer, person.subject),
             )
         except SignInFlowGone:
             return self._flow_pages.show_expired(request, taken.handle)
+        except PersonBanned as banned:
+            return self._pages.render(request, banned_page(person.label, banned.ban))
         except (ProviderProblem, NotSignedIn) as error:
             return await self._show_failure(request, browser, provider, taken.handle, error)
 

@@ -109,7 +109,7 @@ class ReauthenticationPage:
             ReauthenticationInput(password=form.password, otp=form.otp, credential=form.credential),
             reauthentication_client(account),
         )
-        device = self._devices.issue(account.user.login_key or "", account.browser.device)
+        device = self._devices.issue(account.user, account.browser.device)
         back = see_other(return_address(form.interaction))
         return self._browsers.set_session_cookie(back, secret, device, stays=account.browser.stays)
 
@@ -135,7 +135,7 @@ class ReauthenticationPage:
         context = ReauthenticationContext(
             csrf=self._view.csrf_token(account),
             interaction=goal if is_return_target(goal) else "",
-            login=user.login or "",
+            login=user.login or user.username or user.nick,
             has_password=methods.password and methods.can_be_typed,
             methods=tuple(FactorMethod(factor) for factor in methods.factors),
             passkey_options=await self._passkey_options(account) if by_passkey else "",

@@ -6,6 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.model import User
 from gatehouse.accounts.recovery import PasswordRecovery
 from gatehouse.throttle.proof_of_work import PuzzlePurpose, PuzzleUnsolved, UnsolvedTooMany
 from gatehouse.web.http.browser import Browser, device_name
@@ -24,11 +25,12 @@ from gatehouse.web.pages.forms import (
     PuzzleForm,
     page_endpoint,
     problem_with,
+    proving_browser_of,
     refuse_different_passwords,
     status_of,
 )
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.vocabulary import MailPurpose, Notice
+from gatehouse.web.pages.vocabulary import MailPurpose, Notice, PageProblem
 
 
 class ForgotForm(PuzzleForm, frozen=True, kw_only=True):
@@ -101,30 +103,36 @@ class ResetPage:
         token = read_query(request, MailedLinkQuery).token
         owner = await self._recovery.find_owner(token)
         browser = await self._forms.read_browser(request)
-        context = ResetContext(csrf=self._forms.csrf_token(browser), token=token, login=owner.login or "")
-        return self._forms.show(request, browser, context)
+        return self._forms.show(request, browser, await self._context(browser, token, owner))
+
+    async def _context(
+        self, browser: Browser, token: str, owner: User, problem: PageProblem | None = None
+    ) -> ResetContext:
+        return ResetContext(
+            csrf=self._forms.csrf_token(browser),
+            token=token,
+            login=owner.login or "",
+            ending=await self._recovery.find_ending(owner, proving_browser_of(browser, owner)),
+            problem=problem,
+        )
 
     async def submit(self, request: Request) -> Response:
         """Set the password without signing in: the reader of the email may lack the second factor (LG-15)."""
         browser, form = await self._forms.read(request, ResetForm)
         owner = await self._recovery.find_owner(form.token)
         try:
-            await self._reset(request, browser, form)
+            await self._reset(request, browser, owner, form)
         except BadAccount as error:
-            context = ResetContext(
-                csrf=self._forms.csrf_token(browser),
-                token=form.token,
-                login=owner.login or "",
-                problem=problem_with(error),
-            )
+            context = await self._context(browser, form.token, owner, problem_with(error))
             return self._forms.show(request, browser, context, status=BAD_REQUEST)
         return see_other(f"{Path.SIGN_IN}?notice={Notice.PASSWORD_RESET}")
 
-    async def _reset(self, request: Request, browser: Browser, form: ResetForm) -> None:
+    async def _reset(self, request: Request, browser: Browser, owner: User, form: ResetForm) -> None:
         refuse_different_passwords(form.password, form.repeated)
         await self._recovery.reset_password(
             form.token,
             form.password,
+            proving_browser_of(browser, owner),
             origin=origin_of(request, ANONYMOUS_ACTOR),
             device=device_name(browser.agent),
             source=caller_address_of(request.scope).source,

@@ -1,18 +1,21 @@
 """Pages of registration, invitation and email verification."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.email_sign_in import EmailSignIn
-from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.errors import BadAccount, LinkNeedsSession
+from gatehouse.accounts.model import User
 from gatehouse.accounts.own_account.email_change import EmailVerification
 from gatehouse.accounts.registration import Invitations, NewAccount, SelfRegistration
+from gatehouse.kernel.digests import sha256
 from gatehouse.sign_in_flow.model import SignInFlowGone
 from gatehouse.throttle.proof_of_work import PuzzlePurpose, PuzzleUnsolved, UnsolvedTooMany
-from gatehouse.web.http.browser import Browser
+from gatehouse.web.http.browser import Browser, device_name
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import see_other
@@ -28,17 +31,19 @@ from gatehouse.web.pages.email_sign_in import EmailSignInContext, EmailSignInPag
 from gatehouse.web.pages.forms import (
     ANONYMOUS_ACTOR,
     BAD_REQUEST,
+    FORBIDDEN,
     CsrfForm,
     MailedLinkQuery,
     PublicForms,
     PuzzleForm,
     page_endpoint,
     problem_with,
+    proving_browser_of,
     refuse_different_passwords,
     status_of,
 )
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.vocabulary import MailPurpose, Notice
+from gatehouse.web.pages.vocabulary import MailPurpose, Notice, PageProblem
 
 
 class RegisterForm(PuzzleForm, frozen=True, kw_only=True):
@@ -87,7 +92,7 @@ class RegisterPage:
         try:
             if self._email_sign_in.registers and not form.password and not form.repeated:
                 return await self._register_by_email(request, browser, form)
-            await self._register(request, form)
+            await self._register(request, browser, form)
         except (BadAccount, PuzzleUnsolved, UnsolvedTooMany) as error:
             return await self._show_again(request, browser, form, error)
         context = CheckMailContext(
@@ -109,12 +114,13 @@ class RegisterPage:
         except SignInFlowGone:
             return self._email_pages.show_expired(request, form.interaction)
 
-    async def _register(self, request: Request, form: RegisterForm) -> None:
+    async def _register(self, request: Request, browser: Browser, form: RegisterForm) -> None:
         self._registration.refuse_when_closed()
         refuse_different_passwords(form.password, form.repeated)
         await self._forms.require_solution(request, PuzzlePurpose.REGISTER, form)
         newcomer = NewAccount(login=form.login, nick=form.nick, password=form.password)
-        await self._registration.register(newcomer, self._forms.link_requester(request))
+        requester = replace(self._forms.link_requester(request), browser=sha256(browser.browser_id).hex())
+        await self._registration.register(newcomer, requester)
 
     async def _show_again(
         self,
@@ -163,33 +169,42 @@ class InvitePage:
         token = read_query(request, MailedLinkQuery).token
         owner = await self._invitations.find_invited(token)
         browser = await self._forms.read_browser(request)
-        context = InviteContext(
-            csrf=self._forms.csrf_token(browser), token=token, login=owner.login or "", nick=owner.nick
+        return self._forms.show(request, browser, await self._context(browser, token, owner, owner.nick))
+
+    async def _context(
+        self, browser: Browser, token: str, owner: User, nick: str, problem: PageProblem | None = None
+    ) -> InviteContext:
+        return InviteContext(
+            csrf=self._forms.csrf_token(browser),
+            token=token,
+            login=owner.login or "",
+            nick=nick,
+            ending=await self._invitations.find_ending(owner, proving_browser_of(browser, owner)),
+            problem=problem,
         )
-        return self._forms.show(request, browser, context)
 
     async def submit(self, request: Request) -> Response:
         """Accept the invitation and show the sign-in page."""
         browser, form = await self._forms.read(request, InviteForm)
         owner = await self._invitations.find_invited(form.token)
         try:
-            await self._accept(request, form)
+            await self._accept(request, browser, owner, form)
         except BadAccount as error:
-            context = InviteContext(
-                csrf=self._forms.csrf_token(browser),
-                token=form.token,
-                login=owner.login or "",
-                nick=form.nick,
-                problem=problem_with(error),
-            )
+            context = await self._context(browser, form.token, owner, form.nick, problem_with(error))
             return self._forms.show(request, browser, context, status=BAD_REQUEST)
         return see_other(f"{Path.SIGN_IN}?notice={Notice.WELCOME}")
 
-    async def _accept(self, request: Request, form: InviteForm) -> None:
+    async def _accept(self, request: Request, browser: Browser, owner: User, form: InviteForm) -> None:
         refuse_different_passwords(form.password, form.repeated)
         asker = self._forms.link_requester(request)
         await self._invitations.accept(
-            form.token, nick=form.nick, password=form.password, lang=asker.lang, origin=asker.origin
+            form.token,
+            proving_browser_of(browser, owner),
+            nick=form.nick,
+            password=form.password,
+            lang=asker.lang,
+            origin=asker.origin,
+            device=device_name(browser.agent),
         )
 
     def endpoints(self) -> list[Endpoint]:
@@ -205,6 +220,8 @@ class InvitePage:
 
 class VerifyEmailForm(CsrfForm, frozen=True, kw_only=True):
     token: str
+    password: str = ""  # a new one, if the present one ends
+    repeated: str = ""
 
 
 class ResendForm(CsrfForm, frozen=True, kw_only=True):
@@ -228,14 +245,46 @@ class VerifyEmailPage:
     async def show(self, request: Request) -> Response:
         """Show the page without using the link, because mail scanners open every link."""
         token = read_query(request, MailedLinkQuery).token
-        owner = await self._proofs.find_unverified(token)
         browser = await self._forms.read_browser(request)
-        context = VerifyEmailContext(csrf=self._forms.csrf_token(browser), token=token, login=owner.login or "")
-        return self._forms.show(request, browser, context)
+        return await self._show(request, browser, token)
+
+    async def _show(
+        self,
+        request: Request,
+        browser: Browser,
+        token: str,
+        problem: PageProblem | None = None,
+        *,
+        status: int | None = None,
+    ) -> Response:
+        """Show what the link would do in this browser."""
+        proof = await self._proofs.find_proof(token, sha256(browser.browser_id), browser.signed_in)
+        context = VerifyEmailContext(
+            csrf=self._forms.csrf_token(browser),
+            token=token,
+            login=proof.owner.login or "",
+            ending=proof.ending,
+            needs_session=proof.needs_session,
+            problem=problem,
+        )
+        return self._forms.show(request, browser, context, status=status)
 
     async def submit(self, request: Request) -> Response:
         browser, form = await self._forms.read(request, VerifyEmailForm)
-        owner = await self._proofs.verify_email(form.token, origin_of(request, ANONYMOUS_ACTOR))
+        try:
+            refuse_different_passwords(form.password, form.repeated)
+            owner = await self._proofs.verify_email(
+                form.token,
+                sha256(browser.browser_id),
+                browser.signed_in,
+                origin=origin_of(request, ANONYMOUS_ACTOR),
+                device=device_name(browser.agent),
+                password=form.password,
+            )
+        except BadAccount as error:
+            return await self._show(request, browser, form.token, problem_with(error), status=BAD_REQUEST)
+        except LinkNeedsSession:
+            return await self._show(request, browser, form.token, status=FORBIDDEN)
         return self._forms.show(request, browser, EmailVerifiedContext(login=owner.login or ""))
 
     async def send_again(self, request: Request) -> Response:

@@ -18,7 +18,7 @@ from starlette.types import Scope
 from gatehouse import __version__
 from gatehouse.audit.events import AuditEvent
 from gatehouse.languages import FALLBACK_LANG
-from gatehouse.oauth.model import SCOPE_MARK
+from gatehouse.oauth.model import APPLICATION_SCOPES, SCOPE_MARK
 from gatehouse.permissions.evaluation.contributions import SourceKind
 from gatehouse.sign_in_flow.flows import NetworkNearness
 from gatehouse.web.http.browser import signed_in_lang, signed_in_zone
@@ -335,9 +335,12 @@ def _event_text(t: Translator, event: str) -> str:
 def _scope_text(t: Translator, scope: str, prefix: str = "scope.") -> str:
     """Return the text of a scope, to the person or by another prefix; an unknown scope is shown as it is.
 
-    Scopes of an API come with their resource, or without a name for the API as a whole.
+    Scopes of an API come with their resource, or without a name for the API as a whole; `roles` and the like may
+    come with the name of its application instead.
     """
-    resource, of_api, name = scope.partition(SCOPE_MARK)
+    resource, of_api, name = scope.rpartition(SCOPE_MARK)
+    if of_api and name in APPLICATION_SCOPES:
+        return t(f"{prefix}api_{name}", application=resource)
     if of_api:
         return f"{name} ({resource})" if name else t(f"{prefix}api", resource=resource)
     return t(f"{prefix}{scope}") if t.knows(f"{prefix}{scope}") else scope

@@ -8,7 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import SignInMethod, User
+from gatehouse.accounts.model import SignInMethod, User, passkey_proof
 from gatehouse.accounts.second_factors.codes import EmailCodes
 from gatehouse.accounts.second_factors.model import EnabledFactors, Factor, PasskeyRefused, SecondFactorWrong
 from gatehouse.accounts.second_factors.passkeys import Passkeys
@@ -18,6 +18,7 @@ from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany
 from gatehouse.sign_in_flow.flows import SignInFlows
 from gatehouse.sign_in_flow.model import (
+    FIRST_PROVED,
     FlowStep,
     SignInFlow,
     SignInFlowGone,
@@ -107,7 +108,7 @@ class SecondFactorPages:
     async def _try_factor(self, request: Request, browser: Browser, form: FactorForm) -> Response:
         step = await self._find_step(browser, form.interaction)
         try:
-            used = await self._prove(request, step, form)
+            used, proved = await self._prove(request, step, form)
         except (SecondFactorWrong, PasskeyRefused):
             step = replace(step, flow=await self._sign_in_flows.count_failure(step.flow))
             problem = PageProblem(what=ProblemKind.PASSKEY_FAILED if form.credential else ProblemKind.WRONG_CODE)
@@ -119,7 +120,13 @@ class SecondFactorPages:
         auth = SignInMethod.PASSKEY if used is Factor.PASSKEY and not has_password else SignInMethod.TWO_STEP
         second_factor = used.value if has_password else ""
         return await self._completion.open_session(
-            request, step.browser, step.user, auth, step.handle, second_factor=second_factor
+            request,
+            step.browser,
+            step.user,
+            auth,
+            step.handle,
+            second_factor=second_factor,
+            proved=[name for name in (step.flow.ask.get(FIRST_PROVED, ""), proved) if name],
         )
 
     async def choose_method(self, request: Request) -> Response:
@@ -143,16 +150,20 @@ class SecondFactorPages:
         problem = PageProblem(what=ProblemKind.THROTTLED, seconds=blocked.retry_after)
         return await self._form_page(request, step, method, problem=problem, status=TOO_MANY_REQUESTS)
 
-    async def _prove(self, request: Request, step: SecondFactorStep, form: FactorForm) -> Factor:
+    async def _prove(self, request: Request, step: SecondFactorStep, form: FactorForm) -> tuple[Factor, str]:
+        """Return the factor, and how `Session.proved` names it."""
         origin = origin_of(request, step.user.user_id)
         if form.credential:
             browser = sha256(step.browser.browser_id)
-            await self._passkeys.authenticate(form.credential, browser=browser, origin=origin, user=step.user)
-            return Factor.PASSKEY
+            passkey = await self._passkeys.authenticate(
+                form.credential, browser=browser, origin=origin, user=step.user
+            )
+            return Factor.PASSKEY, passkey_proof(passkey.passkey_id)
         method = None if form.method in (None, FactorMethod.PASSKEY) else Factor(form.method)
-        return await self._factors.verify(
+        used = await self._factors.verify(
             step.user, form.otp.strip(), method, origin=origin, device=device_name(step.browser.agent)
         )
+        return used, used.value
 
     async def _send_code(self, request: Request, step: SecondFactorStep) -> None:
         origin = origin_of(request, step.user.user_id)

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from gatehouse.accounts.administration import Setup
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.model import SignInMethod, User
+from gatehouse.accounts.model import PASSWORD_PROOF, SignInMethod, User
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.sign_in import DeviceCookies
 from gatehouse.audit.model import AuditOrigin
@@ -102,9 +102,10 @@ class SetupPage:
             origin=origin_of(request, user.user_id),
             agent=browser.agent,
             replaces=browser.session,
+            proved=[PASSWORD_PROOF],
         )
         self._browsers.set_browser_cookie(response, browser)
-        device = self._devices.issue(user.login_key or "", browser.device)
+        device = self._devices.issue(user, browser.device)
         return self._browsers.set_session_cookie(response, opened.secret, device)
 
     async def _complete(self, form: SetupForm, origin: AuditOrigin) -> User:

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.errors import SignInRefused
-from gatehouse.accounts.model import SignInMethod
+from gatehouse.accounts.model import PASSWORD_PROOF, SignInMethod, passkey_proof
 from gatehouse.accounts.second_factors.model import PasskeyRefused
 from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.accounts.sessions import Sessions
@@ -118,13 +118,12 @@ class SignInPages:
     async def _try_password(self, request: Request, browser: Browser, form: SignInForm) -> Response:
         await self._flow_pages.destination(browser, form.interaction)  # an expired flow checks no password
         attempt = PasswordAttempt(
-            login=form.login,
             password=form.password,
             source=caller_address_of(request.scope).source,
             device_cookie=browser.device,
         )
         try:
-            user = await self._sign_in.verify(attempt)
+            user = await self._sign_in.verify(form.login, attempt)
         except SignInRefused:
             problem = PageProblem(what=ProblemKind.WRONG_LOGIN)
             return await self.show_form(request, browser, form.interaction, form.login, problem, status=FORBIDDEN)
@@ -137,7 +136,7 @@ class SignInPages:
             return answer
         stays = form.stay == STAY_VALUE
         response = await self._completion.accept_first_factor(
-            request, replace(browser, stays=stays), user, SignInMethod.LOGIN, form.interaction
+            request, replace(browser, stays=stays), user, SignInMethod.LOGIN, form.interaction, proved=PASSWORD_PROOF
         )
         return response if stays == browser.stays else self._browsers.set_stay_cookie(response, stays=stays)
 
@@ -157,7 +156,14 @@ class SignInPages:
         if user is None or user.blocked:
             problem = PageProblem(what=ProblemKind.PASSKEY_FAILED)
             return await self.show_form(request, browser, form.interaction, problem=problem, status=FORBIDDEN)
-        return await self._completion.open_session(request, browser, user, SignInMethod.PASSKEY, form.interaction)
+        return await self._completion.open_session(
+            request,
+            browser,
+            user,
+            SignInMethod.PASSKEY,
+            form.interaction,
+            proved=[passkey_proof(passkey.passkey_id)],
+        )
 
     async def sign_out(self, request: Request) -> Response:
         browser = await self._browsers.read(request)

@@ -15,7 +15,7 @@ from gatehouse.accounts.bans.model import UserBan, find_ban
 from gatehouse.accounts.model import SignInMethod, User, UserSession
 from gatehouse.accounts.second_factors.model import enabled_factors
 from gatehouse.accounts.sessions import Sessions
-from gatehouse.accounts.sign_in import DeviceCookies
+from gatehouse.accounts.sign_in import DeviceCookies, account_key
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.gamesessions.purpose import KIND as GAME
 from gatehouse.kernel.clock import Clock
@@ -211,17 +211,19 @@ class SignInCompletion:
         self._notices_enabled = notices_enabled
 
     async def accept_first_factor(
-        self, request: Request, browser: Browser, user: User, auth: SignInMethod, handle: str
+        self, request: Request, browser: Browser, user: User, auth: SignInMethod, handle: str, *, proved: str = ""
     ) -> Response:
         """Continue to the second factor if the account has one, else to a session."""
         if not enabled_factors(user):
-            return await self.open_session(request, browser, user, auth, handle)
+            return await self.open_session(request, browser, user, auth, handle, proved=(proved,) if proved else ())
         if handle:
             await self._sign_in_flows.accept_first_factor(
-                await self._sign_in_flows.find(handle, browser=browser.browser_id), user, auth
+                await self._sign_in_flows.find(handle, browser=browser.browser_id), user, auth, proved
             )
         else:
-            handle = await self._sign_in_flows.start(ACCOUNT, {}, browser=browser.browser_id, user=user, method=auth)
+            handle = await self._sign_in_flows.start(
+                ACCOUNT, {}, browser=browser.browser_id, user=user, method=auth, proved=proved
+            )
         return see_other(step_address(FlowStep.FACTOR, handle))
 
     async def open_session(
@@ -233,6 +235,7 @@ class SignInCompletion:
         handle: str,
         *,
         second_factor: str = "",
+        proved: Sequence[str] = (),
     ) -> Response:
         """Open a new session, never one the browser brought along (LG-01), and continue.
 
@@ -250,10 +253,11 @@ class SignInCompletion:
             mails=await self._new_device_mails(request, browser, user),
             second_factor=second_factor,
             stays=browser.stays,
+            proved=proved,
         )
         proof = proof_of_session(opened.session, is_new=True)
         response = await self.continue_flow(request, browser, proof, handle)
-        device = self._devices.issue(user.login_key or "", browser.device)
+        device = self._devices.issue(user, browser.device)
         return self._browsers.set_session_cookie(response, opened.secret, device, stays=browser.stays)
 
     async def _show_ban(self, request: Request, browser: Browser, user: User, ban: UserBan, handle: str) -> Response:
@@ -262,7 +266,7 @@ class SignInCompletion:
             await self._sign_in_flows.discard(flow)
             if flow.kind == GAME:
                 await self._deny_banned_game(flow, user.user_id, origin_of(request, user.user_id))
-        return self._pages.render(request, banned_page(user, ban), account_lang=user.lang)
+        return self._pages.render(request, banned_page(user.login or user.nick, ban), account_lang=user.lang)
 
     async def continue_flow(self, request: Request, browser: Browser, proof: SignInProof, handle: str) -> Response:
         """Send the person on after authentication: on with the flow, or to the account."""
@@ -283,7 +287,7 @@ class SignInCompletion:
             return ()
         if self._clock.now() < user.reg_time + NEW_ACCOUNT_SECONDS:
             return ()
-        if self._devices.recognize(browser.device, user.login_key or ""):
+        if self._devices.recognize(browser.device, account_key(user)):
             return ()
         if not await self._notice_quota.consume([ThrottleSubject(("new-device", user.user_id), NEW_DEVICE_LIMIT)]):
             return ()
@@ -311,10 +315,8 @@ async def continue_flow(
     return see_other(address)
 
 
-def banned_page(user: User, ban: UserBan, application: str = "") -> BannedContext:
-    return BannedContext(
-        login=user.login or user.nick, application=application, public_text=ban.public_text, until=ban.until
-    )
+def banned_page(login: str, ban: UserBan, application: str = "") -> BannedContext:
+    return BannedContext(login=login, application=application, public_text=ban.public_text, until=ban.until)
 
 
 def step_address(step: FlowStep, handle: str) -> str:

@@ -16,6 +16,7 @@ const config = {
       clientId: CLIENT_ID,
       clientSecret: CLIENT_SECRET,
       checks: ["pkce", "state", "nonce"],
+      idToken: false, // email and name come from userinfo
       authorization: { params: { scope: SCOPE } },
     },
   ],

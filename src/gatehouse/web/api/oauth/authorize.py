@@ -155,18 +155,27 @@ class AuthorizeEndpoint:
         except AuthorizeRefused as refused:
             answer = self._authorize.refusal(error_target(asked, client), refused)
             page = (
-                await self._access_denied(request, asked, client, answer) if isinstance(refused, NotLetIn) else None
+                await self._access_denied(request, asked, client, answer, refused)
+                if isinstance(refused, NotLetIn)
+                else None
             )
             return page or continue_browser(self._pages, request, answer)
 
     async def _access_denied(
-        self, request: Request, asked: AuthorizeParameters, client: Client, answer: Continuation
+        self,
+        request: Request,
+        asked: AuthorizeParameters,
+        client: Client,
+        answer: Continuation,
+        refused: NotLetIn,
     ) -> Response | None:
         """Return the page of a person without access, unless the client wants no page or the browser prefetches."""
         if "none" in asked["prompt"].split(" ") or is_prefetch(request):
             return None
         browser = await self._browsers.read(request)
-        return await self._denied_page.show(request, browser.signed_in, client, answer)
+        return await self._denied_page.show(
+            request, browser.signed_in, client, answer, application_ids=refused.application_ids
+        )
 
     async def handle_head(self, request: Request) -> Response:  # noqa: ARG002 - every HEAD gets the same
         """HEAD has no response body and does nothing.
@@ -194,7 +203,7 @@ class AuthorizeEndpoint:
         step = await self._authorize.next_step(wanted, client, browser.signed_in)
         if is_prefetch(request):
             return Response(None, SERVICE_UNAVAILABLE, NO_STORE)
-        if step is NextStep.RETURN_TO_CLIENT and await self._has_pending_terms(request, browser, client):
+        if step is NextStep.RETURN_TO_CLIENT and await self._has_pending_terms(request, browser, wanted, client):
             if wanted.wants(Prompt.NONE):
                 raise InteractionRequired
             step = NextStep.CONSENT  # the flow asks for the terms
@@ -206,12 +215,15 @@ class AuthorizeEndpoint:
         response = await self._begin_sign_in(request, browser, wanted, step)
         return self._browsers.set_browser_cookie(response, browser)
 
-    async def _has_pending_terms(self, request: Request, browser: Browser, client: Client) -> bool:
+    async def _has_pending_terms(
+        self, request: Request, browser: Browser, wanted: AuthorizationRequest, client: Client
+    ) -> bool:
         if browser.signed_in is None:
             return False
         user_id = browser.signed_in.user.user_id
         address = origin_of(request, user_id).address
-        found = await self._sign_in_flows.find_terms_for(user_id, client.application_ids, address)
+        application_ids = await self._authorize.deciding_applications(wanted, client)
+        found = await self._sign_in_flows.find_terms_for(user_id, application_ids, address)
         return found is not None
 
     async def _begin_sign_in(

@@ -9,8 +9,9 @@ from starlette.responses import Response
 from gatehouse.kernel.errors import NotFound, TooMany
 from gatehouse.oauth.client_auth import ClientAuthenticator
 from gatehouse.oauth.device import KIND, DeviceAuthorization, UnknownUserCode, encode_device_request
-from gatehouse.oauth.model import DeviceRequest
-from gatehouse.oauth.store import ClientStore
+from gatehouse.oauth.errors import InvalidTarget
+from gatehouse.oauth.model import SCOPE_MARK, DeviceRequest
+from gatehouse.oauth.store import ClientStore, deciding_applications, find_granted_api
 from gatehouse.sign_in_flow.flows import SignInFlows
 from gatehouse.sign_in_flow.model import FlowStep, proof_of_session
 from gatehouse.throttle.rate_limiter import RateLimiter
@@ -55,6 +56,7 @@ class UserCodeQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 class DeviceDeniedQuery(msgspec.Struct, frozen=True, kw_only=True):
     client_id: str = ""
+    resource: str = ""
 
 
 class UserCodeForm(CsrfForm, frozen=True, kw_only=True):
@@ -184,11 +186,15 @@ class DevicePages:
     async def show_denied(self, request: Request) -> Response:
         """Show that the application denies this account access, and whom to ask."""
         browser = await self._browsers.read(request)
+        asked = read_query(request, DeviceDeniedQuery)
         try:
-            client = await self._clients.client(read_query(request, DeviceDeniedQuery).client_id)
-        except NotFound:
+            client = await self._clients.client(asked.client_id)
+            api = await find_granted_api(self._clients, client, (f"{asked.resource}{SCOPE_MARK}",))
+        except (NotFound, InvalidTarget):
             return self._cancelled_page(request)
-        denied = await self._denied_page.show_on_device(request, browser.signed_in, client)
+        denied = await self._denied_page.show_on_device(
+            request, browser.signed_in, client, application_ids=deciding_applications(client, api)
+        )
         return denied or self._cancelled_page(request)
 
     def _cancelled_page(self, request: Request) -> Response:

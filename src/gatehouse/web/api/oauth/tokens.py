@@ -6,6 +6,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.model import CLAIM_FIELDS
+from gatehouse.fields.derive import with_members
 from gatehouse.oauth.errors import InvalidRequest
 from gatehouse.oauth.exchange import IdTokenExchange, UserJwtExchange
 from gatehouse.oauth.introspection import Introspection
@@ -301,6 +303,7 @@ class RevocationEndpoints:
 # GET and POST /proxy/oauth/userinfo (interface §4.2).
 
 
+@with_members(lambda: ((one.field.claim, str, "") for one in CLAIM_FIELDS))
 class UserInfoResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Claims by scope, plus the client's mapped claims. Claims that are too long are named in claims_omitted."""
 
@@ -309,13 +312,10 @@ class UserInfoResponse(msgspec.Struct, frozen=True, kw_only=True):
     email: str = ""
     email_verified: bool = False
     name: str = ""
-    given_name: str = ""
-    family_name: str = ""
     nickname: str = ""
     preferred_username: str = ""
     picture: str = ""
     locale: str = ""
-    zoneinfo: str = ""
     updated_at: int = 0
     phone_verified: bool = False
     groups: tuple[str, ...] = ()

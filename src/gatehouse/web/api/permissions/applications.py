@@ -61,6 +61,7 @@ class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
 class ApplicationResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: str
     data: ApplicationRecord | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class ApplicationEndpoints:
@@ -78,15 +79,18 @@ class ApplicationEndpoints:
             raise Malformed("data.application_id: required")
         need = ABOUT_APPLICATION if ask.action == "get" else DEFAULT_POLICY
         actor = await self._authenticator.authenticate_actor(request, ask, need, application_id=named)
+        warnings: tuple[str, ...] = ()
         match ask.action:
             case "get":
                 found = await self._applications.get(actor, named or 0)
             case "save":
-                found = await self._applications.save(actor, ask.data)
+                saved = await self._applications.save(actor, ask.data)
+                found, warnings = saved.application, saved.warnings
             case "delete":
                 await self._applications.delete(actor, named or 0, ask.data.version)
                 return ok_response()
-        return data_response(application_record(found, self._base_url, full=ask.options.full))
+        record = application_record(found, self._base_url, full=ask.options.full)
+        return data_response(record, warnings=warnings)
 
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, ApplicationTagsRequest)

@@ -60,6 +60,8 @@ class BanEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     devices: int = 0  # that it covers, with any account
     lifted: str = ""  # this and the next once it was lifted
     lifted_by: str = ""
+    source: str = ""  # ID of the ban that it copies to another account of the person
+    erased: str = ""  # when its account was erased; it stays for accounts that match
 
 
 class BanResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -161,4 +163,6 @@ def ban_entry(ban: Ban, now: int) -> BanEntry:
         devices=ban.devices,
         lifted=iso8601(ban.lifted_at) if ban.lifted_at else "",
         lifted_by=ban.lifted_by,
+        source=ban.source,
+        erased=iso8601(ban.erased_at) if ban.erased_at else "",
     )

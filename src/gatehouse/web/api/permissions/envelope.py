@@ -124,7 +124,7 @@ class OkResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DataResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`data` depends on the endpoint; `warnings` lists ignored fields."""
+    """`data` depends on the endpoint; `warnings` lists ignored fields and what else to know."""
 
     status: str
     data: object = None

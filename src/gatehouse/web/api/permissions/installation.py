@@ -143,7 +143,7 @@ class InstallationReader:
             database=await (self._reads.sqlite_facts() if installation.on_sqlite else self._reads.postgres_facts()),
             seal=end.seal,
             unsealed_since=unsealed[0].at if unsealed else 0,
-            log_problems=problems_at_end(self._box.decode(end.head), end),
+            log_problems=problems_at_end(self._box.decode(end), end),
             python=platform.python_version(),
         )
 

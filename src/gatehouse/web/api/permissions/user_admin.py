@@ -3,7 +3,7 @@
 Everything here is what the console does, through the same services.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, assert_never
 
@@ -12,13 +12,14 @@ from msgspec import UNSET, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import ACCOUNT_FIELDS, AccountField, User
 from gatehouse.accounts.own_account.export import DataExport, PersonalDataExport
-from gatehouse.accounts.profile_fields import PROFILE_FIELDS
 from gatehouse.accounts.registration import Invitation
 from gatehouse.accounts.second_factors.model import Factor
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_admin import PeopleAdmin
+from gatehouse.fields.derive import patch_members, with_members
+from gatehouse.fields.model import DescribedField, Kind
 from gatehouse.images.loading import NewImage
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
@@ -45,22 +46,17 @@ from gatehouse.web.http.parse import read_json
 from gatehouse.web.http.responses import NO_STORE
 from gatehouse.web.http.routing import SCHEMA_BODY_LIMIT, Endpoint
 
-TEXT_FIELDS: Final = ("nick", "login", "lang", "country", *PROFILE_FIELDS)  # of a save; null clears the optional ones
-LABEL_FIELDS: Final = ("tags", "purchases")
 ALL_FACTORS: Final = "all"
 
 
+@with_members(lambda: patch_members(ACCOUNT_FIELDS))
 class UserAdminData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The fields of an account, for create and save, and what other actions take."""
+
     user_id: str | UnsetType = UNSET
-    login: str | UnsetType = UNSET  # these fourteen: of create and save
+    login: str | UnsetType = UNSET
     nick: str | UnsetType = UNSET
     lang: str | UnsetType = UNSET
-    country: str | UnsetType | None = UNSET
-    name: str | UnsetType | None = UNSET
-    given_name: str | UnsetType | None = UNSET
-    family_name: str | UnsetType | None = UNSET
-    username: str | UnsetType | None = UNSET
-    zoneinfo: str | UnsetType | None = UNSET
     picture: str | UnsetType | None = UNSET  # a URL that is fetched once; the one that this service answers is kept
     email_verified: bool | UnsetType = UNSET
     tags: list[object] | UnsetType | None = UNSET
@@ -172,7 +168,7 @@ class UserAdminEndpoint:
                 return data_response(user_entry(await self._create(actor, data), self._base_url))
             case "save":
                 version = None if data.version is UNSET else data.version
-                fields = draft_fields(data) | await self._picture_field(actor, data, named_user(data))
+                fields = given_changes(data) | await self._picture_field(actor, data, named_user(data))
                 saved = await people.save_fields(actor, named_user(data), fields, version=version)
                 return data_response(user_entry(saved, self._base_url))
             case "block" | "unblock":
@@ -198,7 +194,7 @@ class UserAdminEndpoint:
         """Create the account without an email; `invite` sends one. Its ID is always generated."""
         if data.user_id is not UNSET:
             raise Malformed("data.user_id: is generated")
-        fields = draft_fields(data) | await self._picture_field(actor, data)
+        fields = given_changes(data) | await self._picture_field(actor, data)
         return await self._load().people_admin.create(
             actor,
             login=fields.pop("login", ""),
@@ -209,7 +205,7 @@ class UserAdminEndpoint:
         )
 
     async def _picture_field(self, actor: Actor, data: UserAdminData, user_id: str = "") -> dict[str, NewImage]:
-        """Return the field of an AccountDraft; none if the request does not name a picture."""
+        """Return the change of the picture; none if the request does not name a picture."""
         if data.picture is UNSET:
             return {}
         return {"picture": await self._load().people_admin.load_picture(actor, data.picture, user_id)}
@@ -218,7 +214,7 @@ class UserAdminEndpoint:
         """Invite an address, or send an existing account a link to set a password."""
         people = self._load().people_admin
         if data.user_id is UNSET:
-            fields = draft_fields(data)
+            fields = given_changes(data)
             invitation: Invitation | None = await people.invite(
                 actor, login=fields.get("login", ""), nick=fields.get("nick", ""), lang=fields.get("lang", "en")
             )
@@ -285,15 +281,16 @@ def named_user(data: UserAdminData) -> str:
     return grammar.check_user_id(data.user_id, "data.user_id")
 
 
-def draft_fields(data: UserAdminData) -> dict[str, Any]:
-    """Return the given fields of an AccountDraft; null clears where a field can be empty (R6)."""
-    given: Mapping[str, object] = {name: getattr(data, name) for name in (*TEXT_FIELDS, *LABEL_FIELDS)}
-    fields: dict[str, Any] = {
-        name: value or "" if name in TEXT_FIELDS else read_labels(labels_of(value), f"data.{name}")
-        for name, value in given.items()
-        if value is not UNSET
-    }
-    return fields if data.email_verified is UNSET else {**fields, "email_verified": data.email_verified}
+def given_changes(data: UserAdminData) -> dict[str, Any]:
+    """Return the given fields but the picture; null clears where a field can be empty (R6)."""
+    given = [(one, one.value_of(data)) for one in ACCOUNT_FIELDS if one.kind is not Kind.IMAGE]
+    return {one.name: field_value(one, value) for one, value in given if value is not UNSET}
+
+
+def field_value(one: DescribedField[AccountField], given: Any) -> object:  # noqa: ANN401 - the type of the field
+    if one.kind is Kind.LABELS:
+        return read_labels(labels_of(given), f"data.{one.name}")
+    return given if one.kind is Kind.FLAG else given or ""
 
 
 def labels_of(value: object) -> list[object]:

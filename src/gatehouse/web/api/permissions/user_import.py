@@ -7,7 +7,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.importing.model import ImportFormat
+from gatehouse.accounts.importing.model import EmailState, ImportFormat
 from gatehouse.admin.people_import import ImportResult, PeopleImport
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
@@ -19,6 +19,7 @@ from gatehouse.web.http.routing import SCHEMA_BODY_LIMIT, Endpoint
 class UserImportData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     lines: list[str]  # of the file; of CSV the header first
     format: Literal["csv", "jsonl"] = "csv"
+    emails: Literal["", "verified", "unverified"] = ""  # needed if the lines have no email_verified
     import_id: str = ""  # to continue an import with other lines; the default is made from the lines
 
 
@@ -43,6 +44,8 @@ class ImportResultEntry(msgspec.Struct, frozen=True, kw_only=True):
     totp: int
     identities: int
     left_out: int  # imported accounts without one of their identities, which are among refused_rows
+    unverified: int  # with an unverified email
+    loses_methods: int  # of them with a second factor or identity, which the first proof by email ends
     hashes: Mapping[str, int]
     refused_rows: Sequence[RefusedRowEntry]  # at most 1,000
 
@@ -61,6 +64,7 @@ class UserImportEndpoint:
             ImportFormat(ask.data.format),
             dry_run=ask.action == "plan",
             import_id=ask.data.import_id,
+            emails=EmailState(ask.data.emails) if ask.data.emails else None,
         )
         return data_response(result_entry(result))
 
@@ -88,6 +92,8 @@ def result_entry(result: ImportResult) -> ImportResultEntry:
         totp=totals.totp,
         identities=totals.identities,
         left_out=totals.left_out,
+        unverified=totals.unverified,
+        loses_methods=totals.loses_methods,
         hashes=dict(sorted(totals.hashes.items())),
         refused_rows=[
             RefusedRowEntry(row=one.number, account=one.title, reason=one.reason) for one in result.refused

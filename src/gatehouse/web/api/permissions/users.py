@@ -7,11 +7,12 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import Session, User
+from gatehouse.accounts.model import ACCOUNT_FIELDS, Session, User, account_values
 from gatehouse.accounts.own_account.model import AccountDetails
 from gatehouse.accounts.own_account.profile import AccountProfile
 from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.accounts.sessions import Sessions
+from gatehouse.fields.derive import entry_members, with_members
 from gatehouse.images.model import image_url
 from gatehouse.kernel.times import iso8601
 from gatehouse.oauth.authorize.service import Consents
@@ -45,25 +46,16 @@ class UserRequest(CredentialFields, frozen=True, kw_only=True):
     data: UserData
 
 
+@with_members(lambda: entry_members(ACCOUNT_FIELDS))
 class UserEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Account data (R1), without credentials."""
 
     user_id: str
-    login: str | None  # a service account has none
-    nick: str
-    lang: str
-    country: str
     level: str
     registered: str
-    email_verified: bool
     blocked: bool
     tags: tuple[str, ...]
     purchases: tuple[str, ...]
-    name: str
-    given_name: str
-    family_name: str
-    username: str | None
-    zoneinfo: str
     picture: str  # address of the image at this installation
     version: int
 
@@ -143,25 +135,14 @@ class UserEndpoints:
 
 
 def user_entry(user: User, base_url: str) -> UserEntry:
+    values = account_values(user) | {"picture": image_url(base_url, user.picture)}
     return UserEntry(
         user_id=user.user_id,
-        login=user.login,
-        nick=user.nick,
-        lang=user.lang,
-        country=user.country,
         level=user.level,
         registered=iso8601(user.reg_time),
-        email_verified=user.email_verified,
         blocked=user.blocked,
-        tags=tuple(sorted(user.tags)),
-        purchases=tuple(sorted(user.purchases)),
-        name=user.name,
-        given_name=user.given_name,
-        family_name=user.family_name,
-        username=user.username,
-        zoneinfo=user.zoneinfo,
-        picture=image_url(base_url, user.picture),
         version=user.version,
+        **values,
     )
 
 

@@ -33,7 +33,7 @@ class WebhookEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     version: int
     stopped: str = ""  # when the service disabled it
     old_secret_until: str = ""
-    secret: str = ""  # only in the response to its creation
+    secret: str = ""  # only in the response that made it
 
 
 class DeliveryEntry(msgspec.Struct, frozen=True, kw_only=True, tag="delivery", tag_field="kind"):
@@ -83,7 +83,7 @@ class WebhookEndpoint:
 
     async def _save(self, actor: Actor, draft: WebhookDraft) -> WebhookEntry:
         if draft.webhook_id:
-            return webhook_entry(await self._webhooks.change(actor, draft))
+            return webhook_entry_with_secret(await self._webhooks.change(actor, draft))
         return webhook_entry_with_secret(await self._webhooks.create(actor, draft))
 
     async def _handle_deliveries(

@@ -7,16 +7,25 @@ from typing import Any, Final
 
 import msgspec
 
+from gatehouse.fields.derive import Member, form_rows, with_members
+from gatehouse.fields.model import DescribedField, Field, Kind
 from gatehouse.oauth.client_document import replace_values
-from gatehouse.oauth.client_fields import ClientField, FormSection, Kind, Member, with_members
 from gatehouse.oauth.errors import BadClient
-from gatehouse.oauth.model import SCOPES, SINGLE_FIELDS, ClaimContent, ClaimSource, Client, ClientProfile
+from gatehouse.oauth.model import (
+    SCOPES,
+    SINGLE_FIELDS,
+    ClaimContent,
+    ClaimSource,
+    Client,
+    ClientProfile,
+    FormSection,
+)
 from gatehouse.web.console.forms import join_lines, split_lines
 from gatehouse.web.pages.forms import CsrfForm
 
 YES: Final = "yes"
 NUMBER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
-FORM_FIELDS: Final = tuple(one for one in SINGLE_FIELDS if one.setting.section is not None)
+FORM_FIELDS: Final = tuple(one for one in SINGLE_FIELDS if one.field.section is not None)
 BAD_NUMBER_OR_CHOICE: Final = "Token settings: choose a listed algorithm and enter seconds as a number"
 SHORT: Final = frozenset({Kind.CHOICE, Kind.NUMBER})  # controls that do not need the whole width
 
@@ -42,20 +51,12 @@ class ClientForm(CsrfForm, frozen=True, kw_only=True):
     version: int = 0
 
 
-def form_rows(section: FormSection) -> list[tuple[ClientField, ...]]:
-    """The fields of a section; two short ones after each other share a row."""
-    rows: list[tuple[ClientField, ...]] = []
-    for one in FORM_FIELDS:
-        if one.setting.section is not section:
-            continue
-        if one.kind in SHORT and rows and len(rows[-1]) == 1 and rows[-1][0].kind in SHORT:
-            rows[-1] = (*rows[-1], one)
-        else:
-            rows.append((one,))
-    return rows
-
-
-FORM_ROWS: Final = {section.value: form_rows(section) for section in FormSection}
+FORM_ROWS: Final = {
+    section.value: form_rows(
+        (one for one in FORM_FIELDS if one.field.section is section), is_short=lambda one: one.kind in SHORT
+    )
+    for section in FormSection
+}
 
 
 def new_form() -> ClientForm:
@@ -75,7 +76,7 @@ def form_of(client: Client) -> ClientForm:
     )
 
 
-def form_value(one: ClientField, value: Any) -> Any:  # noqa: ANN401 - the type of the field
+def form_value(one: DescribedField[Field], value: Any) -> Any:  # noqa: ANN401 - the type of the field
     if one.kind is Kind.NUMBER and one.default is None:
         return "" if value is None else str(value)
     return FORM_WRITERS[one.kind](value) if one.kind in FORM_WRITERS else value
@@ -102,13 +103,13 @@ def apply_form(client: Client, form: ClientForm) -> Client:
     return replace(changed, version=form.version)
 
 
-def parse_value(one: ClientField, given: Any) -> Any:  # noqa: ANN401 - as the form has it
+def parse_value(one: DescribedField[Field], given: Any) -> Any:  # noqa: ANN401 - as the form has it
     if one.kind is Kind.CHOICE:
         return parse_choice(one, given)
     return FORM_PARSERS[one.kind](given) if one.kind in FORM_PARSERS else given.strip()
 
 
-def parse_choice(one: ClientField, given: str) -> object:
+def parse_choice(one: DescribedField[Field], given: str) -> object:
     if given not in list(one.type):
         raise BadClient(BAD_NUMBER_OR_CHOICE)
     return one.type(given)

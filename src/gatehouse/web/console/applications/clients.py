@@ -18,9 +18,9 @@ from gatehouse.admin.clients import (
     privileges,
 )
 from gatehouse.admin.paging import PAGE_SIZE, Page
+from gatehouse.fields.model import DescribedField, Field
 from gatehouse.images.model import image_path
 from gatehouse.kernel.clock import Clock
-from gatehouse.oauth.client_fields import ClientField
 from gatehouse.oauth.clients import OLD_SECRET_LIFETIME
 from gatehouse.oauth.model import SCOPES, Client, ClientProfile
 from gatehouse.permissions.model.facts import ApplicationModel
@@ -84,7 +84,7 @@ class ClientContext(PageContext):
     form: ClientForm
     administers: bool
     locked: str  # why only administrators may change the client; empty if the reader may
-    rows: Mapping[str, Sequence[Sequence[ClientField]]]  # of the form, by section
+    rows: Mapping[str, Sequence[Sequence[DescribedField[Field]]]]  # of the form, by section
     scopes: Sequence[str]
     call: ApiCall | None = None
     problem: FormProblem | None = None

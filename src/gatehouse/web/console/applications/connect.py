@@ -24,6 +24,7 @@ from gatehouse.web.console.applications.snippets import (
     Snippet,
     SnippetFile,
     SnippetKind,
+    example_site,
     render_snippet,
     snippet_redirect,
 )
@@ -83,7 +84,13 @@ class ConnectScreens:
             head=application_head(admin, model, TAB),
             groups=snippet_groups(application, client or asked),
             snippet=snippet,
-            files=render_snippet(snippet, client, application_id=application.application_id, base_url=self._base_url),
+            files=render_snippet(
+                snippet,
+                client,
+                application_id=application.application_id,
+                base_url=self._base_url,
+                site=example_site(application.protected_sites if is_administrator(admin) else ()),
+            ),
             needs_client=snippet.kind in CLIENT_KINDS,
             client=client,
             clients=[(one.client_id, one.name) for one in fitting],
@@ -113,6 +120,11 @@ class ConnectScreens:
             self._view.page(f"{here}/connect", self.show),
             self._view.form(f"{here}/env", EnvironmentForm, self.download),
         ]
+
+
+def is_administrator(admin: AdminRequest) -> bool:
+    """Whether they see the protected sites."""
+    return is_open(admin.rights, Operation.ADMINISTER, admin.authenticated.target)
 
 
 def default_snippet(application: Application, client: Client | None) -> Snippet:

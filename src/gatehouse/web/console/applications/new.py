@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from gatehouse.admin.clients import ApplicationClients
 from gatehouse.kernel.clock import Clock
-from gatehouse.oauth.clients import check_client
+from gatehouse.oauth.clients import check_new_client
 from gatehouse.oauth.errors import BadClient
 from gatehouse.oauth.model import Client, ClientProfile
 from gatehouse.permissions.commands.application_credentials import AccessKeyCommands
@@ -117,7 +117,7 @@ class NewApplicationScreens:
             project_id=form.project_id.strip() or UNSET,
             settings={"game": {"enabled": True}} if kind is ApplicationKind.GAME else UNSET,
         )
-        application_id = (await self._applications.save(admin.actor, draft)).application_id
+        application_id = (await self._applications.save(admin.actor, draft)).application.application_id
         there = await self._view.for_application(admin, application_id)
         if client is not None:
             snippet = BY_NAME[form.product] if kind is ApplicationKind.PRODUCT else None
@@ -218,7 +218,7 @@ def new_client(kind: ApplicationKind, form: NewApplicationForm, *, now: int) -> 
         created_at=now,
     )
     try:
-        check_client(client)
+        check_new_client(client)
     except BadClient as error:
         field = "app_url" if kind is ApplicationKind.PRODUCT else error.field or "name"
         raise Malformed(f"{field}: {error.detail}") from None

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.errors import NotFound
-from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft
+from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft, SavedApplication
 from gatehouse.permissions.documents.rules import schema_rules
 from gatehouse.permissions.documents.sites import is_site_origin
 from gatehouse.permissions.errors import Malformed
@@ -91,8 +91,9 @@ class SiteScreens:
                 "site_listed"
             )
         read_rule(rule, "rule")
-        await self._save(admin, application, {**application.protected_sites, origin: rule})
-        return self._view.redirect_with_flash(application_path(application.application_id, TAB), "site_added")
+        saved = await self._save(admin, application, {**application.protected_sites, origin: rule})
+        message = "site_added_second" if saved.warnings else "site_added"
+        return self._view.redirect_with_flash(application_path(application.application_id, TAB), message)
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
         application = admin.authenticated.require_application(Operation.ADMINISTER).application
@@ -114,12 +115,14 @@ class SiteScreens:
         await self._save(admin, application, left)
         return self._view.redirect_with_flash(application_path(application.application_id, TAB), "site_removed")
 
-    async def _save(self, admin: AdminRequest, application: Application, sites: Mapping[str, str]) -> None:
+    async def _save(
+        self, admin: AdminRequest, application: Application, sites: Mapping[str, str]
+    ) -> SavedApplication:
         """Replace the sites, unless someone else changed the application since it was read."""
         draft = ApplicationDraft(
             application_id=application.application_id, protected_sites=dict(sites), version=application.version
         )
-        await self._applications.save(admin.actor, draft)
+        return await self._applications.save(admin.actor, draft)
 
     async def _render(
         self, request: Request, admin: AdminRequest, form: SiteForm, problem: FormProblem | None = None

@@ -6,7 +6,7 @@ A folder there has the name of its snippet. Secrets come from the environment; a
 import re
 import secrets
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -28,6 +28,8 @@ EXAMPLE_APP: Final = "http://localhost:3000"
 EXAMPLE_SITE: Final = "wiki.example"
 EXAMPLE_PERMISSION: Final = "user.kick"
 DEFAULT_PORT: Final = "3000"
+HTTPS_PORT: Final = "443"
+HTTPS: Final = "https://"
 ADDRESS: Final = re.compile(r"(?P<origin>[^/]+//[^/?#:]*(?::(?P<port>[0-9]+))?)(?P<path>[^?#]*).*", re.DOTALL)
 
 
@@ -191,10 +193,19 @@ def snippet_environment() -> Environment:
 
 
 def render_snippet(
-    snippet: Snippet, client: Client | None, *, application_id: int, base_url: str
+    snippet: Snippet, client: Client | None, *, application_id: int, base_url: str, site: str = EXAMPLE_SITE
 ) -> Sequence[SnippetFile]:
-    """Return the files with the values of this client, or of an example if there is none yet."""
-    values = template_values(snippet, client, base_url) | {"application_id": application_id}
+    """Return the files with the values of this client, or of an example if there is none yet.
+
+    `site`: host and port of a protected site.
+    """
+    host, _, port = site.partition(":")
+    values = template_values(snippet, client, base_url) | {
+        "application_id": application_id,
+        "site": site,
+        "site_host": host,
+        "site_port": port or HTTPS_PORT,
+    }
     templates = snippet_environment()
     return [
         SnippetFile(name=file, text=templates.get_template(f"{snippet.name}/{file}.j2").render(values))
@@ -216,9 +227,14 @@ def template_values(snippet: Snippet, client: Client | None, issuer: str) -> dic
         "callback": (address["path"] if address else "") or "/",
         "app_url": address["origin"] if address else EXAMPLE_APP,
         "port": (address["port"] if address else None) or DEFAULT_PORT,
-        "site": EXAMPLE_SITE,
         "permission": EXAMPLE_PERMISSION,
     }
+
+
+def example_site(origins: Iterable[str]) -> str:
+    """Return host and port of the first site that a proxy can be configured for, else of an example."""
+    hosts = (origin.removeprefix(HTTPS) for origin in origins if origin.startswith(HTTPS))
+    return next((host for host in hosts if not host.startswith("[")), EXAMPLE_SITE)
 
 
 def snippet_redirect(snippet: Snippet, client: Client | None) -> str:

@@ -61,7 +61,7 @@ class ProjectApplicationScreens:
     async def create(self, request: Request, admin: AdminRequest, form: NewProjectApplicationForm) -> Response:
         model = await self._loader.load(request, admin)
         draft = ApplicationDraft(name=form.name.strip(), project_id=model.project.project_id)
-        created = await self._applications.save(admin.actor, draft)
+        created = (await self._applications.save(admin.actor, draft)).application
         return self._view.redirect_with_flash(
             f"{ConsoleEntry.APPLICATIONS.path}/{created.application_id}", "application_created"
         )

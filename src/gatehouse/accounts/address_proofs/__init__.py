@@ -1,0 +1,1 @@
+"""The first proof of an address by email: what ends with it."""

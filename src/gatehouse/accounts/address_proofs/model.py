@@ -1,0 +1,124 @@
+"""What the first proof of an address ends: everything that the proving browser did not prove itself (R10).
+
+A stranger may have registered the address, here or in the system that the account was imported from, and may know its
+password or hold its identities and factors.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gatehouse.accounts.model import (
+    PASSWORD_PROOF,
+    Identity,
+    Session,
+    SessionStrength,
+    User,
+    UserSession,
+    identity_proof,
+    passkey_proof,
+)
+from gatehouse.accounts.second_factors.model import Factor, Passkey
+from gatehouse.audit.model import AuditRecord
+from gatehouse.mail.model import OutboxMail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvingBrowser:
+    """The browser that uses a mailed link or code."""
+
+    digest: str = ""  # of a secret that only this browser has
+    session: Session | None = None  # its own live session of the account, with full strength
+    proved: frozenset[str] = frozenset()  # what it proves in this step, as in `Session.proved`
+    sets_password: bool = False  # in this step
+
+    @property
+    def all_proved(self) -> frozenset[str]:
+        return self.proved | frozenset(self.session.proved if self.session else ())
+
+
+def proving_browser(user: User, digest: bytes, signed_in: UserSession | None) -> ProvingBrowser:
+    """Return the browser with its session, if that is a full one of the account."""
+    session = signed_in.session if signed_in is not None and signed_in.user.user_id == user.user_id else None
+    if session is not None and session.strength is not SessionStrength.FULL:
+        session = None
+    return ProvingBrowser(digest=digest.hex(), session=session)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldMethods:
+    """What is stored beside an account of how it can be entered."""
+
+    identities: Sequence[Identity]
+    passkeys: Sequence[Passkey]
+    recovery_left: int  # unused recovery codes
+    sessions: Sequence[Session]
+    applications: int  # sign-ins to applications, and consents
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedMethods:
+    password: bool = False
+    identities: tuple[Identity, ...] = ()
+    totp: bool = False
+    passkeys: tuple[Passkey, ...] = ()
+    email_code: bool = False
+    recovery: bool = False
+    phone: bool = False
+    sessions: int = 0
+    applications: bool = False  # sign-ins to applications and the consents for them, also of this browser
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What ended, as pages, emails and the audit log name it."""
+        ended = {
+            "password": self.password,
+            "identity": bool(self.identities),
+            Factor.TOTP.value: self.totp,
+            Factor.PASSKEY.value: bool(self.passkeys),
+            Factor.EMAIL.value: self.email_code,
+            Factor.RECOVERY.value: self.recovery,
+            "phone": self.phone,
+            "session": self.sessions > 0,
+            "application": self.applications,
+        }
+        return tuple(name for name, ends in ended.items() if ends)
+
+
+ENDS_NOTHING = EndedMethods()
+ProofNotices = Callable[[EndedMethods], tuple[Sequence[AuditRecord], Sequence[OutboxMail]]]
+
+
+def methods_that_end(user: User, held: HeldMethods, browser: ProvingBrowser) -> EndedMethods:
+    """Return what ends when this browser proves the account's address by email; nothing but at the first proof."""
+    if user.may_add_factors:
+        return ENDS_NOTHING
+    proved = browser.all_proved
+    is_own_password = bool(browser.digest) and user.password_browser == browser.digest
+    totp = user.sealed_totp is not None and Factor.TOTP not in proved
+    passkeys = tuple(one for one in held.passkeys if passkey_proof(one.passkey_id) not in proved)
+    email_code = user.email_code and Factor.EMAIL not in proved
+    keeps_factor = (
+        (user.sealed_totp is not None and not totp)
+        or len(passkeys) < len(held.passkeys)
+        or (user.email_code and not email_code)
+    )
+    own = browser.session.session_id if browser.session else ""
+    return EndedMethods(
+        password=user.password_hash is not None
+        and not (is_own_password or browser.sets_password or PASSWORD_PROOF in proved),
+        identities=tuple(one for one in held.identities if identity_proof(one.issuer, one.subject) not in proved),
+        totp=totp,
+        passkeys=passkeys,
+        email_code=email_code,
+        recovery=held.recovery_left > 0 and not keeps_factor,
+        phone=user.phone_verified,
+        sessions=sum(1 for session in held.sessions if session.session_id != own),
+        applications=held.applications > 0,
+    )
+
+
+def verifies_address(user: User, browser: ProvingBrowser) -> bool:
+    """Return whether a mailed proof counts; of an address that was set later, only after the second factor (R10)."""
+    if not user.needs_factor_for_address:
+        return True
+    return browser.session is not None and browser.session.has_second_factor

@@ -1,0 +1,85 @@
+"""What `gatehouse doctor` finds outside this machine: the mail server, the address of the service, certificates."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Final
+
+from gatehouse.app.services.core import DAY, smtp_transport
+from gatehouse.cli.findings import CheckedInstallation, Finding, ok, warn
+from gatehouse.kernel.times import iso8601
+from gatehouse.mail.model import ServerUnusable
+from gatehouse.storage.installation import BASE_URL
+
+TIMEOUT_SECONDS: Final = 4.0
+CERTIFICATE_DAYS: Final = 14  # left, from which on a certificate is reported
+OK: Final = 200
+
+
+async def about_mail(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    settings = await installation.live_settings()
+    mail = settings.mail
+    if not mail.host:
+        if installation.loaded.dev:
+            yield ok("mail", "printed by the service, as there is no mail server")
+        else:
+            yield warn("mail", "there is no mail server: invitations, resets and codes wait until you set mail.host")
+        return
+    try:
+        ends_at = await smtp_transport(settings).certificate_end()
+    except ServerUnusable as error:
+        yield warn("mail", f"the mail server cannot be used ({error}): check the settings of mail")
+        return
+    yield certificate_finding(installation, "mail", f"{mail.host}:{mail.port}", ends_at)
+
+
+async def about_address(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    """Fetch base_url as browsers do, through the proxy."""
+    stored = await installation.storage.installation.value(BASE_URL)
+    base_url = stored or installation.settings.server.base_url
+    if not await installation.storage.nodes.live_nodes():
+        yield ok("address", f"{base_url} was not fetched, because no node is running")
+        return
+    try:
+        ends_at = await asyncio.to_thread(fetch_address, base_url, installation.settings.outbound.ca_file)
+    except (OSError, HTTPException) as error:
+        yield warn(
+            "address", f"{base_url} cannot be fetched from here ({error}): check DNS, the proxy and the certificate"
+        )
+        return
+    yield certificate_finding(installation, "address", base_url, ends_at)
+
+
+def fetch_address(base_url: str, ca_file: str) -> int | None:
+    """Return when its certificate ends, None without TLS. Raises OSError or HTTPException."""
+    scheme, _, host = base_url.partition("://")
+    if scheme == "https":
+        context = ssl.create_default_context(cafile=ca_file or None)
+        connection: HTTPConnection = HTTPSConnection(host, timeout=TIMEOUT_SECONDS, context=context)
+    else:
+        connection = HTTPConnection(host, timeout=TIMEOUT_SECONDS)
+    try:
+        connection.connect()
+        ends_at = certificate_end(connection.sock)
+        connection.request("GET", "/healthz")
+        response = connection.getresponse()
+        if response.status != OK or b'"status"' not in response.read(1_000):
+            raise HTTPException(f"/healthz answers HTTP {response.status} and not like Gatehouse")
+    finally:
+        connection.close()
+    return ends_at
+
+
+def certificate_end(sock: object) -> int | None:
+    certificate = sock.getpeercert() if isinstance(sock, ssl.SSLSocket) else None
+    return ssl.cert_time_to_seconds(str(certificate["notAfter"])) if certificate else None
+
+
+def certificate_finding(installation: CheckedInstallation, topic: str, place: str, ends_at: int | None) -> Finding:
+    if ends_at is None:
+        return ok(topic, f"{place} answers")
+    text = f"{place} answers; its certificate ends on {iso8601(ends_at)}"
+    if ends_at - installation.clock.now() < CERTIFICATE_DAYS * DAY:
+        return warn(topic, f"{text}: renew it")
+    return ok(topic, text)

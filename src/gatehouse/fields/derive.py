@@ -1,0 +1,72 @@
+"""Derive requests, entries and differences from described fields."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar, cast
+
+import msgspec
+from msgspec import NODEFAULT, UNSET, UnsetType
+
+from gatehouse.fields.model import DescribedField, FieldT
+
+T = TypeVar("T")
+StructT = TypeVar("StructT", bound=msgspec.Struct)
+
+Member = tuple[str, Any, Any]  # name, type and default of a member of a Struct
+
+
+def with_members(members: Callable[[], Iterable[Member]]) -> Callable[[type[StructT]], type[StructT]]:
+    """Add members to a Struct; it declares only those that code reads by name."""
+
+    def extend(struct: type[StructT]) -> type[StructT]:
+        config = struct.__struct_config__
+        extended = msgspec.defstruct(
+            struct.__name__,
+            [member for member in members() if member[0] not in struct.__struct_fields__],
+            bases=(struct,),
+            module=struct.__module__,
+            namespace={"__doc__": struct.__doc__},
+            frozen=True,
+            kw_only=True,
+            forbid_unknown_fields=config.forbid_unknown_fields,
+            omit_defaults=config.omit_defaults,
+        )
+        return cast("type[StructT]", extended)
+
+    return extend
+
+
+def patch_members(described: Iterable[DescribedField[Any]]) -> Iterator[Member]:
+    """Yield the members of a request that changes a record: absent keeps, null clears, a value replaces (R6)."""
+    for one in described:
+        if one.field.patchable:
+            yield one.name, one.type | UnsetType | None, UNSET
+
+
+def entry_members(described: Iterable[DescribedField[Any]]) -> Iterator[Member]:
+    """Yield the members of a record as the API returns it."""
+    for one in described:
+        yield one.name, one.type, NODEFAULT
+
+
+def patched_value(given: T | UnsetType | None, *, kept: T, cleared: T) -> T:
+    if given is UNSET:
+        return kept
+    return cleared if given is None else given
+
+
+def changed_names(before: object, after: object, described: Iterable[DescribedField[Any]]) -> tuple[str, ...]:
+    """Return the names of the fields that differ."""
+    return tuple(one.name for one in described if getattr(before, one.name) != getattr(after, one.name))
+
+
+def form_rows(
+    described: Iterable[DescribedField[FieldT]], *, is_short: Callable[[DescribedField[FieldT]], bool]
+) -> list[tuple[DescribedField[FieldT], ...]]:
+    """Return the fields of a form in rows; two short ones after each other share one."""
+    rows: list[tuple[DescribedField[FieldT], ...]] = []
+    for one in described:
+        if is_short(one) and rows and len(rows[-1]) == 1 and is_short(rows[-1][0]):
+            rows[-1] = (*rows[-1], one)
+        else:
+            rows.append((one,))
+    return rows

@@ -1,0 +1,129 @@
+"""Describe the fields of a record beside their types."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import KW_ONLY, MISSING, dataclass, fields
+from enum import Enum, auto
+from functools import cached_property
+from types import UnionType
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import NODEFAULT
+
+from gatehouse.kernel.text import is_plain_line
+
+
+class Kind(Enum):
+    """What a field contains: decides its command line option and its form control."""
+
+    TEXT = auto()
+    EMAIL = auto()
+    URL = auto()
+    LIST = auto()
+    LABELS = auto()  # a set of short texts
+    SCOPES = auto()
+    FLAG = auto()
+    CHOICE = auto()  # a member of an enumeration or of a Literal
+    NUMBER = auto()
+    SECRET = auto()
+    IMAGE = auto()
+    CLAIMS = auto()
+    JWKS = auto()
+    GROUP = auto()  # a group of fields, one level below
+
+
+KIND_OF_TYPE: Final[Mapping[object, Kind]] = {bool: Kind.FLAG, int: Kind.NUMBER, frozenset: Kind.LABELS}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """The description of one field."""
+
+    help: str = ""  # one sentence: of its option, and of the reference pages
+    _: KW_ONLY
+    kind: Kind | None = None  # None: follows from the type
+    unit: str = ""
+    minimum: int = 0  # of a number, or of the length of a secret
+    maximum: int | None = None  # of a number, or of the length of a text
+    check: Callable[[Any], object] | None = None  # returns the stored form; raises ValueError or BadInput
+    choices: tuple[str, ...] = ()  # where they are not the type's
+    option: str = ""  # if it is not the name with dashes
+    section: str | None = None  # of the form; None: it is shown in a place of its own, or not at all
+    hint: bool = True  # whether the form has a hint: `field.<name>_hint`
+    patchable: bool = True
+    administrators_only: bool = False
+
+
+FieldT = TypeVar("FieldT", bound=Field)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescribedField(Generic[FieldT]):
+    """A described field, found on a record or inside one of its groups."""
+
+    name: str
+    type: Any
+    default: Any  # NODEFAULT for a required field
+    field: FieldT
+    group: str = ""
+
+    @property
+    def path(self) -> str:
+        """The path of the field in documents and error messages."""
+        return f"{self.group}.{self.name}" if self.group else self.name
+
+    @cached_property
+    def kind(self) -> Kind:
+        return self.field.kind or kind_of_type(self.type)
+
+    @property
+    def is_required(self) -> bool:
+        return self.default is NODEFAULT
+
+    def value_of(self, record: object) -> Any:  # noqa: ANN401 - the type of the field
+        return getattr(getattr(record, self.group) if self.group else record, self.name)
+
+    def limit_problem(self, value: Any) -> str:  # noqa: ANN401 - the type of the field
+        """Return the error of a value that exceeds the limits of the field; "" for none."""
+        low, high = self.field.minimum, self.field.maximum
+        if high is None:
+            return ""
+        if self.kind is Kind.NUMBER:
+            return "" if value is None or low <= value <= high else f"{self.name} must be {low} to {high}"
+        low = int(self.is_required)
+        fits = low <= len(value.strip()) and len(value) <= high and is_plain_line(value)
+        return "" if fits else f"{self.name} must be {low} to {high} visible characters"
+
+
+def kind_of_type(annotation: Any) -> Kind:  # noqa: ANN401 - any annotation
+    """Return the kind of a field that does not name one."""
+    origin = get_origin(annotation) or annotation
+    if origin is UnionType:  # a value or None
+        return kind_of_type(get_args(annotation)[0])
+    if origin is Literal or (isinstance(origin, type) and issubclass(origin, Enum)):
+        return Kind.CHOICE
+    return Kind.LIST if origin is tuple else KIND_OF_TYPE.get(origin, Kind.TEXT)
+
+
+def described_fields(
+    record: type[Any], description: type[FieldT], *, group: str = ""
+) -> Iterator[DescribedField[FieldT]]:
+    """Yield the fields of a dataclass or Struct that have a description of this class, in order."""
+    defaults = _struct_defaults(record) if issubclass(record, msgspec.Struct) else _dataclass_defaults(record)
+    for name, hint in get_type_hints(record, include_extras=True).items():
+        kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        for field in notes:
+            if isinstance(field, description):
+                yield DescribedField(name=name, type=kind, default=defaults[name], field=field, group=group)
+
+
+def _struct_defaults(record: type[msgspec.Struct]) -> Mapping[str, Any]:
+    return {field.name: field.default for field in msgspec.structs.fields(record)}
+
+
+def _dataclass_defaults(record: type[Any]) -> Mapping[str, Any]:
+    found: dict[str, Any] = {}
+    for field in fields(record):
+        made = NODEFAULT if field.default_factory is MISSING else field.default_factory()
+        found[field.name] = made if field.default is MISSING else field.default
+    return found

@@ -1,0 +1,133 @@
+"""What an account takes over from one that is merged into it: roles and restrictions, no direct rights (R10)."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from gatehouse.permissions.model.facts import NO_HOLDINGS, Assignment, ScopeHoldings, UserRecord
+from gatehouse.permissions.model.rules import End, Tree
+
+LOGIN_RESTRICTIONS: Mapping[str, bool] = {"can": False, "cannot": True}  # values that keep a person out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedRecord:
+    record: UserRecord
+    dropped: tuple[str, ...] = ()  # what the account did not take over, in words for the audit log
+
+
+def merge_records(own: UserRecord, given: UserRecord, roles: Collection[str], now: int) -> MergedRecord:
+    """Return the account's record with what it takes over of the other one.
+
+    It gets those of `roles` that it does not have, and every restriction: a false entry beats a true one of either.
+    """
+    dropped: list[str] = []
+    scopes = dict(own.scopes)
+    for scope, held in given.scopes.items():
+        here = scopes.get(scope, NO_HOLDINGS)
+        merged = ScopeHoldings(
+            roles=with_more_roles(here.roles, held.roles, roles, now),
+            private_data=with_restrictions(here.private_data, held.private_data, now),
+            public_data=with_restrictions(here.public_data, held.public_data, now),
+        )
+        dropped += dropped_roles(held.roles, merged.roles, now)
+        dropped += dropped_entries(here, held, merged, now)
+        if not merged.is_empty:
+            scopes[scope] = merged
+    if given.secret_data:
+        dropped.append("secret_data")
+    login = dict(own.login)
+    for rule, restricts in LOGIN_RESTRICTIONS.items():
+        leaf = given.login.get(rule)
+        if unexpired_leaf_value(leaf, now) is restricts and lasts_longer(leaf, login.get(rule), restricts, now):
+            login[rule] = leaf
+    record = replace(own, scopes=scopes, login=login)
+    return MergedRecord(record=record, dropped=tuple(f"{own.application_id}: {one}" for one in dropped))
+
+
+def is_live(one: Assignment, now: int) -> bool:
+    return not one.end.is_past(now)
+
+
+def with_more_roles(
+    own: tuple[Assignment, ...], more: Collection[Assignment], roles: Collection[str], now: int
+) -> tuple[Assignment, ...]:
+    has = {one.role for one in own if is_live(one, now)}
+    added = [one for one in more if one.role in roles and one.role not in has and is_live(one, now)]
+    replaced = {one.role for one in added}  # own assignments of these roles have ended
+    return (*(one for one in own if one.role not in replaced), *added)
+
+
+def dropped_roles(given: Collection[Assignment], merged: Collection[Assignment], now: int) -> Iterator[str]:
+    """Yield the given roles that the account does not have now, or not as long."""
+    ends = {one.role: one.end for one in merged}
+    for one in given:
+        if not is_live(one, now):
+            continue
+        if one.role not in ends:
+            yield f"role {one.role}"
+        elif is_later(one.end, ends[one.role]):
+            yield f"role {one.role}: its later end"
+
+
+def with_restrictions(own: Tree, given: Tree, now: int) -> Tree:
+    """Return the section with the false entries of the other one."""
+    merged = dict(own)
+    for segment, node in given.items():
+        here = merged.get(segment)
+        if is_leaf(node):
+            fits = here is None or is_leaf(here)  # an entry and entries below it exclude each other
+            if fits and unexpired_leaf_value(node, now) is False and lasts_longer(node, here, False, now):
+                merged[segment] = node
+        elif isinstance(node, Mapping) and not is_leaf(here):
+            below = with_restrictions(here if isinstance(here, Mapping) else {}, node, now)
+            if below:
+                merged[segment] = below
+    return merged
+
+
+def dropped_entries(own: ScopeHoldings, given: ScopeHoldings, merged: ScopeHoldings, now: int) -> Iterator[str]:
+    """Yield lost entries: rights that were given, own rights that gave way, restrictions without a place."""
+    for name in ("private_data", "public_data"):
+        here, there, after = [dict(live_values(getattr(one, name), now)) for one in (own, given, merged)]
+        rights = {path for path, value in after.items() if value is True}
+        yield from (f"entry {path}" for path, value in there.items() if value is True and path not in rights)
+        yield from (f"own entry {path}" for path, value in here.items() if value is True and path not in rights)
+        yield from (f"restriction {path}" for path, value in there.items() if value is False and path not in after)
+
+
+def live_values(tree: Tree, now: int, prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Yield the path and value of every entry that has not ended."""
+    for segment, node in tree.items():
+        if is_leaf(node):
+            value = unexpired_leaf_value(node, now)
+            if value is not None:
+                yield f"{prefix}{segment}", value
+        elif isinstance(node, Mapping):
+            yield from live_values(node, now, f"{prefix}{segment}.")
+
+
+def is_leaf(node: object) -> bool:
+    return isinstance(node, Mapping) and "value" in node
+
+
+def unexpired_leaf_value(leaf: object, now: int) -> object:
+    return None if not isinstance(leaf, Mapping) or end_of_leaf(leaf).is_past(now) else leaf.get("value")
+
+
+def lasts_longer(leaf: object, own: object, restricts: bool, now: int) -> bool:  # noqa: FBT001
+    """Whether the restriction keeps the person out where, or longer than, the account's own entry does."""
+    if unexpired_leaf_value(own, now) is not restricts or not isinstance(own, Mapping):
+        return True
+    return is_later(end_of_leaf(leaf), end_of_leaf(own))
+
+
+def is_later(end: End, than: End) -> bool:
+    """Whether it ends later; something with a ttl never ends by itself (R5)."""
+    return bool(than.expired) and not than.ttl and (bool(end.ttl) or not end.expired or end.expired > than.expired)
+
+
+def end_of_leaf(leaf: object) -> End:
+    if not isinstance(leaf, Mapping):
+        return End()
+    expired, ttl = leaf.get("expired", 0), leaf.get("ttl", 0)
+    return End(expired=expired if isinstance(expired, int) else 0, ttl=ttl if isinstance(ttl, int) else 0)

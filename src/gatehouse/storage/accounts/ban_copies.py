@@ -1,0 +1,268 @@
+"""Bans that follow a person: digests of what they gave up, and copies on accounts that match (R14).
+
+All of it is part of the transaction that changes the account. A source is locked while it is copied, so that a
+concurrent lift finds the copy.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from sqlalchemy import and_, bindparam, delete, exists, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from gatehouse.accounts.bans.model import (
+    INSTALLATION,
+    MAX_ACTIVE_BANS,
+    MAX_DIGESTS,
+    Ban,
+    BanDigest,
+    BanRank,
+    DigestKind,
+    PersonBanned,
+    UserBan,
+    digest_end,
+    earliest_device_use,
+)
+from gatehouse.accounts.model import CENTRAL_APPLICATION, Identity
+from gatehouse.accounts.own_account.model import LastAdministrator
+from gatehouse.audit.model import AuditRecord
+from gatehouse.permissions.store import BanRules
+from gatehouse.storage.accounts.ban_aware import BanFollower
+from gatehouse.storage.accounts.bans import (
+    COPIED,
+    INSERT_BAN,
+    LOCK_ACCOUNT,
+    ban_from_row,
+    copy_active_bans,
+)
+from gatehouse.storage.accounts.users import refuse_last_administrator
+from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.permissions.facts import facts
+from gatehouse.storage.permissions.row_readers import IS_ACTIVE
+from gatehouse.storage.permissions.schemas import application_models
+from gatehouse.storage.permissions.structure import read_structure
+from gatehouse.storage.rows import column_values
+from gatehouse.storage.statements import InStringList, Statement, Verb
+from gatehouse.storage.tables.accounts import ban_digests, bans, identities, user_devices, users
+from gatehouse.storage.tables.permissions import applications
+
+_OF_PERSON = bans.c.user_id == bindparam("of")
+_FOLLOWS = or_(*(ban_digests.c.kind == kind.value for kind in (DigestKind.IDENTITY, DigestKind.ADDRESS)))
+_DIGEST_COUNTS = or_(ban_digests.c.ends_at == 0, ban_digests.c.ends_at > bindparam("now"))
+_INACTIVE = or_(bans.c.lifted_at != 0, and_(bans.c.until != 0, bans.c.until <= bindparam("now")))
+_OWNED_DIGESTS = exists().where(ban_digests.c.ban_id == bans.c.ban_id)
+
+ANY_DIGEST = Statement(select(ban_digests.c.ban_id).where(_FOLLOWS).limit(1))
+VERIFIED_ADDRESS = Statement(
+    select(users.c.login_key).where(users.c.user_id == bindparam("of"), users.c.email_verified.is_(True))
+)
+LINKED_IDENTITIES = Statement(
+    select(identities.c.issuer, identities.c.subject).where(identities.c.user_id == bindparam("of"))
+)
+_MATCHES = (_FOLLOWS, InStringList(ban_digests.c.digest, "digests"), _DIGEST_COUNTS)
+_COPIED_ALREADY = bans.alias("copied_already")
+# Of a ban that was copied to the account once the copy may be lifted: the account is exempt then.
+MATCHING_BANS = Statement(
+    select(bans)
+    .where(
+        bans.c.ban_id.in_(select(ban_digests.c.ban_id).where(*_MATCHES)),
+        IS_ACTIVE,
+        bans.c.user_id != bindparam("of"),
+        ~exists().where(_COPIED_ALREADY.c.user_id == bindparam("of"), _COPIED_ALREADY.c.source == bans.c.ban_id),
+    )
+    .order_by(bans.c.ban_id)
+    .with_for_update(read=True, of=bans)
+)
+MATCHED_DIGESTS = Statement(
+    select(ban_digests.c.digest, bans.c.ban_id, bans.c.application_id, bans.c.project_id)
+    .join(bans, bans.c.ban_id == ban_digests.c.ban_id)
+    .where(*_MATCHES, IS_ACTIVE)
+)
+_USED_DEVICES = select(user_devices.c.device).where(
+    user_devices.c.user_id == bindparam("of"), user_devices.c.seen_at >= bindparam("since")
+)
+BANS_OF_USED_DEVICES = Statement(
+    select(bans)
+    .where(
+        bans.c.ban_id.in_(
+            select(ban_digests.c.ban_id).where(
+                ban_digests.c.kind == DigestKind.DEVICE.value,
+                ban_digests.c.digest.in_(_USED_DEVICES),
+                _DIGEST_COUNTS,
+            )
+        ),
+        IS_ACTIVE,
+    )
+    .order_by(bans.c.ban_id)
+    .limit(MAX_ACTIVE_BANS)
+)
+ACTIVE_BANS_OF_PERSON = Statement(select(bans).where(_OF_PERSON, IS_ACTIVE).order_by(bans.c.ban_id))
+COUNT_DIGESTS = Statement(
+    select(func.count().label("kept")).where(ban_digests.c.ban_id == bindparam("of_ban"), _FOLLOWS)
+)
+_NEW_DIGEST = insert(ban_digests)
+KEEP_DIGEST = Statement(
+    _NEW_DIGEST.on_conflict_do_update(
+        index_elements=["ban_id", "kind", "digest"], set_={"ends_at": _NEW_DIGEST.excluded.ends_at}
+    )
+)
+PROJECT_OF_APPLICATION = Statement(
+    select(applications.c.project_id).where(applications.c.application_id == bindparam("of"))
+)
+# At erasure: bans that count go on for accounts that match; all others go with the account.
+LIMIT_DIGESTS = Statement(
+    update(ban_digests)
+    .where(
+        ban_digests.c.ends_at == 0,
+        ban_digests.c.ban_id.in_(select(bans.c.ban_id).where(_OF_PERSON, bans.c.until == 0)),
+    )
+    .values(ends_at=bindparam("ends"))
+)
+DROP_DEAD_DIGESTS = Statement(
+    delete(ban_digests).where(ban_digests.c.ban_id.in_(select(bans.c.ban_id).where(_OF_PERSON, _INACTIVE)))
+)
+DROP_OTHER_BANS = Statement(delete(bans).where(_OF_PERSON, or_(_INACTIVE, bans.c.source != "", ~_OWNED_DIGESTS)))
+MARK_ERASED = Statement(update(bans).where(_OF_PERSON).values(erased_at=bindparam("at")))
+
+
+class BanCopies(BanFollower):
+    """The BanFollower of an installation."""
+
+    def __init__(self) -> None:
+        self._rules: BanRules | None = None
+
+    def install(self, rules: BanRules) -> None:
+        """Set the rules, which need a key that is itself stored in the database."""
+        self._rules = rules
+
+    @property
+    def rules(self) -> BanRules:
+        if self._rules is None:
+            raise RuntimeError("bans cannot be followed before their key is known")
+        return self._rules
+
+    def lift_record(self, copy: Ban) -> AuditRecord:
+        return self.rules.lift_record(copy)
+
+    def verified_address(self, user_id: str) -> Verb[str | None]:
+        rows = yield VERIFIED_ADDRESS(of=user_id)
+        return rows[0].login_key if rows else None
+
+    def remember(
+        self, user_id: str, now: int, *, identities: Collection[tuple[str, str]] = (), address: str | None = None
+    ) -> Verb[None]:
+        if not identities and address is None:
+            return
+        active = [ban_from_row(row) for row in (yield ACTIVE_BANS_OF_PERSON(of=user_id, now=now))]
+        if not active:
+            return
+        found = self._digests(identities, address)
+        for ban in active:
+            if (yield COUNT_DIGESTS(of_ban=ban.root_id))[0].kept + len(found) <= MAX_DIGESTS:
+                for one in found:
+                    ends_at = digest_end(ban.until, now)
+                    yield KEEP_DIGEST(ban_id=ban.root_id, kind=one.kind, digest=one.digest, ends_at=ends_at)
+
+    def address_changed(self, user_id: str, former: str | None, now: int) -> Verb[None]:
+        if (yield from self.verified_address(user_id)) == former:
+            return
+        yield from self.remember(user_id, now, address=former)
+        yield from self.apply_to(user_id, now)
+
+    def remember_erased(self, user_id: str, address: str | None, now: int) -> Verb[None]:
+        linked = yield LINKED_IDENTITIES(of=user_id)
+        yield from self.remember(
+            user_id, now, identities=[(row.issuer, row.subject) for row in linked], address=address
+        )
+        yield LIMIT_DIGESTS(of=user_id, ends=digest_end(0, now))
+        yield DROP_DEAD_DIGESTS(of=user_id, now=now)
+        yield DROP_OTHER_BANS(of=user_id, now=now)
+        yield MARK_ERASED(of=user_id, at=now)
+
+    def apply_to(self, user_id: str, now: int, *, new: bool = False) -> Verb[None]:
+        if not (yield ANY_DIGEST()):
+            return
+        linked = yield LINKED_IDENTITIES(of=user_id)
+        address = yield from self.verified_address(user_id)
+        wanted = self._digests([(row.issuer, row.subject) for row in linked], address)
+        if not wanted:
+            return
+        rows = yield MATCHING_BANS(of=user_id, digests=sorted(one.digest for one in wanted), now=now)
+        found = [ban_from_row(row) for row in rows]
+        if new:
+            refuse_banned_person(found)
+        yield from self._copy(found, user_id, now)
+
+    def bans_of_devices(self, user_id: str, now: int) -> Verb[Sequence[UserBan]]:
+        found: list[UserBan] = []
+        for row in (yield BANS_OF_USED_DEVICES(of=user_id, since=earliest_device_use(now), now=now)):
+            ban = ban_from_row(row)
+            if (yield from self.covers(ban, user_id, now)):
+                found.append(user_ban(ban))
+        return found
+
+    def find_banned(self, candidates: Mapping[str, Collection[BanDigest]], now: int) -> Verb[Mapping[str, str]]:
+        """Return which new accounts belong to people who are banned from the installation, with the ban's ID."""
+        digests = sorted({one.digest for wanted in candidates.values() for one in wanted})
+        if not digests or not (yield ANY_DIGEST()):
+            return {}
+        rows = yield MATCHED_DIGESTS(digests=digests, now=now)
+        banned = {row.digest: row.ban_id for row in rows if not row.application_id and not row.project_id}
+        return {
+            user_id: banned[one.digest]
+            for user_id, wanted in candidates.items()
+            for one in wanted
+            if one.digest in banned
+        }
+
+    def digests_of(self, linked: Collection[Identity], address: str | None) -> Sequence[BanDigest]:
+        """Return the digests of an account that is not stored yet."""
+        return self._digests([(one.issuer, one.subject) for one in linked], address)
+
+    def _digests(self, linked: Collection[tuple[str, str]], address: str | None) -> list[BanDigest]:
+        found = [self.rules.digest_identity(issuer, subject) for issuer, subject in linked]
+        return found if address is None else [*found, self.rules.digest_address(address)]
+
+    def _copy(self, sources: Sequence[Ban], user_id: str, now: int) -> Verb[None]:
+        if not sources:
+            return
+        yield LOCK_ACCOUNT(of=user_id)
+        room = MAX_ACTIVE_BANS - len((yield ACTIVE_BANS_OF_PERSON(of=user_id, now=now)))
+        for source in sources:
+            if room > 0 and (yield from self.covers(source, user_id, now)):
+                copy, record = self.rules.make_copy(source, user_id)
+                yield INSERT_BAN(**column_values(copy))
+                yield from add_audit_record(record)
+                room -= 1
+        yield from copy_active_bans(user_id, now)
+
+    def covers(self, ban: Ban, user_id: str, now: int) -> Verb[bool]:
+        if ban.scope == INSTALLATION:
+            try:
+                yield from refuse_last_administrator(user_id, now)
+            except LastAdministrator:
+                return False
+        if ban.author_rank == BanRank.ADMINISTRATOR:
+            return True
+        project_id = ban.project_id
+        if ban.application_id:
+            rows = yield PROJECT_OF_APPLICATION(of=ban.application_id)
+            project_id = (rows[0].project_id if rows else None) or ""
+        person = yield from facts(user_id, (CENTRAL_APPLICATION,))
+        if person is None:
+            return False
+        models = yield from application_models([CENTRAL_APPLICATION])
+        structure = yield from read_structure(
+            {*person.projects, *([project_id] if project_id else [])}, [CENTRAL_APPLICATION]
+        )
+        return self.rules.covers(ban, project_id, person, models[CENTRAL_APPLICATION], structure)
+
+
+def refuse_banned_person(found: Sequence[Ban]) -> None:
+    """Raise PersonBanned for a ban from the installation; other bans are copied."""
+    for ban in found:
+        if ban.scope == INSTALLATION:
+            raise PersonBanned(user_ban(ban))
+
+
+def user_ban(ban: Ban) -> UserBan:
+    return UserBan(**{name: getattr(ban, name) for name in COPIED})

@@ -1,0 +1,41 @@
+"""What administrators do, and the whole model."""
+
+from gatehouse.audit.events import AuditEvent
+from tests.fuzz.account_life.model.guests import Guests
+from tests.fuzz.account_life.model.records import CHANGED, UNPROVED_ORIGINS, Account, Name
+
+
+class Model(Guests):
+    """What should be. A step returns how it ends, as the step of a player does."""
+
+    def import_account(self, user_id: str, account: Account) -> bool:
+        if account.login and self.account_at(account.login) is not None:
+            return False
+        if any(self.account_of(one) is not None for one in account.identities):
+            return False
+        if self.refuses_new_account(account.keys):
+            return False
+        account.user_id = user_id
+        self.accounts.append(account)
+        self.record(AuditEvent.USER_IMPORTED, account)
+        self.copy_bans(account)
+        return True
+
+    def block(self, account: Account, *, blocked: bool) -> None:
+        account.blocked = blocked
+        if blocked:
+            self.end_sessions(account)
+        self.record(AuditEvent.USER_BLOCKED if blocked else AuditEvent.USER_UNBLOCKED, account)
+
+    def set_address_as_administrator(self, account: Account, reader: Name, address: str, *, verified: bool) -> bool:
+        if account.login == address and account.verified == verified:
+            return True
+        if account.login != address and self.account_at(address) is not None:
+            return False
+        if account.login != address or (account.verified and account.joined not in UNPROVED_ORIGINS):
+            account.joined = CHANGED
+        if account.owners is not None:  # who changed it vouches for the reader
+            account.owners |= {reader}
+        self.set_address(account, address, verified=verified)
+        self.record(AuditEvent.USER_CHANGED, account)
+        return True

@@ -47,7 +47,7 @@ async def test_people_without_a_record_in_the_application_are_not_found_there(st
 
 
 async def test_people_are_found_by_any_spelling_of_an_address_the_exact_one_first(storage: Storage) -> None:
-    """Anna and Ann share an address since before spellings were compared; Ben has his in full-width letters."""
+    """Anna and Ann share an address since before spellings were compared; Ben's is in full-width letters."""
     await install_central(storage)
     shop = await create_application(storage, name="Shop")
     anna = a_user(login="anna@studio.example", nick="P1")

@@ -64,7 +64,7 @@ class InBrowser(Person):
         return IN if page.status_code == HTTPStatus.SEE_OTHER else REFUSED
 
     async def signed_in_as(self) -> str:
-        """Return the user ID that the account page of this browser shows; empty when nobody is signed in."""
+        """Return the user ID that the account page of this browser shows; empty when no one is signed in."""
         page = await self.browser.get("/account")
         found = USER_ID.search(page.text)
         return found[1] if page.status_code == HTTPStatus.OK and found else ""

@@ -18,7 +18,7 @@ class AddressSteps(MachineBase):
 
     @step(person=signed_in_people, address=ADDRESSES)
     def change_address(self, person: str, address: str) -> None:
-        """The reader of the mailbox opens the link, whoever asked for it."""
+        """The reader of the mailbox opens the link that anyone asked for."""
         text, reader = self.address(address), MAILBOXES[address]
         link = self.do(self.players[person].ask_for_address(text))
         is_changed = bool(link) and self.do(self.players[reader].open_link(link))

@@ -173,7 +173,7 @@ async def test_account_without_email_deletes_itself(
 async def test_imported_account_without_email_sets_up_a_second_factor(
     service: RunningService, browser: AccountBrowser
 ) -> None:
-    """Nobody has to prove an address that is not there."""
+    """No one has to prove an address that is not there."""
     kim = await create_kim(service, meta={JOINED_KEY: IMPORTED_ACCOUNT})
     await browser.sign_in_and_open_account(NAME)
     await service.clock.advance(601)

@@ -107,7 +107,7 @@ async def test_lg_34_proof_of_another_spelling_opens_no_account_that_came_meanwh
     await service.services.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN)
     response = await browser_client.post("/sign-in/email/code", otp=code_in(message))
     assert response.status_code != 303
-    assert (await browser_client.get("/account")).status_code == 303, "nobody is signed in"
+    assert (await browser_client.get("/account")).status_code == 303, "no one is signed in"
     assert await all_logins(service) == [LOGIN]
 
 

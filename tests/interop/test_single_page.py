@@ -89,6 +89,6 @@ def test_single_page_application_signs_in_refreshes_and_logs_out(gatehouse: Gate
         assert read_result(page) == {"signed_in": False}
         page.click("#login")
         sign_in(page)
-        page.locator('button[name="decision"][value="allow"]').click()  # a program on the device asks each time (R11)
+        page.locator('button[name="decision"][value="allow"]').click()  # a program on the device asks each time (R3)
         page.wait_for_url(f"{home}/callback*")
         assert read_result(page)["sub"] == gatehouse.user_id

@@ -83,6 +83,7 @@ EVERYTHING_ENDS: Final = EndedMethods(
     recovery=True,
     phone=True,
     sessions=2,
+    applications=True,
 )
 CODES: Final = tuple(f"k{number}q2m-x7{number}4t" for number in range(10))
 

@@ -76,8 +76,9 @@ CHANGING: Final = re.compile(
     r"|(?<=whsec_).+"
     r"|(?<=image/svg).+"
     r"|(?<=KEY-----\n)[^-]+(?=\n-----END)"
-    r"|(?<![\w-])(?=[\w-]*\d)[\w-]{20,}(\.[\w-]{20,})*(?![\w-])"  # an ID, a token or a hash
-    r"|\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,}(-[0-9a-f]{4})?\b"  # a short one
+    r"|(?<![\w-])(?!whsec_)(?=[\w-]*\d)[\w-]{20,}(\.[\w-]{20,})*(?![\w-])"  # an ID, a token or a hash
+    r"|\b[0-9a-f]{8}-[0-9a-f]{4}\b"  # the beginning of a gsid
+    r"|\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,}\b"  # a short one
     r"|\b(?!10000000)[1-9]\d{9}\b"  # the ID of a new user
     r"|\b[B-Z]{4}-[B-Z]{4}\b"  # the code of a device
     r"|(?<![\d.])\d+\.\d+\.\d+(?![\d./])"  # a version of a program
@@ -221,7 +222,7 @@ class DemoStudio:
         return self.steam.ticket()
 
     async def user_jwt(self) -> str:
-        return await self.service.services.user_tokens.issue(await self.user("jonas"), auth="login", factor=FACTOR)
+        return await self.service.services.user_tokens.issue(await self.user("mara"), auth="login", factor=FACTOR)
 
     async def code(self, **changes: str) -> str:
         jonas = BY_NAME["jonas"]

@@ -118,7 +118,7 @@ class LiveSettings:
         entry = find_setting(name)
         if entry is None:
             near = nearest_setting(name)
-            raise BadSetting(f"is unknown{f', did you mean {near.name}?' if near else ''}").on_screen(
+            raise BadSetting(f"is unknown{f', did you mean {near.path}?' if near else ''}").on_screen(
                 "setting_unknown"
             )
         if not entry.field.stored:

@@ -63,6 +63,7 @@ def test_a_client_is_made_with_every_field_and_shown(gatehouse: CommandLine, tmp
         "first_party": False,
         "may_exchange": True,
         "require_pkce": True,
+        "claims_in_id_token": False,
         "public": False,
         "version": 1,
     }

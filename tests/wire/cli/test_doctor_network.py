@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gatehouse.app.services.core import BASE_URL, DAY
+from gatehouse.app.services.core import DAY
+from gatehouse.storage.installation import BASE_URL
 from gatehouse.cli.doctor_network import about_address, about_mail, certificate_finding
 from gatehouse.cli.findings import CheckedInstallation, Finding, Level
 from gatehouse.kernel.clock import SystemClock

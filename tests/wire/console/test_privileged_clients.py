@@ -41,7 +41,7 @@ PRIVILEGED: Final = {
     "claims of another application": replace(ORDINARY, claims=ON_WIKI),
 }
 # Model fields that no request can name, and the client's id.
-NOT_ON_THE_WIRE: Final = {"removed", "created_at"}
+NOT_ON_THE_WIRE: Final = {"removed", "created_at", "rev"}
 KEY_FIELD: Final = "client_id"
 
 

@@ -382,6 +382,7 @@ async def test_bn_06_an_open_socket_of_a_banned_player_is_closed(
 # -- devices -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_databases
 async def test_bn_09_a_ban_of_devices_counts_for_every_account_on_them(
     studio: Studio, moderator: Person, anna: User
 ) -> None:

@@ -150,7 +150,7 @@ def response_mode_is_supported(asked: AuthorizeParameters, client: Client) -> No
 def mode_of_request_object(request: str) -> ResponseMode | None:
     """Return the response_mode that a request object names; None for none.
 
-    Request objects are refused, and nothing in one is trusted: this only chooses how the refusal is sent (R11).
+    Request objects are refused, and nothing in one is trusted: this only chooses how the refusal is sent (R3).
     """
     payload = f"{request}..".split(".")[1]
     if not payload.isascii():

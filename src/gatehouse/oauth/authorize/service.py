@@ -328,7 +328,7 @@ class AuthorizeService:
         """Whether the person must consent first: for new scopes, or because the client requests it.
 
         Another program on the device can pose as a public client that listens there, so consent to such a client
-        counts once (RFC 8252 §8.6, R11).
+        counts once (RFC 8252 §8.6, R3).
         """
         is_unproved = client.public and not client.first_party and is_on_device(request.redirect_uri)
         return (

@@ -179,7 +179,7 @@ async def test_collected_data_is_deleted_with_the_account(seeded_storage: Storag
 
 async def test_an_account_that_a_file_removes_is_removed_in_applications_too(seeded_storage: Storage) -> None:
     user = await seeded_storage.accounts.user(ANNA)
-    await seeded_storage.runner.write(partial(delete_user, user, NOW))
+    await seeded_storage.runner.write(partial(delete_user, seeded_storage.ban_copies, user, NOW))
     assert (await only_request(seeded_storage, ANNA)).kind is DataJobKind.REMOVAL
 
 

@@ -357,7 +357,7 @@ class BarrierStorage(ProvisionStorage):
     """Waits before its first write until all have made their plan."""
 
     def __init__(self, storage: Storage, gate: asyncio.Barrier) -> None:
-        super().__init__(storage.runner)
+        super().__init__(storage.runner, storage.ban_copies)
         self._gate: asyncio.Barrier | None = gate
 
     async def write_changes(self, *args: object, **kwargs: object) -> None:

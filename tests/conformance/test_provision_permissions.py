@@ -489,7 +489,7 @@ class ConcurrentlyChanged(ProvisionStorage):
     """A concurrent change happens just before the first write."""
 
     def __init__(self, storage: Storage, act: Any) -> None:
-        super().__init__(storage.runner)
+        super().__init__(storage.runner, storage.ban_copies)
         self._act = act
 
     async def write_changes(self, *args: object, **kwargs: object) -> None:

@@ -33,7 +33,7 @@ from gatehouse.accounts.importing.hashes import (
     ShaCrypt,
     parse_hash,
 )
-from gatehouse.accounts.importing.model import AccountCandidate, BadImportFile, ImportFormat, RefusedRow
+from gatehouse.accounts.importing.model import AccountCandidate, BadImportFile, EmailState, ImportFormat, RefusedRow
 from gatehouse.accounts.importing.vendors import FirebaseHashConfig
 from tests.fuzz.conftest import SEED, examples
 from tests.fuzz.test_decoders import SOON, leaves, text_of
@@ -196,6 +196,7 @@ def test_im_01_every_row_is_an_account_or_a_reason(source: ImportFormat) -> None
         import_id="import",
         now=NOW,
         issuers=STORED,
+        emails=EmailState.UNVERIFIED,
     )
 
     @seed(SEED)

@@ -122,6 +122,7 @@ class AccountBrowser(HttpBrowser):
         page = await self.get("/account/totp")
         secret = self.secret_in(page)
         response = await self.submit("/account/totp", otp=totp_code(secret, service))
+        assert RECOVERY_CODE.findall(response.text), response.text
         return secret, RECOVERY_CODE.findall(response.text)
 
     def secret_in(self, page: httpx2.Response) -> str:

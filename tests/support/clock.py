@@ -25,13 +25,13 @@ class MovableTimer:
 
 class MovableClock:
     def __init__(self, start: int = 1_800_000_000) -> None:
-        self._now = float(start)
+        self._start = float(start)  # of the wall clock; a sum of many short times would miss whole seconds
         self._elapsed = 0.0
         self._timers: list[MovableTimer] = []
         self._order = itertools.count()
 
     def now(self) -> int:
-        return int(self._now)
+        return int(self._start + self._elapsed)
 
     def monotonic(self) -> float:
         return self._elapsed
@@ -55,19 +55,17 @@ class MovableClock:
 
     def set_back(self, seconds: float) -> None:
         """Move the wall clock backwards; durations are not affected, as on a real machine."""
-        self._now -= seconds
+        self._start -= seconds
 
     async def advance(self, seconds: float) -> None:
         """Advance the time: due timers fire in order, and the tasks they wake run."""
         end = self._elapsed + seconds
         while self._timers and self._timers[0].due <= end:
             timer = heapq.heappop(self._timers)
-            self._now += timer.due - self._elapsed
             self._elapsed = timer.due
             if timer.callback is not None:
                 timer.callback()
                 await run_ready_tasks()
-        self._now += end - self._elapsed
         self._elapsed = end
         await run_ready_tasks()
 

@@ -213,6 +213,7 @@ async def test_ht_05_a_long_pipelined_body_does_not_count_against_the_next_head(
         b"OPTIONS * HTTP/1.1\r\n" + HOST + b"\r\n",
         b"GET /echo#part HTTP/1.1\r\n" + HOST + b"\r\n",
         b"GET /ech\xc3\xb6 HTTP/1.1\r\n" + HOST + b"\r\n",
+        b"GET /echo?q=\xc3\xb6 HTTP/1.1\r\n" + HOST + b"\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     ],
 )

@@ -73,7 +73,7 @@ async def test_ht_02_who_goes_on_sending_after_413_is_cut_off(server: EchoServer
     async with raw_connection(server.port) as connection:
         connection.send(POST + b"Content-Length: 10000000000\r\n\r\n" + b"b" * 100_000)
         assert (await connection.read_response()).status == 413
-        assert len(server.server.server_state.connections) == 1
+        assert len(server.server.state.connections) == 1
         await server.clock.advance(LIMITS.linger)
         await server.wait_until_no_connections()
 
@@ -204,7 +204,7 @@ async def deaf_client(port: int, request: bytes) -> socket.socket:
 
 
 def is_stuck(server: EchoServer) -> bool:
-    return any(connection.flow.write_paused for connection in server.server.server_state.connections)  # type: ignore[union-attr]
+    return any(connection.flow.write_paused for connection in server.server.state.connections)  # type: ignore[union-attr]
 
 
 async def test_ht_03_r_18_a_client_that_does_not_read_a_big_answer_is_dropped(server: EchoServer) -> None:
@@ -256,11 +256,11 @@ async def test_ht_03_a_closed_connection_does_not_wait_for_ever_for_its_reader(s
 
 
 def has_served(server: EchoServer, count: int) -> bool:
-    return server.server.server_state.total_requests == count
+    return server.echo.responses == count
 
 
 def count_unsent_bytes(server: EchoServer) -> int:
-    transports = (connection.transport for connection in server.server.server_state.connections)
+    transports = (connection.transport for connection in server.server.state.connections)
     return sum(transport.get_write_buffer_size() for transport in transports)
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from tests.support.echo import GET, EchoServer, echo_server, request_seen_by_app
+from tests.support.echo import GET, EchoServer, UpgradedProtocol, echo_server, request_seen_by_app
 from tests.support.raw_http import RawResponse, raw_connection
 
 LINE: Final = b"POST /echo HTTP/1.1\r\n"
@@ -296,7 +296,7 @@ async def test_ht_24_an_upgrade_is_ignored_and_its_body_is_no_second_request(
 
 async def test_a_websocket_leaves_http_and_its_deadlines_behind() -> None:
     handshake = b"GET /ws HTTP/1.1\r\n" + HOST + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-    async with echo_server(ws="tests.support.echo:UpgradedProtocol") as server:
+    async with echo_server(create_websocket=UpgradedProtocol) as server:
         async with raw_connection(server.port) as connection:
             connection.send(handshake)
             assert (await connection.read_response()).status == 101
@@ -316,7 +316,7 @@ async def test_a_websocket_leaves_http_and_its_deadlines_behind() -> None:
 @pytest.mark.parametrize("missing", [b"", HOST * 2])
 async def test_ht_19_a_websocket_handshake_is_held_to_the_same_rules(missing: bytes) -> None:
     handshake = b"GET /ws HTTP/1.1\r\n" + missing + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-    async with echo_server(ws="tests.support.echo:UpgradedProtocol") as server:
+    async with echo_server(create_websocket=UpgradedProtocol) as server:
         await expect_refusal(server, handshake)
 
 

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from gatehouse.web.server.limits import ProtocolLimits
-from tests.support.echo import GET, EchoServer, echo_server, request_seen_by_app, wait_until
+from tests.support.echo import GET, EchoServer, UpgradedProtocol, echo_server, request_seen_by_app, wait_until
 from tests.support.raw_http import raw_connection
 
 HOST: Final = b"Host: gatehouse.example\r\n"
@@ -62,8 +62,8 @@ def garbage_collection_disabled() -> Iterator[None]:
 @pytest.mark.usefixtures("garbage_collection_disabled")
 @pytest.mark.parametrize("sent", [GET, HELD, HELD + GET + GET, MALFORMED, HELD + MALFORMED, UPGRADE])
 async def test_a_connection_that_ends_is_let_go_of_at_once_with_all_its_requests(sent: bytes) -> None:
-    async with echo_server(ws="tests.support.echo:UpgradedProtocol") as server:
-        connections = server.server.server_state.connections
+    async with echo_server(create_websocket=UpgradedProtocol) as server:
+        connections = server.server.state.connections
         async with raw_connection(server.port) as connection:
             await wait_until(lambda: bool(connections))
             [created] = [weakref.ref(connection) for connection in connections]

@@ -69,7 +69,7 @@ async def test_op_07_held_requests_are_answered_and_writes_finish_before_the_end
         services.echo.released.set()
         assert {(await write.read_response()).body for write in writes} == {b"written"}
         await ending
-        assert services.server.server_state.tasks == set()
+        assert services.server.state.tasks == set()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -186,7 +186,7 @@ async def test_ws_07_compression_is_not_agreed_to(socket_server: SocketServer) -
 async def test_ws_07_a_handshake_that_does_not_come_to_its_end_is_not_waited_for(socket_server: SocketServer) -> None:
     async with raw_connection(socket_server.server.port) as connection:
         connection.send(b"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + KEY)
-        await wait_until(lambda: len(socket_server.server.server_state.connections) == 1)
+        await wait_until(lambda: len(socket_server.server.state.connections) == 1)
         await send_request(socket_server.server.port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         await socket_server.clock.advance(10)
         assert (await connection.read_response()).status == 408
@@ -246,7 +246,7 @@ async def test_many_sockets_share_one_timer_and_none_is_left_over(socket_server:
     await wait_until(lambda: sum(record.times_released for record in socket_server.records) == 20)
     await socket_server.clock.advance(1)
     assert [timer for timer in socket_server.clock._timers if not timer.cancelled] == []
-    assert not socket_server.server.server_state.connections
+    assert not socket_server.server.state.connections
 
 
 async def test_a_client_that_does_not_read_is_cut_off(socket_server: SocketServer) -> None:

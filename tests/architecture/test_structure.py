@@ -94,3 +94,20 @@ def test_no_module_hides_an_import_cycle_behind_type_checking() -> None:
 def test_no_file_is_named_utils_helpers_or_misc() -> None:
     names = {path.stem for path in SOURCE.glob("**/*.py")}
     assert not names & {"utils", "util", "helpers", "helper", "common_utils", "misc", "manager"}
+
+
+def uvicorn_names(path: Path) -> Iterator[str]:
+    """The parts of uvicorn that a file uses."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "uvicorn":
+            yield node.attr
+        elif isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "uvicorn":
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names if name.name.startswith("uvicorn."))
+
+
+def test_only_documented_parts_of_uvicorn_are_used() -> None:
+    """Its upper bound is the next major version: docs/decisions/0002-dependencies.md."""
+    used = {name for path in SOURCE.rglob("*.py") for name in uvicorn_names(path)}
+    assert used == {"Config", "Server", "run"}

@@ -44,16 +44,14 @@ async def test_r_18_a_peer_whose_network_is_gone_is_let_go_of_within_a_minute() 
     echo = EchoApp()
     with machine_network(1) as net:
         [machine] = net.machines
-        async with serve_in_loop(
-            echo, host=net.here, clock=MovableClock(), stopping=echo.stopping, ws="none"
-        ) as server:
+        async with serve_in_loop(echo, host=net.here, clock=MovableClock(), stopping=echo.stopping) as server:
             command = [*machine.command, sys.executable, "-c", PEER, net.here, str(server.port), *PATHS]
             with WatchedProcess(command) as peer:
                 await asyncio.to_thread(peer.wait_until_started, "^waiting$", peer.stdout)
                 await wait_until(lambda: sorted(echo.started) == sorted(PATHS))
                 machine.cut_link()
                 async with asyncio.timeout(NOTICED_WITHIN):
-                    while server.server_state.connections:  # noqa: ASYNC110 - the kernel notifies only the transport
+                    while server.state.connections:  # noqa: ASYNC110 - the kernel notifies only the transport
                         await asyncio.sleep(GLANCE)
                 assert peer.running  # and has closed nothing
             await wait_until(lambda: echo.left == ["/hold"])  # the application is notified in a later loop iteration

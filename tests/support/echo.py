@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gatehouse.web.server.limits import ProtocolLimits
 from gatehouse.web.server.server import HttpServer, ShutdownSignal, serve_in_loop
+from gatehouse.web.server.state import ServerState
 from tests.support.clock import MovableClock
 from tests.support.raw_http import RESPONSE_TIMEOUT, RawResponse, send_request
 
@@ -27,6 +28,7 @@ class EchoApp:
     started: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)  # paths whose client disconnected before the response
     bodies_read: int = 0
+    responses: int = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -47,6 +49,7 @@ class EchoApp:
                 await send_response(send, b"written")
             case _:
                 await self._echo(scope, receive, send)
+        self.responses += 1
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -101,7 +104,7 @@ class EchoApp:
 class UpgradedProtocol(asyncio.Protocol):
     """The protocol after an upgrade: answers 101 to the handshake and 102 to everything else."""
 
-    def __init__(self, **_: object) -> None:
+    def __init__(self, _: ServerState) -> None:
         self._statuses = iter([101])
         self._transport: asyncio.Transport
 
@@ -147,7 +150,7 @@ class EchoServer:
 
     async def wait_until_no_connections(self) -> None:
         """Return when every connection is closed."""
-        await wait_until(lambda: not self.server.server_state.connections)
+        await wait_until(lambda: not self.server.state.connections)
 
 
 @asynccontextmanager
@@ -155,12 +158,16 @@ async def echo_server(
     limits: ProtocolLimits | None = None,
     *,
     wrap: Callable[[ASGIApp], ASGIApp] = lambda app: app,
-    ws: str = "none",
+    create_websocket: Callable[[ServerState], asyncio.Protocol] | None = None,
 ) -> AsyncIterator[EchoServer]:
     echo = EchoApp()
     clock = MovableClock()
     async with serve_in_loop(
-        wrap(echo), limits=limits or ProtocolLimits(), clock=clock, stopping=echo.stopping, ws=ws
+        wrap(echo),
+        limits=limits or ProtocolLimits(),
+        clock=clock,
+        stopping=echo.stopping,
+        create_websocket=create_websocket,
     ) as server:
         yield EchoServer(server=server, echo=echo, clock=clock)
         echo.released.set()

@@ -3,7 +3,8 @@ from http import HTTPStatus
 import pytest
 
 from gatehouse.web.server.limits import ProtocolLimits
-from gatehouse.web.server.request_head import RequestRefused, check_headers, check_request_line, refusal_response
+from gatehouse.web.server.request_head import RequestRefused, check_headers, check_request_line
+from gatehouse.web.server.response_head import bare_response
 
 Head = tuple[bytes, bytes, str, list[tuple[bytes, bytes]]]
 HOST = (b"host", b"gatehouse.example")
@@ -70,7 +71,7 @@ def test_ht_04_and_19_a_doubtful_head_is_refused(head: Head, status: int) -> Non
 
 
 def test_a_bare_answer_says_its_status_and_closes() -> None:
-    answer = refusal_response(HTTPStatus(414), [])
+    answer = bare_response(HTTPStatus(414), now=0)
     assert answer.startswith(b"HTTP/1.1 414 ")
     assert b"\r\nconnection: close\r\n" in answer
     assert b"\r\nx-content-type-options: nosniff\r\n" in answer

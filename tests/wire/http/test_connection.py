@@ -425,7 +425,7 @@ async def test_application_may_go_on_sending_to_client_that_left(
         async with asyncio.timeout(10):
             await left.wait()
         await wait_until(lambda: app.finished == 1)
-        await wait_until(lambda: not server.server_state.tasks)
+        await wait_until(lambda: not server.state.tasks)
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
@@ -468,7 +468,7 @@ async def test_application_that_fails_before_its_response_gives_500_and_ends_the
         assert response.header("connection") == "close"
         assert response.header("content-type") == "text/plain; charset=utf-8"
         assert await connection.read_to_end() == b""
-        await wait_until(lambda: not server.server_state.connections)
+        await wait_until(lambda: not server.state.connections)
     assert len(logged_errors(caplog)) == 1
 
 
@@ -618,7 +618,7 @@ async def test_websocket_that_is_refused_gets_a_response_and_the_connection_ends
         assert response.header("connection") == "close"
         assert response.header("date") is not None
         assert await connection.read_to_end() == b""
-        await wait_until(lambda: not server.server_state.connections)
+        await wait_until(lambda: not server.state.connections)
     [scope] = app.scopes
     assert {name: scope[name] for name in ("type", "http_version", "scheme", "path", "raw_path", "query_string")} == {
         "type": "websocket",
@@ -639,7 +639,7 @@ async def test_websocket_whose_application_fails_is_not_opened(
     async with connection_to(handler) as (connection, _, server):
         connection.send(HANDSHAKE)
         assert b" 101 " not in await connection.read_to_end()
-        await wait_until(lambda: not server.server_state.connections)
+        await wait_until(lambda: not server.state.connections)
     assert len(logged_errors(caplog)) == errors
 
 

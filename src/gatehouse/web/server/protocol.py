@@ -1,4 +1,4 @@
-"""HTTP/1.1 for hostile clients: uvicorn's protocol plus the limits, deadlines and refusals it lacks.
+"""HTTP/1.1 for hostile clients, on the parser of httptools: limits, deadlines and refusals.
 
 A refused request is the last one of its connection: its bare status is sent after the pending responses, in their
 order, and nothing more is read. Every duration runs on the Clock.
@@ -6,40 +6,31 @@ order, and nothing more is read. Every duration runs on the Clock.
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from http import HTTPStatus
-from typing import Any, Final, cast
+from typing import Final, cast
 from urllib.parse import unquote
 
 import httptools
-from uvicorn._types import ASGI3Application
-from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
-from uvicorn.server import ServerState
 
-from gatehouse.kernel.clock import Clock
-from gatehouse.web.server.compact import (
-    CompactEvent,
-    CompactFlowControl,
-    CompactQueue,
-    ResponseCycle,
-    ResponseTransport,
-    has_hung_up,
-    mark_disconnected,
-)
-from gatehouse.web.server.limits import Deadline, ProtocolLimits
+from gatehouse.web.http.responses import Header
+from gatehouse.web.server.compact import FlowControl, has_hung_up
+from gatehouse.web.server.exchange import HttpExchange
+from gatehouse.web.server.limits import Deadline
 from gatehouse.web.server.request_head import (
     RequestRefused,
     check_headers,
     check_request_line,
     refusal_from,
-    refusal_response,
 )
+from gatehouse.web.server.response_head import bare_response
+from gatehouse.web.server.state import ServedConnection, ServerState
 
 CONNECTION_KEY: Final = "gatehouse.line"  # the scope key of the connection
 PARSE_SLICE: Final = 4_096  # bytes given to the parser at a time: a limit is noticed within one slice
 BLANK: Final = b" \t"  # spaces around a value are not part of it (RFC 9110 §5.5)
+ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 
 
 class Phase(Enum):
@@ -51,65 +42,85 @@ class Phase(Enum):
     BETWEEN = auto()
 
 
-class HardenedHttpProtocol(HttpToolsProtocol):
-    __slots__ = (  # the base class has a dict; these slots keep it small
+class HttpProtocol(ServedConnection):
+    """One connection.
+
+    Responses are sent one at a time, in the order of their requests. `_answering` is the exchange whose response is
+    next, `_queue` those behind it, `_receiving` the one whose body is being received.
+    """
+
+    __slots__ = (
+        "__weakref__",
         "_answering",
+        "_client",
         "_client_owes",
         "_client_reads",
+        "_expects_continue",
+        "_headers",
         "_keeps_alive",
         "_leaving",
         "_limits",
-        "_line",
+        "_on_lost",
+        "_parser",
         "_phase",
+        "_queue",
+        "_receiving",
         "_refusal",
         "_requests",
-        "_told_when_lost",
+        "_server",
+        "_state",
         "_unreported",
-        "_upgrade_is_ignored",
+        "_url",
         "_watched",
+        "flow",
+        "transport",
     )
 
-    def __init__(
-        self,
-        config: Config,
-        server_state: ServerState,
-        app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None,
-        *,
-        limits: ProtocolLimits,
-        clock: Clock,
-    ) -> None:
-        super().__init__(config, server_state, app_state, _loop)
-        self.pipeline = cast("Any", CompactQueue())
-        self._limits = limits
-        self._client_owes = Deadline(clock)
-        self._client_reads = Deadline(clock)
-        self._watched: tuple[Phase, int, RequestResponseCycle | None] | None = None
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
+        self._limits = state.limits
+        self._parser = self._create_parser()
+        self._client_owes = Deadline(state.clock)
+        self._client_reads = Deadline(state.clock)
+        self._watched: tuple[Phase, int, HttpExchange | None] | None = None
         self._phase = Phase.NEW
         self._requests = 0
         self._unreported = 0  # bytes fed since the parser last handed out a whole head or a piece of a body
-        self._upgrade_is_ignored = False
-        self._keeps_alive = False  # whether another request may follow the one that is being read
-        self._answering: RequestResponseCycle | None = None
+        self._url = b""
+        self._headers: list[Header] = []
+        self._expects_continue = False
+        self._receiving: HttpExchange | None = None
+        self._answering: HttpExchange | None = None
+        self._queue: list[HttpExchange] = []
         self._refusal: HTTPStatus | None = None
+        self._keeps_alive = False  # whether another request may follow the one that is being received
         self._leaving = False
-        self._told_when_lost: Callable[[], object] | None = None
+        self._on_lost: Callable[[], object] | None = None
+
+    def _create_parser(self) -> httptools.HttpRequestParser:
+        parser = httptools.HttpRequestParser(self)
+        # Without it the parser fails on what follows a request with `Connection: close`, before that is answered.
+        parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        return parser
 
     # The transport calls
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self.flow = CompactFlowControl(transport)
-        self._line = ResponseTransport(transport, self._close_after_response)
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)  # uvloop's does not inherit from it
+        self.flow = FlowControl(self.transport)
+        self._client = address_of(transport, "peername")
+        self._server = address_of(transport, "sockname")
+        self._state.connections.add(self)
         self._update_deadline()
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, _exc: Exception | None) -> None:
         self._leaving = True
+        self._state.connections.discard(self)
         if self._answering is not None:
-            mark_disconnected(self._answering)  # the base class informs only the newest of pipelined requests
-        super().connection_lost(exc)
-        if self._told_when_lost is not None:
-            self._told_when_lost()
+            self._answering.disconnect()
+        self.flow.resume_writing()
+        if self._on_lost is not None:
+            self._on_lost()
         self._release_references()
 
     def _release_references(self) -> None:
@@ -119,20 +130,9 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         """
         self._client_owes.close()
         self._client_reads.close()
-        self._line.detach()
-        self.pipeline.clear()
-        self.parser = self.cycle = self.scope = None  # type: ignore[assignment] # as the base class has them in the beginning
-        self._answering = self._watched = self._told_when_lost = None
-
-    # What a waiting request can learn about its client (gamesessions/store.py: Line)
-
-    def is_open(self) -> bool:
-        return not (self._leaving or self.transport.is_closing()) and not has_hung_up(self.transport)
-
-    def when_lost(self, callback: Callable[[], object]) -> None:
-        self._told_when_lost = callback
-        if self._leaving:
-            callback()
+        self._queue.clear()
+        self._receiving = self._answering = self._watched = self._on_lost = None
+        del self._parser
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -146,12 +146,22 @@ class HardenedHttpProtocol(HttpToolsProtocol):
             self._update_deadline()
 
     def pause_writing(self) -> None:
-        super().pause_writing()
+        self.flow.pause_writing()
         self._client_reads.set(self._limits.drain, self.transport.abort)
 
     def resume_writing(self) -> None:
-        super().resume_writing()
+        self.flow.resume_writing()
         self._client_reads.cancel()
+
+    # What a waiting request can learn about its client (gamesessions/store.py: ClientConnection)
+
+    def is_open(self) -> bool:
+        return not (self._leaving or self.transport.is_closing()) and not has_hung_up(self.transport)
+
+    def when_lost(self, callback: Callable[[], object]) -> None:
+        self._on_lost = callback
+        if self._leaving:
+            callback()
 
     # The parser calls
 
@@ -159,7 +169,7 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         self._unreported += len(data)
         while data:
             try:
-                self.parser.feed_data(data)
+                self._parser.feed_data(data)
             except httptools.HttpParserError as error:
                 raise refusal_from(error) from error
             except httptools.HttpParserUpgrade as upgrade:
@@ -180,137 +190,145 @@ class HardenedHttpProtocol(HttpToolsProtocol):
             raise RequestRefused(HTTPStatus.BAD_REQUEST)
 
     def on_message_begin(self) -> None:
-        super().on_message_begin()
         self._phase = Phase.HEAD
         self._requests += 1
+        self._url = b""
+        self._headers = []
+        self._expects_continue = False
 
     def on_url(self, url: bytes) -> None:
-        self.url += url
-        if len(self.url) > self._limits.url_bytes:
+        self._url += url
+        if len(self._url) > self._limits.url_bytes:
             raise RequestRefused(HTTPStatus.REQUEST_URI_TOO_LONG)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Collect a header of the head, or a trailer, which no one reads."""
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self._expects_continue = True
+        self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         self._unreported = 0
-        parser = self.parser
+        parser = self._parser
         method, version = parser.get_method(), parser.get_http_version()
-        check_request_line(method, self.url, version)
-        check_headers(self.headers, version, self._limits)
-        if len(self.pipeline) >= self._limits.pipelined:
+        check_request_line(method, self._url, version)
+        check_headers(self._headers, version, self._limits)
+        if len(self._queue) >= self._limits.pipelined:
             raise RequestRefused(HTTPStatus.BAD_REQUEST)
-        upgrades = parser.should_upgrade()
-        self._upgrade_is_ignored = upgrades and not self._should_upgrade()
-        if self._upgrade_is_ignored:
-            return
-        # With an underscore a caller can imitate a header that only a proxy may set (S-11).
-        self.headers[:] = [(name, value.strip(BLANK)) for name, value in self.headers if b"_" not in name]
-        self._complete_scope(method, version)
-        if not upgrades:
-            self._start_request()
+        if not parser.should_upgrade():  # otherwise the parser stops after the head
+            self._start_exchange(method, version)
 
-    def _complete_scope(self, method: bytes, version: str) -> None:
-        scope = self.scope
-        target = httptools.parse_url(self.url)
-        path = target.path.decode("ascii")
-        scope["method"] = method.decode("ascii")
-        scope["http_version"] = version
-        scope["path"] = unquote(path) if "%" in path else path
-        scope["raw_path"] = target.path
-        scope["query_string"] = target.query or b""
-        scope[CONNECTION_KEY] = self  # type: ignore[typeddict-unknown-key]
-
-    def _start_request(self) -> None:
+    def _start_exchange(self, method: bytes, version: str) -> None:
         """Start the application, or queue the request behind the one that is being answered."""
-        cycle = ResponseCycle(
-            scope=self.scope,
-            transport=self._line,
+        exchange = HttpExchange(
+            self._scope_of(method, version),
+            transport=self.transport,
             flow=self.flow,
-            logger=self.logger,
-            access_logger=self.access_logger,
-            access_log=False,
-            default_headers=self.server_state.default_headers,
-            message_event=CompactEvent(),
-            expect_100_continue=self.expect_100_continue,
-            # A response that does not wait for the body is the last one of its connection and says so (`Connection:
-            # close`): the rest of the body may never arrive, or may be parsed as another request (RFC 9112 §9.6).
-            keep_alive=False,
-            on_response=self.on_response_complete,
+            clock=self._state.clock,
+            expects_continue=self._expects_continue,
+            on_end=self._on_exchange_end,
         )
-        self._keeps_alive = self.scope["http_version"] != "1.0" and self.parser.should_keep_alive()
-        before: RequestResponseCycle | None = self.cycle
-        self.cycle = cycle
-        if before is None or before.response_complete:
-            self._start_asgi_task(cycle, self.app)
+        self._keeps_alive = version != "1.0" and self._parser.should_keep_alive()
+        self._receiving = exchange
+        self._phase = Phase.BODY
+        self._headers = []  # of the trailers: the other list belongs to a running application
+        if self._answering is None:
+            self._answer(exchange)
         else:
             self.flow.pause_reading()
-            self.pipeline.appendleft((cycle, self.app))
-        self._phase = Phase.BODY
-        self.headers = []  # trailers are collected here, not in the headers of a running application
+            self._queue.append(exchange)
 
-    def _complete_body(self, cycle: RequestResponseCycle) -> None:
-        if not cycle.response_started:
-            cycle.keep_alive = self._keeps_alive
-        if not cycle.response_complete:
-            cycle.more_body = False
-            cycle.message_event.set()
+    def _scope_of(self, method: bytes, version: str) -> dict[str, object]:
+        raw_path, _, query = self._url.partition(b"?")
+        path = raw_path.decode("ascii")
+        return {
+            "type": "http",
+            "asgi": ASGI,
+            "http_version": version,
+            "server": self._server,
+            "client": self._client,
+            "scheme": "http",
+            "method": method.decode("ascii"),
+            "root_path": "",
+            "path": unquote(path) if "%" in path else path,
+            "raw_path": raw_path,
+            "query_string": query,
+            "headers": accepted_headers(self._headers),
+            "state": {},
+            CONNECTION_KEY: self,
+        }
 
     def on_body(self, body: bytes) -> None:
         self._unreported = 0
-        super().on_body(body)
+        if self._receiving is not None:
+            self._receiving.add_body(body)
 
     def on_message_complete(self) -> None:
-        if self._upgrade_is_ignored:
+        if self._receiving is None:  # an upgrade
             return
-        if self._phase is Phase.BODY:  # otherwise the upgrade owns it
-            self._complete_body(self.cycle)
+        self._receiving.end_body(keep_alive=self._keeps_alive)
+        self._receiving = None
         self._phase = Phase.BETWEEN
 
     # Upgrades
 
-    def _should_upgrade(self) -> bool:
-        """Whether to upgrade: never while an earlier request still owns the connection."""
-        return self._answering is None and super()._should_upgrade()
-
     def _upgrade(self, rest: bytes) -> bytes:
         """Hand the connection over, or return the bytes that have to be parsed instead."""
-        if self._should_upgrade():
-            self.handle_websocket_upgrade()
+        if self._is_websocket_handshake():
+            self._hand_over()
             return b""
-        return self._head_without_upgrade() + rest
+        # A new parser gets the head without its upgrade (h2c and the like), because the old one treats all following
+        # bytes as another protocol's, and then the body of an ignored upgrade would be the next request (HT-24).
+        head = self._render_head(header for header in self._headers if header[0] != b"upgrade")
+        self._parser = self._create_parser()
+        return head + rest
 
-    def handle_websocket_upgrade(self) -> None:
+    def _is_websocket_handshake(self) -> bool:
+        """Whether to upgrade: never while an earlier request still owns the connection."""
+        upgrades = [value.strip(BLANK).lower() for name, value in self._headers if name == b"upgrade"]
+        return (
+            self._answering is None
+            and upgrades == [b"websocket"]
+            and self._parser.get_method() == b"GET"
+            and self._parser.get_http_version() == "1.1"
+        )
+
+    def _hand_over(self) -> None:
+        """Give the transport and the head to a WebSocket; the bytes after the head are not read.
+
+        A client has to wait for the response to its handshake (RFC 6455 §4.1).
+        """
         self._leaving = True
-        super().handle_websocket_upgrade()
+        self._state.connections.discard(self)
+        head = self._render_head(accepted_headers(self._headers))
+        websocket = self._state.create_websocket(self._state)
+        websocket.connection_made(self.transport)
+        websocket.data_received(head)
+        self.transport.set_protocol(websocket)
         self._release_references()
 
-    def _head_without_upgrade(self) -> bytes:
-        """Return the head without its upgrade (h2c and the like), for a new parser (HT-24).
-
-        The old parser treats all following bytes as another protocol's, and uvicorn then reads the body of an ignored
-        upgrade as the next request.
-        """
-        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())]
-        self.parser = httptools.HttpRequestParser(self)
-        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as the base class does
-        lines += [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
-        return b"\r\n".join([*lines, b"", b""])
+    def _render_head(self, headers: Iterable[Header]) -> bytes:
+        parser = self._parser
+        lines = [b"%b %b HTTP/%b" % (parser.get_method(), self._url, parser.get_http_version().encode())]
+        return b"\r\n".join([*lines, *map(b": ".join, headers), b"", b""])
 
     # Answers
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        self._answering = cycle
-        task = self.loop.create_task(cycle.run_asgi(app))
-        task.add_done_callback(self.tasks.discard)
-        self.tasks.add(task)
+    def _answer(self, exchange: HttpExchange) -> None:
+        self._answering = exchange
+        self._state.start_task(exchange.run(self._state.app))
 
-    def on_response_complete(self) -> None:
-        """Finish a response. Replaces the base method, whose idle deadline uses the event loop's clock."""
-        self.server_state.total_requests += 1
+    def _on_exchange_end(self, exchange: HttpExchange) -> None:
         self._answering = None
         if self._leaving or self.transport.is_closing():
             return
+        if not exchange.keep_alive:
+            self._close_after_response()
+            return
         self.flow.resume_reading()
-        if self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
+        if self._queue:
+            self._answer(self._queue.pop(0))
         elif self._refusal is not None:
             self._send_refusal(self._refusal)
         self._update_deadline()
@@ -319,31 +337,36 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         """Stop reading, send the pending responses, then this refusal, then close."""
         self._client_owes.cancel()
         self._refusal = status
-        if self._phase is Phase.BODY:
-            self._cancel_request(self.cycle)
+        if self._receiving is not None:
+            self._cancel_exchange(self._receiving)
         if self._answering is None:
             self._send_refusal(status)
 
-    def _cancel_request(self, cycle: RequestResponseCycle) -> None:
+    def _cancel_exchange(self, exchange: HttpExchange) -> None:
         """Cancel a request whose head was valid and whose body is not."""
-        if cycle is not self._answering:
-            self.pipeline.popleft()
+        if exchange is not self._answering:
+            self._queue.remove(exchange)
             return
-        mark_disconnected(cycle)
-        if cycle.response_started:
+        exchange.disconnect()
+        if exchange.has_begun:
             self.transport.abort()
         else:
             self._answering = None
 
     def _send_refusal(self, status: HTTPStatus) -> None:
-        self.transport.write(refusal_response(status, self.server_state.default_headers))
+        self.transport.write(bare_response(status, self._state.clock.now()))
         self._linger()
 
     # The end
 
     def shutdown(self) -> None:
+        """Close the connection, once all its requests are answered: the newest response is the last one."""
         self._keeps_alive = False
-        super().shutdown()
+        if self._answering is None:
+            self.transport.close()
+        else:
+            newest = self._queue[-1] if self._queue else self._answering
+            newest.keep_alive = False
 
     def _close_after_response(self) -> None:
         if self._phase is Phase.BETWEEN:
@@ -394,3 +417,14 @@ class HardenedHttpProtocol(HttpToolsProtocol):
             self._update_deadline()
         else:
             self._refuse(HTTPStatus.REQUEST_TIMEOUT)
+
+
+def accepted_headers(headers: Iterable[Header]) -> list[Header]:
+    """Drop names with an underscore: a caller can imitate a header with one that only a proxy may set (S-11)."""
+    return [(name, value.strip(BLANK)) for name, value in headers if b"_" not in name]
+
+
+def address_of(transport: asyncio.BaseTransport, end: str) -> tuple[str, int] | None:
+    """Return host and port of one end of the connection; None if the client has disconnected already."""
+    address = transport.get_extra_info(end)
+    return address and (address[0], address[1])

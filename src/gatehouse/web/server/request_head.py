@@ -1,11 +1,10 @@
 """Checks of a request's head; a refused request gets a bare status that the protocol writes itself."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Final
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from gatehouse.web.http.responses import Header
 from gatehouse.web.server.limits import ProtocolLimits
@@ -23,19 +22,6 @@ def refusal_from(error: httptools.HttpParserError) -> RequestRefused:
     """Return the refusal that a callback raised inside the parser; a parser error is a 400."""
     cause = error.__context__
     return cause if isinstance(cause, RequestRefused) else RequestRefused(HTTPStatus.BAD_REQUEST)
-
-
-def refusal_response(status: HTTPStatus, default_headers: Iterable[Header]) -> bytes:
-    text = status.phrase.encode()
-    headers = [
-        *default_headers,
-        (b"content-type", b"text/plain; charset=utf-8"),
-        (b"content-length", b"%d" % len(text)),
-        (b"x-content-type-options", b"nosniff"),
-        (b"cache-control", b"no-store"),
-        (b"connection", b"close"),
-    ]
-    return b"".join([STATUS_LINE[status], *(b"%b: %b\r\n" % header for header in headers), b"\r\n", text])
 
 
 # What the head of a request must satisfy before any other code sees it (checklist HT-04, HT-19).

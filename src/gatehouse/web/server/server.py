@@ -1,7 +1,8 @@
 """The HTTP server of the process: uvicorn with our protocol, and a shutdown in the right order.
 
-uvicorn runs the application's shutdown only after all connections have drained, and a held poll would
-keep its connection from draining. So the held requests are notified of the shutdown first (checklist OP-07).
+uvicorn owns the sockets, the signals and the lifespan; docs/decisions/0002-dependencies.md lists what we rely on. It
+runs the application's shutdown only after all connections have drained, and a held poll would keep its connection
+from draining. So the held requests are notified of the shutdown first (checklist OP-07).
 """
 
 import asyncio
@@ -11,23 +12,23 @@ import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
-from functools import partial
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Any, Final, cast
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.server import HANDLED_SIGNALS
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.web.server.limits import ProtocolLimits
-from gatehouse.web.server.protocol import HardenedHttpProtocol
-from gatehouse.web.server.sockets import LazyWebSocketProtocol
+from gatehouse.web.server.protocol import HttpProtocol
+from gatehouse.web.server.sockets import WebSocketFactory
+from gatehouse.web.server.state import ServerState
 
 DRAIN_SECONDS: Final = 30  # seconds that requests in flight may take to finish after a signal
 CLOSE_SECONDS: Final = 4  # seconds more for the application to close what it holds open: 35 in all (OP-07)
 POLL_SECONDS: Final = 0.005  # seconds between two checks whether the last response was sent
+HANDLED_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 DEFAULT_LIMITS: Final = ProtocolLimits()
 # After half a minute of silence the kernel sends two probes; sent data must be acknowledged within half a minute.
 TCP_KEEPALIVE_OPTIONS: Final = {
@@ -69,11 +70,13 @@ class HttpServer(uvicorn.Server):
         self,
         config: uvicorn.Config,
         *,
+        state: ServerState,
         stopping: ShutdownSignal,
         when_ready: Callable[[], object] | None,
         leave_seconds: float,
     ) -> None:
         super().__init__(config)
+        self.state = state
         self._stopping = stopping
         self._leave_seconds = leave_seconds
         self._when_ready = when_ready
@@ -100,7 +103,7 @@ class HttpServer(uvicorn.Server):
         await self._announce_shutdown()
         self._stopping.begin()
         self._close_listeners(sockets or [])
-        for connection in list(self.server_state.connections):
+        for connection in list(self.state.connections):
             connection.shutdown()
         try:
             async with asyncio.timeout(DRAIN_SECONDS + CLOSE_SECONDS):
@@ -127,18 +130,18 @@ class HttpServer(uvicorn.Server):
         """Wait until every request is answered and its connection closed; cut off those that take too long."""
         try:
             async with asyncio.timeout(DRAIN_SECONDS):
-                while self._is_busy() and not self.force_exit:  # noqa: ASYNC110 - uvicorn's sets notify no one
+                while self._is_busy() and not self.force_exit:  # noqa: ASYNC110 - the sets notify no one
                     await asyncio.sleep(POLL_SECONDS)
                 for server in self.servers:
                     await server.wait_closed()
         except TimeoutError:
-            unanswered = list(self.server_state.tasks)
+            unanswered = list(self.state.tasks)
             log.error("%d requests were aborted after %d seconds", len(unanswered), DRAIN_SECONDS)  # noqa: TRY400
             for task in unanswered:
                 task.cancel()
 
     def _is_busy(self) -> bool:
-        return bool(self.server_state.connections or self.server_state.tasks)
+        return bool(self.state.connections or self.state.tasks)
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -205,31 +208,27 @@ def make_server(
     limits: ProtocolLimits = DEFAULT_LIMITS,
     clock: Clock,
     stopping: ShutdownSignal,
-    ws: str | None = None,
+    create_websocket: Callable[[ServerState], asyncio.Protocol] | None = None,
     when_ready: Callable[[], object] | None = None,
     leave_seconds: float = 0,
 ) -> HttpServer:
     """Create a server for `run()`, which installs signal handlers and uses uvloop if it is installed."""
+    state = ServerState(
+        app=app, limits=limits, clock=clock, create_websocket=create_websocket or WebSocketFactory(clock)
+    )
     config = uvicorn.Config(
         app,
         host=host,
         port=port,
         interface="asgi3",
         lifespan="on",  # "auto" would continue after a failed start-up
-        http=cast(
-            "type[asyncio.Protocol]",
-            partial(HardenedHttpProtocol, limits=limits, clock=clock),
-        ),
-        ws=ws or cast("type[asyncio.Protocol]", LazyWebSocketProtocol(clock)),
-        ws_per_message_deflate=False,
-        ws_ping_interval=None,  # web/server/websocket.py has its own limits
+        # It is called for each connection, with arguments that only uvicorn's own protocols need.
+        http=cast("type[asyncio.Protocol]", lambda **_: HttpProtocol(state)),
+        ws="none",  # the HTTP protocol hands a connection over by itself
         proxy_headers=False,  # decided in web/http/client_address.py
-        server_header=False,
-        access_log=False,
         log_config=None,
-        timeout_graceful_shutdown=DRAIN_SECONDS,
     )
-    return HttpServer(config, stopping=stopping, when_ready=when_ready, leave_seconds=leave_seconds)
+    return HttpServer(config, state=state, stopping=stopping, when_ready=when_ready, leave_seconds=leave_seconds)
 
 
 @asynccontextmanager
@@ -241,7 +240,7 @@ async def serve_in_loop(
     limits: ProtocolLimits = DEFAULT_LIMITS,
     clock: Clock,
     stopping: ShutdownSignal | None = None,
-    ws: str | None = None,
+    create_websocket: Callable[[ServerState], asyncio.Protocol] | None = None,
 ) -> AsyncIterator[HttpServer]:
     """Serve inside the running event loop without signal handlers; leaving the context drains as a signal would."""
     server = make_server(
@@ -251,16 +250,12 @@ async def serve_in_loop(
         limits=limits,
         clock=clock,
         stopping=stopping or ShutdownSignal(),
-        ws=ws,
+        create_websocket=create_websocket,
     )
     server.config.load()
     server.lifespan = server.config.lifespan_class(server.config)
     await server.startup()
-    ticking = asyncio.create_task(server.main_loop())
     try:
         yield server
     finally:
-        ticking.cancel()
-        with suppress(asyncio.CancelledError):
-            await ticking
         await server.shutdown()

@@ -2,12 +2,10 @@
 
 import asyncio
 from operator import methodcaller
-from typing import Any, Final, Protocol
-
-from uvicorn.config import Config
-from uvicorn.server import ServerState
+from typing import Final, Protocol
 
 from gatehouse.kernel.clock import Clock, TimerWheel
+from gatehouse.web.server.state import ServerState
 
 HANDSHAKE_KEY: Final = "gatehouse.socket"  # the scope key of the Handover
 
@@ -50,16 +48,16 @@ class AcceptedHandshake(Protocol):
 # The protocol of connections that become WebSockets, loaded with the first one.
 
 
-class LazyWebSocketProtocol:
-    """A callable that uvicorn uses as its WebSocket protocol class."""
+class WebSocketFactory:
+    """Creates the protocols of handshakes."""
 
     def __init__(self, clock: Clock) -> None:
         self._rounds: TimerWheel[TakesTurns] = TimerWheel(
             methodcaller("take_turn"), clock=clock, period=ROUND_SECONDS, slots=ROUND_STEPS
         )
 
-    def __call__(self, config: Config, server_state: ServerState, app_state: dict[str, Any]) -> asyncio.Protocol:
+    def __call__(self, state: ServerState) -> asyncio.Protocol:
         # The WebSocket library takes 4 MB, and few processes need it.
         from gatehouse.web.server.websocket import WebSocketHandshake  # noqa: PLC0415
 
-        return WebSocketHandshake(config, server_state, app_state, rounds=self._rounds)
+        return WebSocketHandshake(state, rounds=self._rounds)

@@ -1,26 +1,32 @@
 """WebSockets for many and hostile clients (RFC 6455, checklist WS-05 to WS-07).
 
-uvicorn's protocol does the handshake; an ASGI application accepts or refuses it. An accepted socket is then handed
-over to CompactWebSocket, and the task of the application ends: an open, silent socket is one small object without
-task, queue or timer. The content of a client's messages is ignored; only the connection matters.
+An ASGI application accepts or refuses the handshake. An accepted socket is then handed over to CompactWebSocket, and
+the task of the application ends: an open, silent socket is one small object without task, queue or timer. The content
+of a client's messages is ignored; only the connection matters.
 """
 
 import asyncio
 import codecs
 import contextlib
 import logging
-from typing import Any, Final
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Final, cast
+from urllib.parse import unquote
 
-from uvicorn.config import Config
-from uvicorn.protocols.utils import ClientDisconnected
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from uvicorn.server import ServerState
+from starlette.types import Message, Scope
 from websockets.frames import Frame, Opcode
-from websockets.http11 import Request
+from websockets.http11 import Request, Response
 from websockets.protocol import OPEN, SERVER, Protocol
+from websockets.server import ServerProtocol
 
 from gatehouse.kernel.clock import TimerWheel
+from gatehouse.web.http.responses import Header
+from gatehouse.web.server.compact import CompactEvent
+from gatehouse.web.server.protocol import ASGI, address_of
+from gatehouse.web.server.response_head import CLOSE, bare_response, render_head
 from gatehouse.web.server.sockets import HANDSHAKE_KEY, TakesTurns, WebSocketListener
+from gatehouse.web.server.state import ServedConnection, ServerState
 
 MAX_MESSAGE_BYTES: Final = 4_096  # clients send nothing that is used
 PARSE_SLICE: Final = 512  # bytes parsed at a time: frames are counted in between
@@ -32,16 +38,17 @@ CLOSE_ROUNDS: Final = 2  # rounds a client has to answer the close frame and to 
 PING_FRAME: Final = b"\x89\x00"  # an empty ping is always the same bytes
 
 INVALID_DATA: Final = 1007
+ABNORMAL_CLOSURE: Final = 1006
 POLICY_VIOLATION: Final = 1008
 SERVICE_RESTART: Final = 1012
 SWITCHING_PROTOCOLS: Final = 101
 
-# At lower levels both libraries log paths and frames, which contain gsid and Location (checklist GS-32).
+# At lower levels the library logs paths and frames, which contain gsid and Location (checklist GS-32).
 log: Final = logging.getLogger("gatehouse.web.server.websocket")
 log.setLevel(logging.WARNING)
 
 
-class CompactWebSocket(asyncio.Protocol):
+class CompactWebSocket(ServedConnection):
     __slots__ = (
         "_allowance",
         "_connections",
@@ -62,7 +69,7 @@ class CompactWebSocket(asyncio.Protocol):
         transport: asyncio.Transport,
         listener: WebSocketListener,
         *,
-        connections: set[Any],
+        connections: set[ServedConnection],
         rounds: TimerWheel[TakesTurns],
     ) -> None:
         self._transport = transport
@@ -198,60 +205,147 @@ class CompactWebSocket(asyncio.Protocol):
             self._listener.on_closed(by_client=by_client)
 
 
-class WebSocketHandshake(WebSocketsSansIOProtocol):
-    """uvicorn's protocol, until the application accepts."""
+class WebSocketHandshake(ServedConnection):
+    """The connection until the application accepts: it reads no further than the head of the handshake.
 
-    def __init__(
-        self,
-        config: Config,
-        server_state: ServerState,
-        app_state: dict[str, Any],
-        *,
-        rounds: TimerWheel[TakesTurns],
-    ) -> None:
-        super().__init__(config, server_state, app_state)
-        self.logger = self.conn.logger = log
-        self.conn.debug = False
+    A client that sends more before it has its response would fill the memory.
+    """
+
+    def __init__(self, state: ServerState, *, rounds: TimerWheel[TakesTurns]) -> None:
+        self._state = state
         self._rounds = rounds
-        self._handed_over = False
+        self._wire = ServerProtocol(logger=log)
+        self._transport: asyncio.Transport
+        self._acceptance: Response
+        self._is_connected = True
+        self._is_answered = False
+        self._is_handed_over = False
+        self._is_received = False  # the application knows of the handshake
+        self._refusal: Message | None = None  # the head of a response that the application has begun
+        self._lost = CompactEvent()
+
+    # The transport calls, and the HTTP protocol before it
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.pause_reading()
+        self._state.connections.add(self)
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self.conn.handshake_exc is not None and not self.handshake_initiated:
-            # A head within our limits but beyond the library's: uvicorn does not send the library's response.
-            self.transport.write(b"".join(self.conn.data_to_send()))
-            self.transport.close()
+        """Read the head of the handshake."""
+        self._wire.receive_data(data)
+        requests = [event for event in self._wire.events_received() if isinstance(event, Request)]
+        if not requests:  # the library has its own limits, and sends a response only if one of them is exceeded
+            refusal = b"".join(self._wire.data_to_send())
+            self._respond(refusal or bare_response(HTTPStatus.BAD_REQUEST, self._state.clock.now()))
+            return
+        self._acceptance = self._wire.accept(requests[0])
+        if self._acceptance.status_code == SWITCHING_PROTOCOLS:
+            self._state.start_task(self._run(self._scope_of(requests[0])))
+        else:
+            self._respond(self._acceptance.serialize())
 
-    def handle_connect(self, event: Request) -> None:
-        """Pause reading until the response is sent: a client that sends before that would fill the memory."""
-        self.transport.pause_reading()
-        self.read_paused = True
-        super().handle_connect(event)
-        if self.response.status_code == SWITCHING_PROTOCOLS:
-            self.scope[HANDSHAKE_KEY] = self  # type: ignore[typeddict-unknown-key]
+    def connection_lost(self, _exc: Exception | None) -> None:
+        self._is_connected = False
+        self._state.connections.discard(self)
+        self._lost.set()
 
-    async def run_asgi(self) -> None:
+    # The server calls
+
+    def shutdown(self) -> None:
+        self._end_unanswered()
+
+    # The application calls
+
+    async def _run(self, scope: Scope) -> None:
         try:
-            await self.app(self.scope, self.receive, self.send)
-        except ClientDisconnected:
-            pass
+            await self._state.app(scope, self._receive, self._send)
         except Exception:
             log.exception("WebSocket handler failed")
         finally:
-            self.scope.pop(HANDSHAKE_KEY, None)  # type: ignore[typeddict-item] # else all this lives until cycles are looked for
-            if not self._handed_over and self.close_timer is None:
-                self.transport.close()
+            del scope[HANDSHAKE_KEY]  # else all this lives until cycles are looked for
+            if not self._is_handed_over:
+                self._end_unanswered()
+
+    async def _receive(self) -> Message:
+        if not self._is_received:
+            self._is_received = True
+            return {"type": "websocket.connect"}
+        await self._lost.wait()
+        return {"type": "websocket.disconnect", "code": ABNORMAL_CLOSURE}
+
+    async def _send(self, message: Message) -> None:
+        """Send the response to the handshake; a response other than 101 or 403 has one part."""
+        if self._is_answered:
+            raise RuntimeError(f"{message['type']} after the handshake was answered")
+        match message["type"]:
+            case "websocket.accept":
+                self._accept()
+            case "websocket.close":
+                self._respond(self._render(HTTPStatus.FORBIDDEN, [(b"content-length", b"0")]))
+            case "websocket.http.response.start":
+                self._refusal = message
+            case "websocket.http.response.body" if self._refusal is not None:
+                self._respond(self._render(self._refusal["status"], self._refusal["headers"]) + message["body"])
+            case other:
+                raise RuntimeError(f"{other} at the wrong time")
 
     def hand_over(self, listener: WebSocketListener) -> CompactWebSocket:
-        self._handed_over = True
-        opened = CompactWebSocket(self.transport, listener, connections=self.connections, rounds=self._rounds)
-        if self.disconnected:
+        self._is_handed_over = True
+        opened = CompactWebSocket(self._transport, listener, connections=self._state.connections, rounds=self._rounds)
+        if not self._is_connected:
             opened.connection_lost(None)
             return opened
-        self.connections.discard(self)
-        self.connections.add(opened)  # type: ignore[arg-type] # uvicorn uses only their `shutdown`
+        self._state.connections.discard(self)
+        self._state.connections.add(opened)
         self._rounds.add(opened)
-        self.transport.set_write_buffer_limits(high=MAX_WRITE_BUFFER_BYTES)
-        self.transport.set_protocol(opened)
-        self.transport.resume_reading()
+        self._transport.set_write_buffer_limits(high=MAX_WRITE_BUFFER_BYTES)
+        self._transport.set_protocol(opened)
+        self._transport.resume_reading()
         return opened
+
+    # The response
+
+    def _accept(self) -> None:
+        self._is_answered = True
+        self._wire.send_response(self._acceptance)
+        self._write(b"".join(self._wire.data_to_send()))
+
+    def _respond(self, response: bytes) -> None:
+        """Respond instead of accepting, and close."""
+        self._is_answered = True
+        self._write(response)
+        self._transport.close()
+
+    def _end_unanswered(self) -> None:
+        """Close; the client of a handshake that the application has not answered gets an error."""
+        if not self._is_answered:
+            self._write(bare_response(HTTPStatus.INTERNAL_SERVER_ERROR, self._state.clock.now()))
+        self._is_answered = True
+        self._transport.close()
+
+    def _render(self, status: int, headers: Sequence[Header]) -> bytes:
+        return render_head(status, [*headers, CLOSE], self._state.clock.now())
+
+    def _write(self, data: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+    def _scope_of(self, request: Request) -> Scope:
+        raw_path, _, query = request.path.partition("?")
+        return {
+            "type": "websocket",
+            "asgi": ASGI,
+            "http_version": "1.1",
+            "scheme": "ws",
+            "server": address_of(self._transport, "sockname"),
+            "client": address_of(self._transport, "peername"),
+            "root_path": "",
+            "path": unquote(raw_path),
+            "raw_path": raw_path.encode(),
+            "query_string": query.encode(),
+            "headers": [(name.encode(), value.encode("latin-1")) for name, value in request.headers.raw_items()],
+            "state": {},
+            "extensions": {"websocket.http.response": {}},
+            HANDSHAKE_KEY: self,
+        }

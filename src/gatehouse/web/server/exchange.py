@@ -1,0 +1,190 @@
+"""One request and its response: ASGI's `receive` and `send`, and the framing of the response."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Final
+
+from starlette.types import ASGIApp, Message, Scope
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.web.server.compact import CompactEvent, FlowControl
+from gatehouse.web.server.response_head import CLOSE, bare_headers, render_head
+
+READ_AHEAD_BYTES: Final = 65_536  # bytes of a body that may wait for the application
+STATUSES_WITHOUT_BODY: Final = (204, 304)
+CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+LAST_CHUNK: Final = b"0\r\n\r\n"
+ERROR: Final = HTTPStatus.INTERNAL_SERVER_ERROR
+ERROR_START: Final[Message] = {"type": "http.response.start", "status": ERROR.value, "headers": bare_headers(ERROR)}
+
+log: Final = logging.getLogger("gatehouse.web.server.exchange")
+
+
+class HttpExchange:
+    """`on_end` is called once: when the response is complete, or when it cannot be completed."""
+
+    __slots__ = (
+        "_body",
+        "_clock",
+        "_expects_continue",
+        "_flow",
+        "_has_body",
+        "_head",
+        "_is_connected",
+        "_is_received",
+        "_news",
+        "_on_end",
+        "_transport",
+        "_unsent",
+        "has_begun",
+        "is_complete",
+        "keep_alive",
+        "scope",
+    )
+
+    def __init__(
+        self,
+        scope: Scope,
+        *,
+        transport: asyncio.Transport,
+        flow: FlowControl,
+        clock: Clock,
+        expects_continue: bool,
+        on_end: "Callable[[HttpExchange], None]",
+    ) -> None:
+        self.scope = scope
+        self._transport = transport
+        self._flow = flow
+        self._clock = clock
+        self._on_end = on_end
+        # The request
+        self._is_connected = True
+        self._expects_continue = expects_continue  # the client sends the body only when it is asked to
+        self._body = bytearray()  # received and not yet read by the application
+        self._is_received = False
+        self._news = CompactEvent()  # there is something to receive
+        # The response
+        self._head = b""  # rendered when the application starts the response, sent with the first part of the body
+        self._has_body = True
+        self._unsent: int | None = None  # bytes that the body still lacks; None: it is sent in chunks
+        self.has_begun = False  # the head is written
+        self.is_complete = False
+        # A response that does not wait for the body is the last one of its connection and says so (`Connection:
+        # close`): the rest of the body may never arrive, or may be parsed as another request (RFC 9112 §9.6).
+        self.keep_alive = False
+
+    # The connection calls
+
+    def add_body(self, part: bytes) -> None:
+        if self.is_complete:
+            return
+        self._body += part
+        if len(self._body) > READ_AHEAD_BYTES:
+            self._flow.pause_reading()
+        self._news.set()
+
+    def end_body(self, *, keep_alive: bool) -> None:
+        self.keep_alive = keep_alive and not self._head
+        self._is_received = True
+        self._news.set()
+
+    def disconnect(self) -> None:
+        """Tell the application that its client has disconnected; what it sends from now on is discarded."""
+        self._is_connected = False
+        self._news.set()
+
+    async def run(self, app: ASGIApp) -> None:
+        try:
+            await app(self.scope, self.receive, self.send)
+        except (Exception, asyncio.CancelledError):
+            log.exception("the application failed")
+            self._fail()
+        else:
+            if not self._is_over():
+                log.error("the application ended without a complete response")
+                self._fail()
+
+    # The application calls
+
+    async def receive(self) -> Message:
+        if self._expects_continue and not self._head and not self._is_over():
+            self._expects_continue = False
+            self._transport.write(CONTINUE)
+        if not self._is_over():
+            self._flow.resume_reading()
+            await self._news.wait()
+            self._news.clear()
+        if self._is_over():
+            return {"type": "http.disconnect"}
+        body, self._body = bytes(self._body), bytearray()
+        return {"type": "http.request", "body": body, "more_body": not self._is_received}
+
+    async def send(self, message: Message) -> None:
+        """Send the head together with the first part of the body. Raises ValueError for a head with a line break."""
+        if self._flow.write_paused:
+            await self._flow.drain()
+        if not self._is_connected:
+            return
+        expected = "http.response.body" if self._head else "http.response.start"
+        if self.is_complete or message["type"] != expected:
+            raise RuntimeError(f"{message['type']} at the wrong time")
+        if self._head:
+            self._send_part(message.get("body", b""), is_last=not message.get("more_body", False))
+        else:
+            self._head = self._render_head(message)
+
+    # The response
+
+    def _send_part(self, body: bytes, *, is_last: bool) -> None:
+        head = b"" if self.has_begun else self._head
+        framed = self._frame(body, is_last=is_last) if self._has_body else b""
+        self.has_begun = True
+        # Not writelines(): that of Python 3.13.5 keeps an empty body for ever, and such a connection never closes.
+        self._transport.write(head + framed)
+        if is_last:
+            self._complete()
+
+    def _render_head(self, start: Message) -> bytes:
+        status, headers = start["status"], [*start.get("headers", ())]
+        named = dict(headers)  # names are in lower case
+        length = named.get(b"content-length")
+        self._has_body = self.scope["method"] != "HEAD" and status not in STATUSES_WITHOUT_BODY
+        self._unsent = None if length is None else int(length)
+        if self._has_body and length is None:
+            headers.append((b"transfer-encoding", b"chunked"))
+        if b"close" in named.get(b"connection", b"").lower():
+            self.keep_alive = False
+        elif not self.keep_alive:
+            headers.append(CLOSE)
+        return render_head(status, headers, self._clock.now())
+
+    def _frame(self, body: bytes, *, is_last: bool) -> bytes:
+        """Return the bytes that carry this part. Raises RuntimeError if the body has not the announced length."""
+        if self._unsent is None:
+            chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+            return chunk + LAST_CHUNK if is_last else chunk
+        self._unsent -= len(body)
+        if self._unsent < 0 or (is_last and self._unsent):
+            raise RuntimeError("the body has not the length that Content-Length announced")
+        return body
+
+    def _complete(self) -> None:
+        self.is_complete = True
+        self._news.set()
+        self._on_end(self)
+
+    def _fail(self) -> None:
+        """Respond with 500, or cut the response off if it has begun."""
+        if self._is_over():
+            return
+        if self.has_begun:
+            self.keep_alive = False
+            self._on_end(self)
+        else:
+            self._head = self._render_head(ERROR_START)
+            self._send_part(ERROR.phrase.encode(), is_last=True)
+
+    def _is_over(self) -> bool:
+        return self.is_complete or not self._is_connected

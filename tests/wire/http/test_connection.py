@@ -23,6 +23,9 @@ HOST: Final = b"Host: localhost\r\n"
 GET: Final = b"GET /echo HTTP/1.1\r\n" + HOST + b"\r\n"
 HOLD: Final = b"GET /hold HTTP/1.1\r\n" + HOST + b"\r\n"
 EMPTY_POST: Final = b"POST /echo HTTP/1.1\r\n" + HOST + b"Content-Length: 0\r\n\r\n"
+HANDSHAKE: Final = (
+    b"GET /caf%C3%A9?q HTTP/1.1\r\n" + HOST + b"Connection: Upgrade\r\nUpgrade: websocket\r\n" + KEY + b"\r\n"
+)
 TEXT: Final = b"a few words"
 START: Final[Message] = {
     "type": "http.response.start",
@@ -371,6 +374,21 @@ async def test_client_that_expects_is_told_once_to_continue(server: EchoServer) 
     assert received.startswith(b"HTTP/1.1 200 ")
 
 
+@pytest.mark.parametrize("begun", [b"", b"begun"])
+async def test_client_that_expects_is_not_told_to_continue_within_a_response(begun: bytes) -> None:
+    async def start_and_read(_scope: Scope, receive: Receive, send: Send) -> None:
+        await send(CHUNKED_START)
+        if begun:
+            await send(body_message(begun, more=True))
+        await receive()
+        await send(END)
+
+    head = b"POST / HTTP/1.1\r\n" + HOST + b"Expect: 100-continue\r\nConnection: close\r\nContent-Length: 5\r\n\r\n"
+    received = await response_bytes(start_and_read, head + b"hello")
+    assert b" 100 " not in received
+    assert received.endswith(b"0\r\n\r\n")
+
+
 async def test_other_expectation_is_ignored(server: EchoServer) -> None:
     async with raw_connection(server.port) as connection:
         connection.send(b"POST /echo HTTP/1.1\r\n" + HOST + b"Expect: tea\r\nContent-Length: 5\r\n\r\nhello")
@@ -515,26 +533,30 @@ async def test_application_that_fails_within_its_response_cuts_it_off(
     assert len(logged_errors(caplog)) == 1
 
 
-async def test_application_that_fails_between_head_and_body_ends_the_connection(
-    caplog: pytest.LogCaptureFixture,
+async def send_too_little(_scope: Scope, _receive: Receive, send: Send) -> None:
+    await send(START)
+    await send(body_message(TEXT[:-1]))
+
+
+async def send_too_much(_scope: Scope, _receive: Receive, send: Send) -> None:
+    await send(START)
+    await send(body_message(TEXT * 2))
+
+
+@pytest.mark.parametrize("handler", [start_and_raise, send_too_little, send_too_much])
+async def test_application_that_fails_before_a_byte_is_sent_gives_500(
+    caplog: pytest.LogCaptureFixture, handler: Handler
 ) -> None:
-    received = await response_bytes(start_and_raise, GET + GET)
-    assert TEXT not in received
-    assert received.count(b"HTTP/1.1 ") <= 1
+    received = await response_bytes(handler, GET + GET)
+    assert received.startswith(b"HTTP/1.1 500 ")
+    assert received.endswith(b"\r\n\r\nInternal Server Error")
     assert len(logged_errors(caplog)) == 1
 
 
-@pytest.mark.parametrize("body", [TEXT[:-1], TEXT * 2])
-async def test_body_of_another_length_than_announced_is_no_complete_response(
-    caplog: pytest.LogCaptureFixture, body: bytes
-) -> None:
-    async def answer(_scope: Scope, _receive: Receive, send: Send) -> None:
-        await send(START)
-        await send(body_message(body))
-
-    received = await response_bytes(answer, GET + GET)
-    assert TEXT not in received
-    assert len(logged_errors(caplog)) == 1
+async def test_error_in_response_to_head_has_no_body() -> None:
+    received = await response_bytes(raise_error, b"HEAD / HTTP/1.1\r\n" + HOST + b"\r\n")
+    assert received.startswith(b"HTTP/1.1 500 ")
+    assert received.endswith(b"\r\n\r\n")
 
 
 async def send_text_and_raise(scope: Scope, receive: Receive, send: Send) -> None:
@@ -548,14 +570,14 @@ async def send_text_and_more(scope: Scope, receive: Receive, send: Send) -> None
 
 
 @pytest.mark.parametrize("handler", [send_text_and_raise, send_text_and_more])
-async def test_application_that_fails_after_its_response_is_logged(
+async def test_application_that_fails_after_its_response_leaves_the_connection_open(
     caplog: pytest.LogCaptureFixture, handler: Handler
 ) -> None:
     async with connection_to(handler) as (connection, app, _):
-        connection.send(GET)
-        assert (await connection.read_response()).body == TEXT
-        await wait_until(lambda: app.finished == 1)
-    assert len(logged_errors(caplog)) == 1
+        connection.send(GET + GET)
+        assert [(await connection.read_response()).body for _ in range(2)] == [TEXT] * 2
+        await wait_until(lambda: app.finished == 2)
+    assert len(logged_errors(caplog)) == 2
 
 
 async def test_error_of_one_request_does_not_reach_the_next_connection(server: EchoServer) -> None:
@@ -590,6 +612,22 @@ async def test_upgrade_to_what_is_not_offered_is_an_ordinary_request(upgrade: by
     assert (b"x-after", b"1") in app.scopes[0]["headers"]
 
 
+@pytest.mark.parametrize("line", [b"POST / HTTP/1.1\r\n", b"GET / HTTP/1.0\r\n"])
+async def test_websocket_handshake_is_get_with_http_1_1(line: bytes) -> None:
+    async with connection_to(send_text) as (connection, app, _):
+        connection.send(line + HOST + b"Connection: Upgrade\r\nUpgrade: websocket\r\n" + KEY + b"\r\n")
+        assert (await connection.read_response()).body == TEXT
+    assert [scope["type"] for scope in app.scopes] == ["http"]
+
+
+async def test_websocket_handshake_with_body_is_refused() -> None:
+    async with connection_to(send_text) as (connection, app, _):
+        connection.send(HANDSHAKE.removesuffix(b"\r\n") + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+        assert (await connection.read_response()).status == 400
+        assert await connection.read_to_end() == b""
+    assert app.scopes == []
+
+
 async def refuse_socket(_scope: Scope, _receive: Receive, send: Send) -> None:
     await send({"type": "websocket.close", "code": 1000, "reason": ""})
 
@@ -598,11 +636,6 @@ async def refuse_socket_with_response(_scope: Scope, _receive: Receive, send: Se
     headers = [(b"content-type", b"application/json"), (b"content-length", b"2")]
     await send({"type": "websocket.http.response.start", "status": 429, "headers": headers})
     await send({"type": "websocket.http.response.body", "body": b"{}"})
-
-
-HANDSHAKE: Final = (
-    b"GET /caf%C3%A9?q HTTP/1.1\r\n" + HOST + b"Connection: Upgrade\r\nUpgrade: websocket\r\n" + KEY + b"\r\n"
-)
 
 
 @pytest.mark.parametrize(
@@ -638,7 +671,9 @@ async def test_websocket_whose_application_fails_is_not_opened(
 ) -> None:
     async with connection_to(handler) as (connection, _, server):
         connection.send(HANDSHAKE)
-        assert b" 101 " not in await connection.read_to_end()
+        response = await connection.read_response()
+        assert (response.status, response.header("connection")) == (500, "close")
+        assert await connection.read_to_end() == b""
         await wait_until(lambda: not server.state.connections)
     assert len(logged_errors(caplog)) == errors
 

@@ -5,7 +5,7 @@ import pytest
 from gatehouse.accounts.errors import IdentityNotFound, IdentityTaken, LastSignInMethod
 from gatehouse.storage.database import Storage
 from tests.support import racers
-from tests.support.builders import ISSUER, NOW, a_passkey, a_record, a_user, an_identity
+from tests.support.builders import ALL_METHODS, ISSUER, NOW, a_passkey, a_record, a_user, an_identity
 from tests.support.racers import RACED_USER, WON, race
 
 TRIES = 20  # four processes, five attempts each
@@ -21,7 +21,7 @@ async def test_first_sign_ins_at_the_same_time_make_one_account(storage: Storage
 async def test_pl_02_first_tickets_at_the_same_time_make_one_account(storage: Storage, migrated_url: str) -> None:
     assert race(racers.sign_in_with_identity, migrated_url) == {WON: 1, "SecondFactorWrong": TRIES - 1}
     (user,) = await storage.accounts.all_users()
-    assert (user.service_tags, user.purchases) == ({"linked_steam"}, {"steam:480"})
+    assert (user.service_tags, user.provided_purchases) == ({"linked_steam"}, {"steam:480"})
 
 
 async def test_pl_01_ticket_is_used_once_between_processes(migrated_url: str) -> None:
@@ -69,8 +69,8 @@ async def test_identity_of_an_account_is_linked_nowhere_else(storage: Storage) -
     with pytest.raises(IdentityTaken):
         await storage.profile.link_identity(an_identity(second.user_id), a_record(), ())
     with pytest.raises(IdentityNotFound):
-        await storage.profile.unlink_identity(second.user_id, ISSUER, "0", a_record(), ())
-    await storage.profile.unlink_identity(first.user_id, ISSUER, "0", a_record(), ())
+        await storage.profile.unlink_identity(second.user_id, ISSUER, "0", a_record(), (), methods=ALL_METHODS)
+    await storage.profile.unlink_identity(first.user_id, ISSUER, "0", a_record(), (), methods=ALL_METHODS)
     assert (await storage.accounts.user(first.user_id)).service_tags == frozenset()
 
 
@@ -80,6 +80,6 @@ async def test_service_tags_survive_changes_of_other_tags_and_end_with_the_accou
     changed = await storage.accounts.set_labels(user.user_id, a_record(), tags=frozenset({"gamma"}))
     assert (changed.tags, changed.service_tags) == ({"gamma"}, {"linked_google"})
     with pytest.raises(LastSignInMethod):
-        await storage.profile.unlink_identity(user.user_id, ISSUER, "0", a_record(), ())
+        await storage.profile.unlink_identity(user.user_id, ISSUER, "0", a_record(), (), methods=ALL_METHODS)
     await storage.profile.erase_user(user.user_id, a_record(), even_last_administrator=False, now=NOW)
     assert await storage.profile.user_by_identity(ISSUER, "0") is None

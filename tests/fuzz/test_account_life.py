@@ -11,7 +11,7 @@ from gatehouse.accounts import email_links
 from gatehouse.throttle.limits import quota_limit
 from tests.fuzz.account_life.installation import ANNA, ENVIRONMENT, OTHER, SAM, SHOP, STEAM, an_installation
 from tests.fuzz.account_life.life import ANNAS, SAMS, AccountLife
-from tests.fuzz.account_life.model.records import LABELS_END_WITH_THEIR_IDENTITY, Identity
+from tests.fuzz.account_life.model.records import Identity
 from tests.fuzz.account_life.walk import walk_lives
 from tests.fuzz.conftest import FACTOR, SEED
 from tests.fuzz.stepped_service import run_machine, stepped_service
@@ -135,9 +135,6 @@ def test_gu_08_restrictions_and_tags_go_over_with_a_merge(life: Life) -> None:
     life.sign_in_as_guest(person=ANNA, application=SHOP)
     life.edit(number=1, tag=True, role=False, denied=True)
     life.end_guest_with_password(person=ANNA, address="anna", application=SHOP, registers=False)
-
-
-LABELS = pytest.mark.xfail(condition=not LABELS_END_WITH_THEIR_IDENTITY, reason="R14", strict=True)
 
 
 def test_id_14_tags_and_purchases_go_with_their_identity(life: Life) -> None:

@@ -1,9 +1,9 @@
 """Builders of small records; a test passes only the fields it is about."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
-from gatehouse.accounts.model import Identity, SetupLink, User
+from gatehouse.accounts.model import EnabledMethods, Identity, SetupLink, User
 from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
@@ -14,6 +14,8 @@ from gatehouse.oauth.model import Client, ClientSecret, SecretKind
 from tests.support.clock import MovableClock
 
 NOW = 1_800_000_000
+# What people may sign in with in tests of the storage.
+ALL_METHODS: Final = EnabledMethods(by_username=True, providers=("google", "steam", "vendor"))
 ISSUER = "https://accounts.google.com"
 AUDIT_KEY = bytes(range(32))
 ORIGIN = AuditOrigin(actor="test", address="192.0.2.7", request_id="r1")

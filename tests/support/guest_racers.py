@@ -15,7 +15,7 @@ from gatehouse.accounts.guests.model import (
     read_device_key,
 )
 from gatehouse.accounts.guests.sign_in import DeviceChallenges, GuestSignIn
-from gatehouse.accounts.model import GUEST_PROVIDER
+from gatehouse.accounts.model import GUEST_PROVIDER, EnabledMethods
 from gatehouse.accounts.own_account.identities import IdentityAccounts, IdentitySignIn
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
 from gatehouse.audit.events import AuditEvent
@@ -69,7 +69,7 @@ def identity_accounts(storage: Storage, clock: MovableClock) -> IdentityAccounts
         notifier=cast("AccountNotifier", None),  # nothing is sent
         recorder=Recorder(mac_key=bytes(32), clock=clock),
         clock=clock,
-        by_username=lambda: True,
+        methods=EnabledMethods,
     )
 
 

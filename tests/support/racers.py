@@ -16,7 +16,7 @@ from secrets import token_bytes, token_hex
 from typing import Final, cast
 
 from gatehouse.accounts.identities import ForeignPerson, IdentityRules
-from gatehouse.accounts.model import EmailSignInProof, LoginTokenRecord, SignInMethod
+from gatehouse.accounts.model import EmailSignInProof, EnabledMethods, LoginTokenRecord, SignInMethod
 from gatehouse.accounts.own_account.identities import IdentityAccounts
 from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.accounts.second_factors.model import SecondFactorWrong
@@ -30,6 +30,7 @@ from gatehouse.storage.database import Storage, open_storage
 from gatehouse.storage.runner import PoolLimits
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
 from tests.support.builders import (
+    ALL_METHODS,
     ISSUER,
     NOW,
     ORIGIN,
@@ -154,7 +155,7 @@ async def sign_in_with_identity(storage: Storage, _n: int) -> None:
         notifier=cast("AccountNotifier", None),  # nothing is sent
         recorder=Recorder(mac_key=bytes(32), clock=clock),
         clock=clock,
-        by_username=lambda: True,
+        methods=EnabledMethods,
     )
     person = ForeignPerson(issuer=ISSUER, subject="0", purchases={"steam:480": True})
     rules = IdentityRules(provider_id="steam", provider_name="Steam", creates_accounts=True)
@@ -168,14 +169,14 @@ async def use_ticket(storage: Storage, _n: int) -> None:
 
 async def drop_an_identity(storage: Storage, n: int) -> None:
     """Remove one of the two sign-in methods that are left."""
-    await storage.profile.unlink_identity(RACED_USER, ISSUER, str(n % 2), a_record(), ())
+    await storage.profile.unlink_identity(RACED_USER, ISSUER, str(n % 2), a_record(), (), methods=ALL_METHODS)
 
 
 async def drop_password_or_passkey(storage: Storage, n: int) -> None:
     if n % 2:
-        await storage.profile.remove_password(a_user(user_id=RACED_USER), a_record(), ())
+        await storage.profile.remove_password(a_user(user_id=RACED_USER), a_record(), (), methods=ALL_METHODS)
     else:
-        await storage.passkeys.remove_passkey(RACED_USER, b"credential", a_record(), ())
+        await storage.passkeys.remove_passkey(RACED_USER, b"credential", a_record(), (), methods=ALL_METHODS)
 
 
 async def take_provider_request(storage: Storage, _n: int) -> None:

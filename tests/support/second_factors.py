@@ -18,7 +18,7 @@ from gatehouse.mail.model import Message, OutboxMail, mail_sealing_purpose
 from gatehouse.storage.database import Storage
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
 from tests.support.authenticator import Authenticator
-from tests.support.builders import AUDIT_KEY, ORIGIN, a_record, a_user
+from tests.support.builders import ALL_METHODS, AUDIT_KEY, ORIGIN, a_record, a_user
 from tests.support.clock import MovableClock
 from tests.support.keys import master_keys
 
@@ -127,7 +127,13 @@ def second_factor_setup(storage: Storage) -> SecondFactorSetup:
     )
     guesses = AttemptLimiter(store=storage.throttle, limit=AttemptLimit(), clock=clock)
     email_codes = EmailCodes(
-        store=store, key=CODE_KEY, recovery=recovery, limiter=guesses, notifier=telling, clock=clock
+        store=store,
+        key=CODE_KEY,
+        recovery=recovery,
+        limiter=guesses,
+        notifier=telling,
+        clock=clock,
+        methods=lambda: ALL_METHODS,
     )
     return SecondFactorSetup(
         storage=storage,
@@ -141,6 +147,7 @@ def second_factor_setup(storage: Storage) -> SecondFactorSetup:
             recovery=recovery,
             notifier=telling,
             clock=clock,
+            methods=lambda: ALL_METHODS,
         ),
         second_factors=SecondFactors(
             store=store,

@@ -48,11 +48,21 @@ class ForeignPerson:
     name: str = ""
     nick: str = ""
     claims: Mapping[str, object] = field(default_factory=dict, repr=False)
+    carries_claims: bool = True  # False for a protocol that says who someone is, and nothing else
     purchases: Mapping[str, bool] = field(default_factory=dict)  # whether they own it there, by the purchase's name
 
     @property
     def label(self) -> str:
-        return (self.email or self.nick or self.name or self.subject)[:MAX_LABEL_LENGTH]
+        email = self.email if self.email_verified else ""
+        return (email or self.nick or self.name or self.subject)[:MAX_LABEL_LENGTH]
+
+    def could_carry(self, claim: str) -> bool:
+        """Return whether the claim would be in the answer if the person had it.
+
+        Not one that the provider keeps elsewhere (OpenID Connect Core §5.6.2), as Microsoft does with many groups.
+        """
+        elsewhere = self.claims.get("_claim_names")
+        return self.carries_claims and not (isinstance(elsewhere, dict) and claim in elsewhere)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +72,7 @@ class TagRule:
     claim: str
     value: str
     tag: str
+    keep: bool = False  # the tag stays until the provider says otherwise, also after the identity was disconnected
 
     def holds(self, claims: Mapping[str, object]) -> bool:
         found = claims.get(self.claim)
@@ -76,6 +87,15 @@ def text_of_claim(value: object) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderAnswer:
+    """What a provider says about a person's tags and purchases: whether they have it; nothing about others."""
+
+    tags: Mapping[str, bool] = field(default_factory=dict)
+    kept_tags: frozenset[str] = frozenset()  # of rules that keep them
+    purchases: Mapping[str, bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityRules:
     """What an administrator decided about the identities of a provider."""
 
@@ -83,4 +103,28 @@ class IdentityRules:
     provider_name: str
     creates_accounts: bool = False
     domains: tuple[str, ...] = ()  # of verified addresses; all if empty
+    account_domains: tuple[str, ...] = ()  # of verified addresses of new accounts; all if empty
     tags: tuple[TagRule, ...] = ()
+
+    def read_answer(self, person: ForeignPerson) -> ProviderAnswer:
+        """Return what the person's claims say about the tags that an administrator listed, and their purchases.
+
+        Nothing about a tag whose claim the answer could not carry, unless another rule sets it.
+        """
+        wanted: dict[str, bool] = {}
+        unknown = {rule.tag for rule in self.tags if not person.could_carry(rule.claim)}
+        for rule in self.tags:
+            wanted[rule.tag] = wanted.get(rule.tag, False) or rule.holds(person.claims)
+        return ProviderAnswer(
+            tags={tag: holds for tag, holds in wanted.items() if holds or tag not in unknown},
+            kept_tags=frozenset(rule.tag for rule in self.tags if rule.keep),
+            purchases=person.purchases,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvidedLabels:
+    """What a provider may set by its settings of now."""
+
+    tags: Mapping[str, bool] = field(default_factory=dict)  # whether the rule keeps the tag
+    purchases: frozenset[str] = frozenset()

@@ -135,6 +135,19 @@ class SignInMethod(StrEnum):
     EMAIL = "email"  # a link or code by email, without a password
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnabledMethods:
+    """What a person can sign in with now, beside a password with an email address and a passkey."""
+
+    by_email: bool = False
+    by_username: bool = False
+    providers: tuple[str, ...] = ()  # IDs of those that sign people in; GUEST_PROVIDER if guests may
+
+    def has_identity(self, user: "User") -> bool:
+        """Return whether the account has an identity that it can be entered with."""
+        return any(service_tag(provider) in user.service_tags for provider in self.providers)
+
+
 MAX_LANG_LENGTH: Final = 35  # BCP 47 §4.4.1
 FORM: Final = "account"  # the console's form of an account
 
@@ -288,6 +301,8 @@ class User:
     rev: int = 0  # revocation epoch: a token with an older one is refused (R2)
     meta: Mapping[str, str] = field(default_factory=dict)
     service_tags: frozenset[str] = frozenset()  # stored like tags, but set by this service only
+    provided_tags: frozenset[str] = frozenset()  # set by providers, whether people set them too or not
+    provided_purchases: frozenset[str] = frozenset()
     sealed_totp: bytes | None = field(default=None, repr=False)
     passkeys: int = 0
     username_at: int = 0  # last chosen by a person; 0 while it was only generated
@@ -327,8 +342,16 @@ class User:
         return self.exact_key if keeps_exact else login_key(self.login)
 
     @property
+    def all_tags(self) -> frozenset[str]:
+        return self.tags | self.provided_tags | self.system_tags
+
+    @property
+    def all_purchases(self) -> frozenset[str]:
+        return self.purchases | self.provided_purchases
+
+    @property
     def tag_text(self) -> str:
-        return ",".join(sorted(self.tags | self.system_tags))
+        return ",".join(sorted(self.all_tags))
 
     @property
     def has_second_factor(self) -> bool:
@@ -374,6 +397,18 @@ class Identity:
     label: str  # what the owner recognizes it by: the name or address there
     created_at: int
     used_at: int  # the last sign-in
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvidedLabel:
+    """A tag or purchase that a provider set, with its source."""
+
+    name: str
+    is_purchase: bool = False
+    provider: str
+    issuer: str
+    subject: str
+    kept: bool = False  # stays without the identity
 
 
 def service_tag(provider: str) -> str:

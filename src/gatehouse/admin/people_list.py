@@ -6,7 +6,7 @@ index of searches and stops at a full page: first the ids of the page, then the 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from typing import Any, Final
@@ -26,7 +26,7 @@ from sqlalchemy import (
     select,
 )
 
-from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, GUEST_PROVIDER
+from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, GUEST_PROVIDER, EnabledMethods
 from gatehouse.admin import people_search
 from gatehouse.admin.paging import OFFSET, SIZE, Page, PageRequest
 from gatehouse.admin.people_search import (
@@ -86,15 +86,6 @@ class PeopleSort(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnabledMethods:
-    """What a person can sign in with beside a password and a passkey."""
-
-    by_email: bool = False
-    by_username: bool = False
-    providers: tuple[str, ...] = ()  # IDs of those that are on; of guests too if they may sign in
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PeopleListQuery:
     """Whom to list; empty fields match everyone."""
 
@@ -105,7 +96,7 @@ class PeopleListQuery:
     role: str = ""  # assigned directly, anywhere in the application
     seen: SeenFilter = SeenFilter.ANY
     sort: PeopleSort = PeopleSort.NEWEST
-    methods: EnabledMethods = EnabledMethods()  # for NO_SIGN_IN
+    methods: EnabledMethods = field(default_factory=EnabledMethods)  # for NO_SIGN_IN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

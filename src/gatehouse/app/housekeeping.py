@@ -37,7 +37,7 @@ async def housekeeping(services: CoreServices) -> AsyncIterator[None]:
     """Run the background jobs while the body runs; at the end, seal what was recorded."""
     notified = {
         "mail": (MAIL_QUEUED, MAIL_EVERY, services.outbox_worker.run_once),
-        "settings": (SETTINGS_CHANGED, SETTINGS_EVERY, services.live_settings.reload),
+        "settings": (SETTINGS_CHANGED, SETTINGS_EVERY, lambda: apply_settings(services)),
         "data": (DATA_ASKED, DATA_EVERY, services.data_jobs.run_once),
         "logout": (SIGNED_OUT, LOGOUT_EVERY, services.backchannel_logout.run_once),
         "webhooks": (WEBHOOK_DUE, WEBHOOKS_EVERY, services.webhook_deliveries.start_due),
@@ -108,6 +108,11 @@ async def seal_audit_log(services: CoreServices, webhooks_due: asyncio.Event) ->
         return
     if await services.audit_sealer.seal_all():
         webhooks_due.set()
+
+
+async def apply_settings(services: CoreServices) -> None:
+    await services.live_settings.reload()
+    await services.label_rules.apply()
 
 
 async def rotate_and_reload_keys(services: CoreServices) -> None:

@@ -53,17 +53,22 @@ class LiveSettings:
         self._sealer = sealer
         self._stored: StoredSettings = {}
         self.current = given
+        self.is_complete = True  # False while stored settings do not apply: this version or key cannot read them
 
     async def reload(self) -> bool:
         """Use what the database holds now; True if something changed."""
         stored = await self._store.read_all()
         if stored == self._stored:
             return False
-        self._stored, self.current = stored, self.with_stored(stored)
+        self._stored = stored
+        self.current, self.is_complete = self._with_stored(stored)
         return True
 
-    def with_stored(self, stored: StoredSettings) -> LoadedSettings:
-        """Return the settings with these stored values, without those that this version or a file does not allow."""
+    def _with_stored(self, stored: StoredSettings) -> tuple[LoadedSettings, bool]:
+        """Return the settings with these stored values, and whether all of them apply.
+
+        Those that this version or a file does not allow are left out.
+        """
         values = dict(self._readable(stored))
         while problems := (loaded := self._given.with_stored(values)).problems():
             section = problems[0].name.rpartition(".")[0]
@@ -72,7 +77,7 @@ class LiveSettings:
             if not dropped:
                 break
             values = {name: value for name, value in values.items() if name not in dropped}
-        return loaded
+        return loaded, len(values) == len(stored)
 
     def _readable(self, stored: StoredSettings) -> Iterator[tuple[str, Value]]:
         for name, one in stored.items():

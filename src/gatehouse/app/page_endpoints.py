@@ -234,6 +234,7 @@ def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         places=services.geoip,
         may_administer=services.console_access.may_open,
         providers=services.provider_sign_in.all_providers,
+        methods=services.enabled_methods,
         clock=services.clock,
         mail_is_logged=services.mail_is_logged,
     )
@@ -267,6 +268,7 @@ def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         email_codes=services.email_codes,
         passkeys=services.passkeys,
         email_sign_in=services.email_sign_in,
+        methods=services.enabled_methods,
         devices=services.device_cookies,
         sign_in_flows=services.sign_in_flows,
         browsers=services.browsers,

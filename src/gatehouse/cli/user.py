@@ -234,7 +234,7 @@ async def user_facts(services: Services, found: User) -> Facts:
             await services.storage.permissions.root_roles(CENTRAL_APPLICATION, found.user_id, services.clock.now())
         ),
         **account_values(found),
-        "tags": sorted(found.tags | found.system_tags),
+        "tags": sorted(found.all_tags),
         "picture": bool(found.picture),
         "level": found.level,
         "rev": found.rev,

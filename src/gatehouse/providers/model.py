@@ -105,6 +105,10 @@ class Provider:
     def has_browser_sign_in(self) -> bool:
         return self.preset.protocol is not ProviderProtocol.TOKENS
 
+    @property
+    def signs_people_in(self) -> bool:
+        return self.has_browser_sign_in or any(self.audiences.values())
+
     def is_offered_by(self, application_id: int) -> bool:
         """0 is the account page, which offers what every application does."""
         offered = not self.application_ids or application_id in self.application_ids

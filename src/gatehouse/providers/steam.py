@@ -54,7 +54,7 @@ class SteamOpenId:
         steam_id = fields["openid.claimed_id"].removeprefix(f"{provider.issuer}/openid/id/")
         if not STEAM_ID.fullmatch(steam_id):
             raise ProviderUnavailable("the answer names no one")
-        return ForeignPerson(issuer=f"{provider.issuer}/openid", subject=steam_id)
+        return ForeignPerson(issuer=f"{provider.issuer}/openid", subject=steam_id, carries_claims=False)
 
     def _refuse_other_answer(
         self, provider: Provider, request: ProviderAuthorization, fields: Mapping[str, str]

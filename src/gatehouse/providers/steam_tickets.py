@@ -70,7 +70,7 @@ class SteamTickets:
             issuer=f"{provider.issuer}/openid",  # the same person as in the browser
             subject=steam_id,
             claims=params,
-            purchases={f"steam:{app_id}": await self._owns(provider, app_id, steam_id)},
+            purchases={purchase_of_app(app_id): await self._owns(provider, app_id, steam_id)},
         )
 
     async def _owns(self, provider: Provider, app_id: str, steam_id: str) -> bool:
@@ -81,6 +81,10 @@ class SteamTickets:
         base = STEAM_WEB_API if provider.issuer == STEAM else provider.issuer
         url = f"{base}/{method}/?{urlencode(fields)}"
         return await self._calls.get_response(url, headers={"x-webapi-key": provider.publisher_key})
+
+
+def purchase_of_app(app_id: str) -> str:
+    return f"steam:{app_id}"
 
 
 class SteamTicketParts(NamedTuple):

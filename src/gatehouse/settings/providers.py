@@ -19,8 +19,9 @@ APPLICATION_ID: Final = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 TICKET_AUDIENCE: Final = re.compile(r"[1-9][0-9]{0,8}:[!-+\--~]{1,200}", re.ASCII)  # no comma: it separates entries
 TICKET_IDENTITY: Final = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
 SCOPE: Final = re.compile(r"[!#-\[\]-~]{1,100}", re.ASCII)  # RFC 6749 §3.3
-TAG_RULE: Final = re.compile(r"[^=]{1,64}=[^:]{0,100}:(.{1,64})")
-KEPT_TAG: Final = re.compile(r"guest|linked_.*|email_verified|phone_verified|2step.*")
+KEEP: Final = ":keep"
+TAG_RULE: Final = re.compile(rf"[^=]{{1,64}}=[^:]{{0,100}}:(.{{1,64}}?)({KEEP})?")
+SERVICE_TAG: Final = re.compile(r"guest|linked_.*|email_verified|phone_verified|2step.*")
 
 
 def provider_name(given: str) -> None:
@@ -70,10 +71,13 @@ def scope(given: str) -> None:
 def tag_rule(given: str) -> None:
     found = TAG_RULE.fullmatch(given)
     if found is None:
-        raise BadSetting("must be CLAIM=VALUE:TAG, like department=art:artist").on_screen("tag_rule")
-    if KEPT_TAG.fullmatch(found[1]) or "," in found[1] or not is_plain_line(found[1]):
-        raise BadSetting(f"{found[1]} cannot be set: it is managed automatically or contains a comma").on_screen(
-            "tag_kept", tag=found[1]
+        raise BadSetting("must be CLAIM=VALUE:TAG or CLAIM=VALUE:TAG:keep, like department=art:artist").on_screen(
+            "tag_rule"
+        )
+    tag = found[1]
+    if SERVICE_TAG.fullmatch(tag) or "," in tag or not is_plain_line(tag):
+        raise BadSetting(f"{tag} cannot be set: it is managed automatically or contains a comma").on_screen(
+            "tag_kept", tag=tag
         )
 
 
@@ -181,7 +185,8 @@ class ProviderSettings:
     tags: Annotated[
         tuple[str, ...],
         text(
-            "Tags to set from claims, as `CLAIM=VALUE:TAG`, at every sign-in; without the claim the tag is removed.",
+            "Tags to set from claims, as `CLAIM=VALUE:TAG`, at every sign-in. A tag is removed without the claim and "
+            "when the person disconnects; `CLAIM=VALUE:TAG:keep` keeps it until the provider says otherwise.",
             tag_rule,
             stored=True,
         ),

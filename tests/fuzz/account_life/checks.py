@@ -64,7 +64,7 @@ class Checks(MachineBase):
             "password": user.password_hash is not None,
             "totp": user.sealed_totp is not None,
             "identities": {(one.issuer, one.subject) for one in details.identities},
-            "labels": user.tags | user.purchases,
+            "labels": user.tags | user.provided_tags | user.all_purchases,
             "blocked": user.blocked,
             "bans": sorted((ban.application_id, ban.project_id) for ban in user.bans if ban.is_active(now)),
         }

@@ -222,7 +222,7 @@ def exported_terms(one: AcceptedVersion) -> ExportedTerms:
 
 def exported_account(user: User, everything: PersonalRecords) -> ExportedAccount:
     values = account_values(user) | {
-        "tags": sorted(user.tags | user.system_tags),
+        "tags": sorted(user.all_tags),
         "picture": image_path(user.picture),
     }
     return ExportedAccount(

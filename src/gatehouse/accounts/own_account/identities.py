@@ -1,7 +1,8 @@
 """Accounts by identity: found, created, linked and unlinked (R10)."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from gatehouse.accounts.email_links import as_owner
@@ -15,7 +16,7 @@ from gatehouse.accounts.identities import (
     IdentityRules,
     NoAccountForIdentity,
 )
-from gatehouse.accounts.model import Identity, User, check_login, login_key
+from gatehouse.accounts.model import EnabledMethods, Identity, User, check_login, login_key
 from gatehouse.accounts.own_account.model import AddressRelease, OwnAccountStore
 from gatehouse.accounts.second_factors.model import EmailNotVerified
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
@@ -45,10 +46,10 @@ class IdentityAccounts:
         notifier: AccountNotifier,
         recorder: Recorder,
         clock: Clock,
-        by_username: Callable[[], bool],
+        methods: Callable[[], EnabledMethods],
     ) -> None:
-        """`by_username`: whether people may sign in with a user name now."""
-        self._by_username = by_username
+        """`methods` returns what people can sign in with now."""
+        self._methods = methods
         self._store = store
         self._notifier = notifier
         self._recorder = recorder
@@ -61,10 +62,11 @@ class IdentityAccounts:
 
         Of two first sign-ins at the same time one creates the account and the other finds it.
         """
-        refuse_domain(person, rules)
+        refuse_domain(person, rules.domains)
         while (known := await self._store.user_by_identity(person.issuer, person.subject)) is None:
             if not rules.creates_accounts:
                 raise NoAccountForIdentity
+            refuse_domain(person, rules.account_domains)
             try:
                 return await self._create(person, rules, lang, origin)
             except (IdentityTaken, UserIdTaken):
@@ -83,7 +85,7 @@ class IdentityAccounts:
         """
         if not user.may_add_factors:
             raise EmailNotVerified
-        refuse_domain(person, rules)
+        refuse_domain(person, rules.domains)
         record = self._notifier.record(
             AuditEvent.IDENTITY_LINKED, user, origin, provider=rules.provider_id, issuer=person.issuer
         )
@@ -101,11 +103,25 @@ class IdentityAccounts:
         origin: AuditOrigin,
         device: str,
         email_counts: bool = False,
+        keep: str | None = None,
     ) -> None:
-        """`email_counts`: the person can sign in by email. Raises IdentityNotFound and LastSignInMethod."""
-        record = self._notifier.record(AuditEvent.IDENTITY_UNLINKED, user, origin, issuer=issuer)
+        """Disconnect the identity; with `keep`, every other session that was made with it ends too.
+
+        `email_counts`: the person can sign in by email. Raises IdentityNotFound and LastSignInMethod.
+        """
+        record = self._notifier.record(
+            AuditEvent.IDENTITY_UNLINKED, user, origin, issuer=issuer, ends_sessions=keep is not None
+        )
         mails = self._notifier.mails(MailTemplate.IDENTITY_UNLINKED, user, origin, device, provider=provider_name)
-        await self._store.unlink_identity(user.user_id, issuer, subject, record, mails, email_counts=email_counts)
+        await self._store.unlink_identity(
+            user.user_id,
+            issuer,
+            subject,
+            record,
+            mails,
+            methods=replace(self._methods(), by_email=email_counts),
+            keep=keep,
+        )
 
     async def _create(
         self, person: ForeignPerson, rules: IdentityRules, lang: str, origin: AuditOrigin
@@ -119,8 +135,6 @@ class IdentityAccounts:
             lang=lang,
             reg_time=self._clock.now(),
             email_verified=login is not None,
-            tags=frozenset(tag for tag, holds in wanted_tags(person, rules).items() if holds),
-            purchases=frozenset(name for name, owns in person.purchases.items() if owns),
         )
         record = self._recorder.record(
             AuditEvent.USER_REGISTERED,
@@ -129,23 +143,19 @@ class IdentityAccounts:
             details={"provider": rules.provider_id},
             personal={"nick": user.nick, **({"login": login} if login else {})},
         )
-        identity = self._identity(person, rules, user.user_id)
         try:
             await self._store.create_with_identity(
                 user,
-                identity,
+                self._identity(person, rules, user.user_id),
                 record,
                 release=AddressRelease(
-                    record=lambda user_id: self._lost_record(user_id, rules, origin), by_username=self._by_username()
+                    record=lambda user_id: self._lost_record(user_id, rules, origin),
+                    by_username=self._methods().by_username,
                 ),
             )
         except LoginTaken:
             raise AddressHasAccount from None
-        # Read again: bans of the same person may have been copied to it.
-        known = await self._store.user_by_identity(person.issuer, person.subject)
-        if known is None:  # erased in the meantime
-            raise NoAccountForIdentity
-        return IdentitySignIn(user=known, created=True)
+        return IdentitySignIn(user=await self._record_use(person, rules, user, origin), created=True)
 
     def _lost_record(self, user_id: str, rules: IdentityRules, origin: AuditOrigin) -> AuditRecord:
         return self._recorder.record(
@@ -153,19 +163,23 @@ class IdentityAccounts:
         )
 
     async def _record_use(self, person: ForeignPerson, rules: IdentityRules, user: User, origin: AuditOrigin) -> User:
-        entry = self._recorder.record(
-            AuditEvent.USER_TAGS_SAVED,
-            as_owner(origin, user),
-            subject=user.user_id,
-            details={"provider": rules.provider_id},
-        )
-        identity = self._identity(person, rules, user.user_id)
         try:
             return await self._store.record_identity_use(
-                identity, wanted_tags(person, rules), entry, purchases=person.purchases
+                self._identity(person, rules, user.user_id),
+                rules.read_answer(person),
+                partial(self._labels_record, user, rules, origin),
             )
         except UserNotFound:  # unlinked or erased since it was read
             raise NoAccountForIdentity from None
+
+    def _labels_record(self, user: User, rules: IdentityRules, origin: AuditOrigin, user_id: str) -> AuditRecord:
+        """`user_id`: of the account whose tags or purchases changed; another one may have had the identity before."""
+        return self._recorder.record(
+            AuditEvent.USER_TAGS_SAVED,
+            as_owner(origin, user) if user_id == user.user_id else origin,
+            subject=user_id,
+            details={"provider": rules.provider_id},
+        )
 
     def _identity(self, person: ForeignPerson, rules: IdentityRules, user_id: str) -> Identity:
         now = self._clock.now()
@@ -180,11 +194,12 @@ class IdentityAccounts:
         )
 
 
-def refuse_domain(person: ForeignPerson, rules: IdentityRules) -> None:
-    if not rules.domains:
+def refuse_domain(person: ForeignPerson, domains: tuple[str, ...]) -> None:
+    """Refuse a person without a verified address of these domains, if there are any."""
+    if not domains:
         return
     login = verified_login(person)
-    if login is None or login_key(login).rpartition("@")[2] not in rules.domains:
+    if login is None or login_key(login).rpartition("@")[2] not in domains:
         raise ForeignDomainRefused
 
 
@@ -196,14 +211,6 @@ def verified_login(person: ForeignPerson) -> str | None:
         return check_login(person.email)
     except BadInput:
         return None
-
-
-def wanted_tags(person: ForeignPerson, rules: IdentityRules) -> Mapping[str, bool]:
-    """Return the tags that an administrator listed, and whether the claims set them."""
-    wanted: dict[str, bool] = {}
-    for rule in rules.tags:
-        wanted[rule.tag] = wanted.get(rule.tag, False) or rule.holds(person.claims)
-    return wanted
 
 
 def new_nick(person: ForeignPerson, rules: IdentityRules) -> str:

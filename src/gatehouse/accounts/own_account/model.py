@@ -8,7 +8,17 @@ from gatehouse.accounts.address_proofs.model import ProvingBrowser
 from gatehouse.accounts.bans.model import Ban
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.guests.model import GuestUpgrade
-from gatehouse.accounts.model import EmailLink, Identity, Session, SignInMethod, User, login_key
+from gatehouse.accounts.identities import ProvidedLabels, ProviderAnswer
+from gatehouse.accounts.model import (
+    EmailLink,
+    EnabledMethods,
+    Identity,
+    ProvidedLabel,
+    Session,
+    SignInMethod,
+    User,
+    login_key,
+)
 from gatehouse.accounts.second_factors.model import Factor, FactorOverview, Passkey
 from gatehouse.accounts.terms.model import AcceptedVersion
 from gatehouse.audit.model import AuditOrigin, AuditRecord
@@ -54,6 +64,7 @@ class AccountDetails:
     records: Sequence[AuditRecord]  # about this account, the newest first
     pending_login: str  # a new address that is not verified yet
     identities: Sequence[Identity]  # the oldest first
+    labels: Sequence[ProvidedLabel]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,25 +361,48 @@ class OwnAccountStore(Protocol):
         entry: AuditRecord,
         mails: Sequence[OutboxMail],
         *,
-        email_counts: bool = False,
+        methods: EnabledMethods,
+        keep: str | None = None,
     ) -> None:
-        """Remove the identity. Raises IdentityNotFound, and LastSignInMethod, also when two are removed at once.
+        """Remove the identity and what it brought.
 
-        `email_counts`: the person can sign in by email. Active bans keep a digest of the identity (R14).
+        Raises IdentityNotFound, and LastSignInMethod, also when two are removed at once.
+
+        `methods`: that they can sign in with now. With `keep`, every session that was made with the identity ends,
+        except the one of that ID. Active bans keep a digest of the identity (R14).
         """
 
-    async def remove_password(self, user: User, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
+    async def remove_password(
+        self, user: User, entry: AuditRecord, mails: Sequence[OutboxMail], *, methods: EnabledMethods
+    ) -> None:
         """Remove the password if the account has a passkey and a second passkey, an identity or a verified address.
 
-        Raises LastSignInMethod otherwise, and UserChanged when there is none or the account's sessions were ended.
+        `methods`: that they can sign in with now. Raises LastSignInMethod otherwise, and UserChanged when there is
+        none or the account's sessions were ended.
         """
 
     async def record_identity_use(
-        self, identity: Identity, tags: Mapping[str, bool], entry: AuditRecord, *, purchases: Mapping[str, bool]
+        self, identity: Identity, answer: ProviderAnswer, record: Callable[[str], AuditRecord]
     ) -> User:
-        """Store when and under which label it was used; set or remove these tags and purchases.
+        """Store when and under which label it was used, and the tags and purchases that the provider says.
 
-        The record is stored if one of them changed. Returns the account. Raises UserNotFound.
+        What people and other identities gave the account stays. `record`: of a change, by the ID of the account; it
+        may be another one, which had the identity before and loses a kept tag. Returns the account. Raises
+        UserNotFound.
+        """
+
+    async def find_sources(self, rules: Mapping[str, ProvidedLabels]) -> bool:
+        """Find identities for some tags and purchases of before sources were stored; True if there may be more.
+
+        It is done once for an installation, with the rules of that time.
+        """
+
+    async def end_labels_without_rule(
+        self, rules: Mapping[str, ProvidedLabels], record: Callable[[str, str], AuditRecord]
+    ) -> bool:
+        """End some tags and purchases that no rule of their provider sets any more; True if there may be more.
+
+        `record`: by the IDs of account and provider. A tag whose rule keeps it now, or no longer, follows the rule.
         """
 
     async def use_ticket(self, digest: bytes, now: int, ends_at: int) -> bool:

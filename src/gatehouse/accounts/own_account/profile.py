@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from gatehouse.accounts.field_checks import check_username
-from gatehouse.accounts.model import OWN_FIELDS, PASSWORD_PROOF, User, UserSession
+from gatehouse.accounts.model import OWN_FIELDS, PASSWORD_PROOF, EnabledMethods, User, UserSession
 from gatehouse.accounts.own_account.model import AccountActivity, AccountDetails, OwnAccountStore, PastSignIn
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
@@ -133,7 +133,10 @@ class PasswordChange:
         rules: PasswordRules,
         notifier: AccountNotifier,
         clock: Clock,
+        methods: Callable[[], EnabledMethods],
     ) -> None:
+        """`methods` returns what people can sign in with now."""
+        self._methods = methods
         self._store = store
         self._sign_in = sign_in
         self._passwords = passwords
@@ -176,7 +179,7 @@ class PasswordChange:
         """
         entry = self._notifier.record(AuditEvent.PASSWORD_REMOVED, user, origin)
         mails = self._notifier.mails(MailTemplate.PASSWORD_REMOVED, user, origin, device)
-        await self._store.remove_password(user, entry, mails)
+        await self._store.remove_password(user, entry, mails, methods=self._methods())
 
 
 # Deletion of an account: personal data is erased, the ID is never reused, the audit log stays complete (OP-14).

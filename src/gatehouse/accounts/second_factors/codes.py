@@ -10,7 +10,7 @@ from typing import Final
 import pyotp
 
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import EnabledMethods, User
 from gatehouse.accounts.second_factors.model import (
     TOTP_STEP_SECONDS,
     EmailNotVerified,
@@ -124,8 +124,13 @@ class EmailCodes:
         limiter: AttemptLimiter,
         notifier: AccountNotifier,
         clock: Clock,
+        methods: Callable[[], EnabledMethods],
     ) -> None:
-        """`key` is the installation's: a stolen database alone must not allow guessing a million codes."""
+        """`key` is the installation's: a stolen database alone must not allow guessing a million codes.
+
+        `methods` returns what people can sign in with now.
+        """
+        self._methods = methods
         self._store = store
         self._key = key
         self._recovery = recovery
@@ -140,7 +145,7 @@ class EmailCodes:
         """
         if user.login is None or not user.email_verified:
             raise EmailNotVerified
-        if user.password_hash is None and not user.passkeys and not user.service_tags:
+        if user.password_hash is None and not user.passkeys and not self._methods().has_identity(user):
             raise SameMailbox
         codes = self._recovery.generate(user)
         entry, mails = self._notifier.factor_added(Factor.EMAIL, user, origin, device)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol
 
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import EnabledMethods, User
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.errors import BadInput, Conflict, NotFound, Refused
 from gatehouse.keys.encoding import encode_base64url
@@ -267,9 +267,9 @@ class PasskeyStore(Protocol):
         entry: AuditRecord,
         mails: Sequence[OutboxMail],
         *,
-        email_counts: bool = False,
+        methods: EnabledMethods,
     ) -> None:
         """Remove the account's passkey, and with the last factor the recovery codes.
 
-        `email_counts`: the person can sign in by email. Raises FactorMissing and LastSignInMethod.
+        `methods`: that they can sign in with now. Raises FactorMissing and LastSignInMethod.
         """

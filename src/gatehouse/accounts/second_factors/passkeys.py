@@ -7,10 +7,10 @@ import asyncio
 import secrets
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import EnabledMethods, User
 from gatehouse.accounts.second_factors.codes import RecoveryCodes
 from gatehouse.accounts.second_factors.model import (
     BadPasskeyName,
@@ -111,7 +111,10 @@ class Passkeys:
         recovery: RecoveryCodes,
         notifier: AccountNotifier,
         clock: Clock,
+        methods: Callable[[], EnabledMethods],
     ) -> None:
+        """`methods` returns what people can sign in with now."""
+        self._methods = methods
         self._store = store
         self._party = party
         self._recovery = recovery
@@ -217,7 +220,11 @@ class Passkeys:
         """`email_counts`: the person can sign in by email. Raises FactorMissing and LastSignInMethod."""
         entry, mails = self._notifier.factor_removed(Factor.PASSKEY, user, origin, device, reason)
         await self._store.remove_passkey(
-            user.user_id, credential_id_of(passkey_id), entry, mails, email_counts=email_counts
+            user.user_id,
+            credential_id_of(passkey_id),
+            entry,
+            mails,
+            methods=replace(self._methods(), by_email=email_counts),
         )
 
     async def _find_owned(self, response: UnverifiedResponse, user: User | None) -> Passkey:

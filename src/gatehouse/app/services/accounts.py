@@ -9,6 +9,7 @@ from gatehouse.accounts.email_sign_in import EmailSignIn, EmailSignInPolicy
 from gatehouse.accounts.guests.sign_in import DeviceChallenges, GuestSignIn
 from gatehouse.accounts.importing.importer import Importer
 from gatehouse.accounts.login_result import LoginResult, LoginSettings
+from gatehouse.accounts.model import GUEST_PROVIDER, EnabledMethods
 from gatehouse.accounts.own_account.claims import ProfileClaims
 from gatehouse.accounts.own_account.email_change import EmailChanges, EmailVerification
 from gatehouse.accounts.own_account.export import DataExport
@@ -170,6 +171,7 @@ class AccountServices(PermissionServices):
             limiter=self.attempt_limiter,
             notifier=self.account_notifier,
             clock=self.clock,
+            methods=self.enabled_methods,
         )
 
     @cached_property
@@ -181,6 +183,7 @@ class AccountServices(PermissionServices):
             recovery=self.recovery_codes,
             notifier=self.account_notifier,
             clock=self.clock,
+            methods=self.enabled_methods,
         )
 
     @cached_property
@@ -317,6 +320,7 @@ class AccountServices(PermissionServices):
             rules=self.password_rules,
             notifier=self.account_notifier,
             clock=self.clock,
+            methods=self.enabled_methods,
         )
 
     @cached_property
@@ -349,7 +353,7 @@ class AccountServices(PermissionServices):
             notifier=self.account_notifier,
             recorder=self.recorder,
             clock=self.clock,
-            by_username=lambda: self.settings.accounts.username_sign_in,
+            methods=self.enabled_methods,
         )
 
     @cached_property
@@ -365,7 +369,16 @@ class AccountServices(PermissionServices):
         return JwtTickets(openid_connect=self.openid_connect, clock=self.clock)
 
     def enabled_providers(self) -> Mapping[str, Provider]:
-        return enabled_providers(self.settings.providers, parse_origin(self.base_url, "http", "https").host)
+        host = parse_origin(self.base_url, "http", "https").host
+        return enabled_providers(self.settings.providers, host, self.settings.accounts.allowed_domains)
+
+    def enabled_methods(self) -> EnabledMethods:
+        providers = [name for name, one in self.enabled_providers().items() if one.signs_people_in]
+        return EnabledMethods(
+            by_email=self.settings.accounts.email_sign_in,
+            by_username=self.settings.accounts.username_sign_in,
+            providers=(*providers, *((GUEST_PROVIDER,) if self.settings.guests.enabled else ())),
+        )
 
     @cached_property
     def platform_sign_in(self) -> PlatformSignIn:

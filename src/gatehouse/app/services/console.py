@@ -1,12 +1,10 @@
 """The screens of the console; loaded when it is first opened, see web/console/lazy_console.py."""
 
-from gatehouse.accounts.model import GUEST_PROVIDER
 from gatehouse.admin.applications import ApplicationListStore
 from gatehouse.admin.clients import ClientListStore
 from gatehouse.admin.home import HomeStore
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_import import PeopleImport
-from gatehouse.admin.people_list import EnabledMethods
 from gatehouse.admin.roles import RoleListStore
 from gatehouse.admin.settings import find_risks
 from gatehouse.admin.webhooks import DeliveryListStore
@@ -172,14 +170,7 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
             view=console.view,
             clock=services.clock,
             sends_mail=lambda: bool(services.settings.mail.host),
-            sign_in_methods=lambda: EnabledMethods(
-                by_email=services.settings.accounts.email_sign_in,
-                by_username=services.settings.accounts.username_sign_in,
-                providers=(
-                    *services.enabled_providers(),
-                    *((GUEST_PROVIDER,) if services.settings.guests.enabled else ()),
-                ),
-            ),
+            sign_in_methods=services.enabled_methods,
             base_url=services.base_url,
         ).routes(),
         *selected.routes(),

@@ -14,12 +14,14 @@ from gatehouse import __version__
 from gatehouse.accounts.administration import Administration, Setup
 from gatehouse.accounts.guests.model import GuestPolicy
 from gatehouse.accounts.guests.sign_in import GuestExpiry
+from gatehouse.accounts.own_account.label_rules import LabelRules
 from gatehouse.accounts.own_account.profile import Erasure
 from gatehouse.accounts.password_rules import BreachedPasswordFile, PasswordRules
 from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.accounts.user_tokens import UserTokens
 from gatehouse.app.live_settings import LiveSettings, SettingsEditor
 from gatehouse.app.nodes import NodeReporter
+from gatehouse.app.services.provider_settings import provided_labels
 from gatehouse.audit.chain import HeadCodec, HeadExporter
 from gatehouse.audit.clearing import BreakClearing
 from gatehouse.audit.events import AuditEvent
@@ -117,6 +119,15 @@ class CoreServices:
     @cached_property
     def erasure(self) -> Erasure:
         return Erasure(store=self.storage.profile, recorder=self.recorder, clock=self.clock)
+
+    @cached_property
+    def label_rules(self) -> LabelRules:
+        return LabelRules(
+            store=self.storage.profile,
+            recorder=self.recorder,
+            origin=SERVICE_ORIGIN,
+            rules=lambda: provided_labels(self.settings.providers) if self.live_settings.is_complete else None,
+        )
 
     @cached_property
     def guest_expiry(self) -> GuestExpiry:

@@ -4,10 +4,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from gatehouse.accounts.identities import IdentityRules, TagRule
+from gatehouse.accounts.identities import IdentityRules, ProvidedLabels, TagRule
 from gatehouse.accounts.importing.checks import ProviderIssuer
 from gatehouse.providers.model import PRESETS, Provider
-from gatehouse.settings.providers import ProviderSettings
+from gatehouse.providers.steam_tickets import purchase_of_app
+from gatehouse.settings.providers import KEEP, ProviderSettings
 
 # Names of providers in exports of other systems, and the kind of each; where the subject is the provider's own.
 EXPORTED_PROVIDERS: Final = {
@@ -41,12 +42,28 @@ def identity_issuer(wanted: ProviderSettings) -> str:
             return issuer.rstrip("/")
 
 
-def enabled_providers(wanted: Mapping[str, ProviderSettings], host: str) -> Mapping[str, Provider]:
-    """Return the enabled providers; `host` is that of this installation."""
-    return {name: provider_of(name, one, host) for name, one in wanted.items() if one.enabled}
+def enabled_providers(
+    wanted: Mapping[str, ProviderSettings], host: str, account_domains: tuple[str, ...] = ()
+) -> Mapping[str, Provider]:
+    """Return the enabled providers; `host` is that of this installation, `account_domains` are for new accounts."""
+    return {name: provider_of(name, one, host, account_domains) for name, one in wanted.items() if one.enabled}
 
 
-def provider_of(provider_id: str, wanted: ProviderSettings, host: str) -> Provider:
+def provided_labels(wanted: Mapping[str, ProviderSettings]) -> Mapping[str, ProvidedLabels]:
+    """Return what each provider may set, also one that is turned off."""
+    return {name: labels_of_provider(one) for name, one in wanted.items()}
+
+
+def labels_of_provider(wanted: ProviderSettings) -> ProvidedLabels:
+    rules = [tag_rule_of(text) for text in wanted.tags]
+    apps = {audience for audiences in audiences_of(wanted.tickets).values() for audience in audiences}
+    return ProvidedLabels(
+        tags={rule.tag: any(one.keep for one in rules if one.tag == rule.tag) for rule in rules},
+        purchases=frozenset(map(purchase_of_app, apps)) if wanted.kind == "steam" else frozenset(),
+    )
+
+
+def provider_of(provider_id: str, wanted: ProviderSettings, host: str, account_domains: tuple[str, ...]) -> Provider:
     preset = PRESETS[wanted.kind]
     name = wanted.name or preset.title or provider_id
     issuer = (wanted.issuer or preset.issuer).rstrip("/")
@@ -55,6 +72,7 @@ def provider_of(provider_id: str, wanted: ProviderSettings, host: str) -> Provid
         provider_name=name,
         creates_accounts=wanted.create_accounts,
         domains=wanted.allowed_domains,
+        account_domains=account_domains,
         tags=tuple(map(tag_rule_of, wanted.tags)),
     )
     return Provider(
@@ -98,7 +116,8 @@ def audiences_of(tickets: Sequence[str]) -> Mapping[int, tuple[str, ...]]:
 
 
 def tag_rule_of(text: str) -> TagRule:
-    """Read CLAIM=VALUE:TAG, which the settings have checked."""
+    """Read CLAIM=VALUE:TAG or CLAIM=VALUE:TAG:keep, which the settings have checked."""
     claim, _, rest = text.partition("=")
     value, _, tag = rest.partition(":")
-    return TagRule(claim=claim, value=value, tag=tag)
+    name = tag[: -len(KEEP)] if tag.endswith(KEEP) and tag != KEEP else tag
+    return TagRule(claim=claim, value=value, tag=name, keep=name != tag)

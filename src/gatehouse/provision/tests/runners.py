@@ -218,7 +218,7 @@ class ModelRunner:
         domain = (user.login_key or "").rpartition("@")[2] if user.email_verified else ""
         return Facts(
             subject=ConditionSubject(
-                user_id=user_id, domain=domain or None, tags=user.tags | user.system_tags, purchases=user.purchases
+                user_id=user_id, domain=domain or None, tags=user.all_tags, purchases=user.all_purchases
             ),
             login=user.login,
             blocked=user.blocked,

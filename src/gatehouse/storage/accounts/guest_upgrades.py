@@ -29,12 +29,13 @@ from gatehouse.storage import gamesessions, personal_data
 from gatehouse.storage.accounts.ban_aware import BanFollower
 from gatehouse.storage.accounts.bans import ACTIVE_BANS, user_ban_from_row
 from gatehouse.storage.accounts.erasure import DROP_ACCOUNT, DROP_TRACES, DROP_USER_DATA, RETIRE_USERNAMES
-from gatehouse.storage.accounts.identities import ADD_TAG_ONCE, DROP_TAG
+from gatehouse.storage.accounts.identities import DROP_TAG
+from gatehouse.storage.accounts.provided_labels import COPY_KEPT_TAGS, take_over_labels
 from gatehouse.storage.accounts.sessions import raise_rev
 from gatehouse.storage.accounts.users import (
     ADD_PURCHASE_ONCE,
+    ADD_TAG_ONCE,
     BUMP_USER_VERSION,
-    PURCHASES,
     update_user,
     user_by_id,
 )
@@ -215,6 +216,7 @@ def _upgrade(guest_id: str, new_id: str, now: int) -> Verb[int]:
     yield MOVE_LINKS(of=new_id, to=guest_id)
     for move in MOVE_CREDENTIALS:
         yield move(of=new_id, to=guest_id)
+    yield from take_over_labels(new_id, guest_id)
     yield DROP_TAG(of=guest_id, the=GUEST_TAG)
     dropped = yield DROP_PROTECTED_ROLES(of=guest_id)
     yield from touch_records((row.application_id, guest_id) for row in dropped)
@@ -246,10 +248,10 @@ def with_profile_of(guest: User, new: User, now: int) -> User:
 def _merge(guest_id: str, user_id: str, now: int) -> Verb[Sequence[str]]:
     """Give the account what the guest has and return what it did not get; where both have it, it keeps its own."""
     yield MOVE_BANS(of=guest_id, to=user_id)
-    purchases = yield PURCHASES(user_id=guest_id)
-    yield ADD_PURCHASE_ONCE.bulk([{"user_id": user_id, "purchase": row.purchase} for row in purchases])
-    for tag in sorted((yield from user_by_id(guest_id)).tags):
-        yield ADD_TAG_ONCE(user_id=user_id, tag=tag)
+    guest = yield from user_by_id(guest_id)
+    yield ADD_PURCHASE_ONCE.bulk([{"user_id": user_id, "purchase": name} for name in sorted(guest.purchases)])
+    yield ADD_TAG_ONCE.bulk([{"user_id": user_id, "tag": tag} for tag in sorted(guest.tags)])
+    yield COPY_KEPT_TAGS(of=guest_id, to=user_id)
     dropped = yield from _merge_records(guest_id, user_id, now)
     yield JOIN_GROUPS(of=guest_id, to=user_id)
     for move in MOVE_FORMER_GUESTS:

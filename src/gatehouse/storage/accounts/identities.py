@@ -1,10 +1,9 @@
 """Storage of identities (accounts/own_account/model.py)."""
 
-from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from sqlalchemy import and_, bindparam, delete, func, or_, select, update
+from sqlalchemy import Boolean, and_, bindparam, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import (
@@ -16,19 +15,20 @@ from gatehouse.accounts.errors import (
     UserChanged,
     UserNotFound,
 )
-from gatehouse.accounts.model import Identity, User, service_tag
+from gatehouse.accounts.identities import ProviderAnswer
+from gatehouse.accounts.model import EnabledMethods, Identity, User, identity_proof, service_tag
 from gatehouse.accounts.own_account.model import AddressRelease, may_remove_password
 from gatehouse.audit.model import AuditRecord
 from gatehouse.mail.model import OutboxMail
 from gatehouse.storage.accounts.ban_aware import BanFollower
 from gatehouse.storage.accounts.lost_addresses import free_address
+from gatehouse.storage.accounts.provided_labels import end_labels, store_answer
+from gatehouse.storage.accounts.sessions import end_sessions_made_with
 from gatehouse.storage.accounts.users import (
-    ADD_PURCHASE_ONCE,
+    ADD_TAG_ONCE,
     BUMP_USER_VERSION,
     CLEAR_PASSWORD_AT_REV,
-    PURCHASES,
     SELECT_USER,
-    TAGS,
     insert_user,
     user_by_id,
     user_from_row,
@@ -37,8 +37,8 @@ from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.mail import queue_mails
 from gatehouse.storage.rows import column_values
 from gatehouse.storage.single_use import mark_used, put_single_use, take_single_use
-from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.accounts import identities, passkeys, user_purchases, user_tags, users
+from gatehouse.storage.statements import InStringList, Row, Statement, Verb
+from gatehouse.storage.tables.accounts import identities, passkeys, user_tags, users
 
 _THIS_IDENTITY = (identities.c.issuer == bindparam("of_issuer"), identities.c.subject == bindparam("of_subject"))
 _OF_USER = identities.c.user_id == bindparam("of")
@@ -63,21 +63,25 @@ IDENTITIES_OF_PROVIDER = Statement(
 )
 SIGN_IN_METHODS = Statement(
     select(
-        select(func.count()).where(_OF_USER).scalar_subquery().label("identities"),
+        select(func.count())
+        .where(_OF_USER, InStringList(identities.c.provider, "enabled_providers"))
+        .scalar_subquery()
+        .label("identities"),
         select(func.count()).where(passkeys.c.user_id == bindparam("of")).scalar_subquery().label("passkeys"),
         and_(
-            users.c.password_hash.is_not(None), or_(users.c.login_key.is_not(None), users.c.username.is_not(None))
+            users.c.password_hash.is_not(None),
+            or_(
+                users.c.login_key.is_not(None),
+                and_(users.c.username.is_not(None), bindparam("by_username", type_=Boolean())),
+            ),
         ).label("password"),
         and_(users.c.login_key.is_not(None), users.c.email_verified).label("email"),
     ).where(users.c.user_id == bindparam("of"))
 )
-ADD_TAG_ONCE = Statement(insert(user_tags).on_conflict_do_nothing())
+# Of the service.
 DROP_TAG = Statement(
-    delete(user_tags).where(user_tags.c.user_id == bindparam("of"), user_tags.c.tag == bindparam("the"))
-)
-DROP_PURCHASE = Statement(
-    delete(user_purchases).where(
-        user_purchases.c.user_id == bindparam("of"), user_purchases.c.purchase == bindparam("the")
+    delete(user_tags).where(
+        user_tags.c.user_id == bindparam("of"), user_tags.c.tag == bindparam("the"), user_tags.c.provider == ""
     )
 )
 
@@ -128,50 +132,61 @@ def unlink_identity(  # noqa: PLR0917 - `bans` comes first by itself
     entry: AuditRecord,
     mails: Sequence[OutboxMail],
     *,
-    email_counts: bool = False,
+    methods: EnabledMethods,
+    keep: str | None = None,
 ) -> Verb[None]:
     yield from _bump_version(user_id)
     yield from drop_identity(bans, user_id, issuer, subject, entry.at)
-    yield from refuse_without_sign_in_method(user_id, email_counts=email_counts)
+    yield from refuse_without_sign_in_method(user_id, methods)
+    if keep is not None:
+        yield from end_sessions_made_with(user_id, identity_proof(issuer, subject), keep=keep, now=entry.at)
     yield from add_audit_record(entry)
     yield from queue_mails(mails, user_id)
 
 
 def drop_identity(bans: BanFollower, user_id: str, issuer: str, subject: str, now: int) -> Verb[None]:
-    """Delete the identity, and its provider's tag with the last one; part of other store methods."""
+    """Delete the identity with what it brought, and its provider's tag with the last one; part of other methods."""
     removed = yield DROP_IDENTITY(of=user_id, of_issuer=issuer, of_subject=subject)
     if not removed:
         raise IdentityNotFound
     yield from bans.remember(user_id, now, identities=[(issuer, subject)])
+    yield from end_labels(user_id, issuer, subject)
     provider = removed[0].provider
     if not (yield IDENTITIES_OF_PROVIDER(of=user_id, at_provider=provider))[0].found:
         yield DROP_TAG(of=user_id, the=service_tag(provider))
 
 
-def refuse_without_sign_in_method(user_id: str, *, email_counts: bool = False) -> Verb[None]:
+def refuse_without_sign_in_method(user_id: str, methods: EnabledMethods) -> Verb[None]:
     """Refuse to remove the last sign-in method; the caller has locked the account. Raises LastSignInMethod.
 
-    With `email_counts` the person can sign in by email, if the address is verified.
+    Sign-in by email counts if the address is verified.
     """
-    (methods,) = yield SIGN_IN_METHODS(of=user_id)
-    if not (methods.identities or methods.passkeys or methods.password or (email_counts and methods.email)):
+    held = yield from _held_methods(user_id, methods)
+    if not (held.identities or held.passkeys or held.password or (methods.by_email and held.email)):
         raise LastSignInMethod
 
 
-def remove_password(user: User, entry: AuditRecord, mails: Sequence[OutboxMail]) -> Verb[None]:
+def remove_password(
+    user: User, entry: AuditRecord, mails: Sequence[OutboxMail], *, methods: EnabledMethods
+) -> Verb[None]:
     if not (yield CLEAR_PASSWORD_AT_REV(of=user.user_id, seen=user.rev)):
         raise UserChanged
-    (methods,) = yield SIGN_IN_METHODS(of=user.user_id)
-    if not may_remove_password(
-        passkeys=methods.passkeys, identities=methods.identities, email_verified=methods.email
-    ):
+    held = yield from _held_methods(user.user_id, methods)
+    if not may_remove_password(passkeys=held.passkeys, identities=held.identities, email_verified=held.email):
         raise LastSignInMethod
     yield from add_audit_record(entry)
     yield from queue_mails(mails, user.user_id)
 
 
+def _held_methods(user_id: str, methods: EnabledMethods) -> Verb[Row]:
+    (held,) = yield SIGN_IN_METHODS(
+        of=user_id, enabled_providers=sorted(methods.providers), by_username=methods.by_username
+    )
+    return held
+
+
 def record_identity_use(
-    identity: Identity, tags: Mapping[str, bool], entry: AuditRecord, *, purchases: Mapping[str, bool]
+    identity: Identity, answer: ProviderAnswer, record: Callable[[str], AuditRecord]
 ) -> Verb[User]:
     used = yield USE_IDENTITY(
         of=identity.user_id,
@@ -182,48 +197,8 @@ def record_identity_use(
     )
     if not used:
         raise UserNotFound
-    changed = yield from _set_tags(identity.user_id, tags)
-    changed |= yield from _set_purchases(identity.user_id, purchases)
-    if changed:
-        yield from add_audit_record(entry)
+    yield from store_answer(identity, answer, record)
     return (yield from user_by_id(identity.user_id))
-
-
-def _set_tags(user_id: str, tags: Mapping[str, bool]) -> Verb[bool]:
-    """Set or remove these tags; True if something changed."""
-    if not tags:
-        return False
-    added, dropped = changed_labels({row.tag for row in (yield TAGS(user_id=user_id))}, tags)
-    if not (added or dropped):
-        return False
-    yield from _bump_version(user_id)
-    yield ADD_TAG_ONCE.bulk([{"user_id": user_id, "tag": tag} for tag in added])
-    for tag in dropped:
-        yield DROP_TAG(of=user_id, the=tag)
-    return True
-
-
-def _set_purchases(user_id: str, purchases: Mapping[str, bool]) -> Verb[bool]:
-    """Set or remove these purchases; True if something changed."""
-    if not purchases:
-        return False
-    before = {row.purchase for row in (yield PURCHASES(user_id=user_id))}
-    added, dropped = changed_labels(before, purchases)
-    if not (added or dropped):
-        return False
-    yield from _bump_version(user_id)
-    yield ADD_PURCHASE_ONCE.bulk([{"user_id": user_id, "purchase": name} for name in added])
-    for name in dropped:
-        yield DROP_PURCHASE(of=user_id, the=name)
-    return True
-
-
-def changed_labels(before: AbstractSet[str], wanted: Mapping[str, bool]) -> tuple[list[str], list[str]]:
-    """Return which of the wanted ones to add and which to remove."""
-    return (
-        sorted(name for name, holds in wanted.items() if holds and name not in before),
-        sorted(name for name, holds in wanted.items() if not holds and name in before),
-    )
 
 
 def _add_identity(identity: Identity) -> Verb[None]:

@@ -50,6 +50,7 @@ from gatehouse.storage.accounts.identities import (
     user_by_identity,
 )
 from gatehouse.storage.accounts.lost_addresses import erase_lost_accounts
+from gatehouse.storage.accounts.provided_labels import end_labels_without_rule, find_sources, labels_of_user
 from gatehouse.storage.accounts.registration import ADDRESS, find_link_owner
 from gatehouse.storage.accounts.second_factors import factor_overview, passkeys_of
 from gatehouse.storage.accounts.sessions import raise_rev, sessions_of_user
@@ -256,6 +257,7 @@ def _account_details(user_id: str, records: Sequence[AuditRecord], now: int) -> 
         records=records,
         pending_login=pending[0][NEW_LOGIN] if pending else "",
         identities=(yield from identities_of_user(user_id)),
+        labels=(yield from labels_of_user(user_id)),
     )
 
 
@@ -448,6 +450,8 @@ class OwnAccountStorage(BanAwareStore):
     unlink_identity = write_with_bans(unlink_identity)
     remove_password = write(remove_password)
     record_identity_use = write(record_identity_use)
+    find_sources = write(find_sources)
+    end_labels_without_rule = write(end_labels_without_rule)
     use_ticket = write(use_ticket)
     save_provider_request = write(save_provider_request)
     take_provider_request = write(take_provider_request)

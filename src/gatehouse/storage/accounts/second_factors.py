@@ -9,6 +9,7 @@ from sqlalchemy import BigInteger, bindparam, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import UserNotFound
+from gatehouse.accounts.model import EnabledMethods
 from gatehouse.accounts.second_factors.model import (
     MAX_EMAIL_CODE_TRIES,
     MAX_PASSKEYS,
@@ -378,12 +379,12 @@ def remove_passkey(
     entry: AuditRecord,
     mails: Sequence[OutboxMail],
     *,
-    email_counts: bool = False,
+    methods: EnabledMethods,
 ) -> Verb[None]:
     yield from bump_user_version(user_id)
     if not (yield DROP_PASSKEY(of=user_id, named=credential_id)):
         raise FactorMissing
-    yield from refuse_without_sign_in_method(user_id, email_counts=email_counts)
+    yield from refuse_without_sign_in_method(user_id, methods)
     yield from finish_removing_factor(user_id, entry, mails)
 
 

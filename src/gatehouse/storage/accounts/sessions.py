@@ -31,6 +31,8 @@ from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.accounts import login_tokens, sessions, users
 from gatehouse.storage.tables.permissions import applications
 
+IDENTITY_METHODS: Final = frozenset({SignInMethod.PROVIDER, SignInMethod.PLATFORM})
+
 UNEXPIRED_SESSION = and_(sessions.c.idle_ends_at > bindparam("now"), sessions.c.ends_at > bindparam("now"))
 
 INSERT_SESSION = Statement(insert(sessions))
@@ -115,6 +117,18 @@ def end_session(user_id: str, session_id: str, entry: AuditRecord) -> Verb[bool]
     yield from revoke_session_grants(user_id, session_id, entry.at)
     yield from add_audit_record(entry)
     return True
+
+
+def end_sessions_made_with(user_id: str, proof: str, *, keep: str, now: int) -> Verb[None]:
+    """End the sessions that were made with an identity, except the one of this ID; part of other store methods.
+
+    Sessions with any identity end if nothing tells which one: they are older, or came from a game.
+    """
+    for session in (yield from sessions_of_user(user_id, now)):
+        is_unknown = not session.proved and session.auth in IDENTITY_METHODS
+        if session.session_id != keep and (proof in session.proved or is_unknown):
+            yield DROP_SESSION(of=user_id, named=session.session_id)
+            yield from revoke_session_grants(user_id, session.session_id, now)
 
 
 def sessions_of_user(user_id: str, now: int) -> Verb[Sequence[Session]]:

@@ -3,7 +3,21 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Exists, Text, bindparam, case, delete, exists, func, null, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Exists,
+    Text,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    literal_column,
+    null,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import (
@@ -114,8 +128,14 @@ UPDATE_USER = Statement(
     .values({name: bindparam(name) for name in CHANGEABLE_COLUMNS} | {"version": users.c.version + 1})
     .returning(users.c.user_id)
 )
-_TAGS = select(JoinedLines(user_tags.c.tag)).where(user_tags.c.user_id == users.c.user_id)
-_PURCHASES = select(JoinedLines(user_purchases.c.purchase)).where(user_purchases.c.user_id == users.c.user_id)
+_SPACE = literal_column("' '", Text())
+_BY_HAND = " "  # begins a line without a provider, whose ID has no space
+_TAGS = select(JoinedLines(user_tags.c.provider + _SPACE + user_tags.c.tag)).where(
+    user_tags.c.user_id == users.c.user_id
+)
+_PURCHASES = select(JoinedLines(user_purchases.c.provider + _SPACE + user_purchases.c.purchase)).where(
+    user_purchases.c.user_id == users.c.user_id
+)
 _PASSKEYS = select(func.count()).where(passkeys.c.user_id == users.c.user_id)
 SELECT_USER = select(
     users,
@@ -167,20 +187,25 @@ RETIRED_USER_IDS = Statement(
 USERNAME_OWNERS = Statement(
     select(usernames.c.digest, usernames.c.user_id).where(InStringList(usernames.c.digest, "digests"))
 )
-TAGS = Statement(select(user_tags.c.tag).where(user_tags.c.user_id == bindparam("user_id")))
-PURCHASES = Statement(select(user_purchases.c.purchase).where(user_purchases.c.user_id == bindparam("user_id")))
-ADD_TAG = Statement(insert(user_tags))
-ADD_PURCHASE = Statement(insert(user_purchases))
-ADD_PURCHASE_ONCE = Statement(insert(user_purchases).on_conflict_do_nothing())
-# Not those that say how a person can sign in: they change with the identities.
+# Of people and the service: without a source.
+_NEW_TAG = insert(user_tags).values({name: bindparam(name) for name in ("user_id", "tag")})
+_NEW_PURCHASE = insert(user_purchases).values({name: bindparam(name) for name in ("user_id", "purchase")})
+ADD_TAG = Statement(_NEW_TAG)
+ADD_TAG_ONCE = Statement(_NEW_TAG.on_conflict_do_nothing())
+ADD_PURCHASE = Statement(_NEW_PURCHASE)
+ADD_PURCHASE_ONCE = Statement(_NEW_PURCHASE.on_conflict_do_nothing())
+# Those that people set. Not those that say how a person can sign in: they change with the identities.
 DROP_TAGS = Statement(
     delete(user_tags).where(
         user_tags.c.user_id == bindparam("of"),
+        user_tags.c.provider == "",
         user_tags.c.tag != GUEST_TAG,
         ~user_tags.c.tag.startswith(LINKED_TAG_PREFIX, autoescape=True),
     )
 )
-DROP_PURCHASES = Statement(delete(user_purchases).where(user_purchases.c.user_id == bindparam("of")))
+DROP_PURCHASES = Statement(
+    delete(user_purchases).where(user_purchases.c.user_id == bindparam("of"), user_purchases.c.provider == "")
+)
 _NEW_TOTP = insert(totp_factors)
 # An unchanged secret keeps its last_step: a reset would make used codes valid again.
 PUT_TOTP = Statement(
@@ -475,6 +500,16 @@ def _user_columns(user: User) -> dict[str, object]:
     }
 
 
+def labels_by_source(joined: str | None) -> tuple[frozenset[str], frozenset[str]]:
+    """Return those that people or the service set, and those that providers set."""
+    lines = split_lines(joined)
+    by_hand = {line for line in lines if line.startswith(_BY_HAND)}
+    return (
+        frozenset(line.removeprefix(_BY_HAND) for line in by_hand),
+        frozenset(line.partition(" ")[2] for line in lines - by_hand),
+    )
+
+
 def user_from_row(fields: dict[str, Any]) -> User:
     """Build the account from the columns of SELECT_USER."""
     for name in ("shared_key", "nick_key", "name_key", "seen_at", "lost_at"):
@@ -482,10 +517,10 @@ def user_from_row(fields: dict[str, Any]) -> User:
     stored_key, login = fields.pop("login_key"), fields["login"]
     fields["exact_key"] = stored_key if login is not None and stored_key != login_key(login) else ""
     fields["kind"] = AccountKind(fields["kind"])
-    tags = split_lines(fields["tags"])
+    tags, fields["provided_tags"] = labels_by_source(fields["tags"])
     fields["service_tags"] = frozenset(filter(is_service_tag, tags))
     fields["tags"] = tags - fields["service_tags"]
-    fields["purchases"] = split_lines(fields["purchases"])
+    fields["purchases"], fields["provided_purchases"] = labels_by_source(fields["purchases"])
     fields["bans"] = row_readers.bans_from_document(fields["bans"])
     return User(**fields)
 

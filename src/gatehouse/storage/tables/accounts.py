@@ -1,6 +1,6 @@
 """Accounts, second factors, sessions and sign-in flows."""
 
-from sqlalchemy import Column, Index, LargeBinary, PrimaryKeyConstraint, Table, Text, func, text
+from sqlalchemy import Column, Index, LargeBinary, PrimaryKeyConstraint, Table, Text, false, func, text
 
 from gatehouse.storage.statements import Bytewise, JsonDocument
 from gatehouse.storage.tables.columns import (
@@ -101,13 +101,33 @@ Index("ix_users_login_begins", Bytewise(users.c.login_key))
 Index("ix_users_nick_begins", Bytewise(func.lower(users.c.nick)))
 Index("ix_users_id_begins", Bytewise(users.c.user_id))
 
+# One row for each source: an identity with the provider that spoke for it, or nothing of either for people and the
+# service. What one source takes away, another may still give (docs/decisions/0043).
 user_tags = Table(
     "user_tags",
     metadata,
     text_column("user_id"),
     text_column("tag"),
-    PrimaryKeyConstraint("user_id", "tag"),
+    text_column("issuer", server_default=text("''")),
+    text_column("subject", server_default=text("''")),
+    text_column("provider", server_default=text("''")),
+    flag_column("kept", server_default=false()),  # stays without the identity, by the rule that set it
+    PrimaryKeyConstraint("user_id", "tag", "issuer", "subject"),
     Index(None, "tag", "user_id"),
+    Index(
+        "ix_user_tags_provider",
+        "provider",
+        "tag",
+        postgresql_where=text("provider <> ''"),
+        sqlite_where=text("provider <> ''"),
+    ),
+    Index(
+        "ix_user_tags_kept",
+        "issuer",
+        "subject",
+        postgresql_where=text("kept IS true"),
+        sqlite_where=text("kept IS 1"),
+    ),
 )
 
 user_purchases = Table(
@@ -115,8 +135,18 @@ user_purchases = Table(
     metadata,
     text_column("user_id"),
     text_column("purchase"),
-    PrimaryKeyConstraint("user_id", "purchase"),
+    text_column("issuer", server_default=text("''")),
+    text_column("subject", server_default=text("''")),
+    text_column("provider", server_default=text("''")),
+    PrimaryKeyConstraint("user_id", "purchase", "issuer", "subject"),
     Index(None, "purchase"),
+    Index(
+        "ix_user_purchases_provider",
+        "provider",
+        "purchase",
+        postgresql_where=text("provider <> ''"),
+        sqlite_where=text("provider <> ''"),
+    ),
 )
 
 bans = Table(  # every ban, also ended and lifted ones; `users.bans` has the active ones

@@ -9,12 +9,12 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.model import EnabledMethods
 from gatehouse.accounts.registration import Invitation
 from gatehouse.admin.paging import Page
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_admin import PeopleAdmin
 from gatehouse.admin.people_list import (
-    EnabledMethods,
     PeopleFilter,
     PeopleListQuery,
     PeopleSort,

@@ -8,7 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import OWN_FIELDS, Identity, Session, SignInMethod, User, login_key
+from gatehouse.accounts.model import OWN_FIELDS, EnabledMethods, Identity, Session, SignInMethod, User, login_key
 from gatehouse.accounts.own_account.export import DataExport
 from gatehouse.accounts.own_account.model import (
     AccountActivity,
@@ -262,11 +262,13 @@ class AccountPage:
         places: GeoIpLookup,
         may_administer: MayAdminister,
         providers: Callable[[], Mapping[str, Provider]],
+        methods: Callable[[], EnabledMethods],
         clock: Clock,
         mail_is_logged: Callable[[], bool],
     ) -> None:
         self._may_administer = may_administer
         self._providers = providers
+        self._methods = methods
         self._profile = profile
         self._data = data
         self._consents = consents
@@ -335,7 +337,9 @@ class AccountPage:
             has_password=user.password_hash is not None,
             may_remove_password=user.password_hash is not None
             and may_remove_password(
-                passkeys=user.passkeys, identities=len(details.identities), email_verified=user.email_verified
+                passkeys=user.passkeys,
+                identities=sum(one.provider in self._methods().providers for one in details.identities),
+                email_verified=user.email_verified,
             ),
             pending_login=details.pending_login,
             typed=typed,

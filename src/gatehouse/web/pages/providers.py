@@ -71,6 +71,7 @@ class DisconnectForm(CsrfForm, frozen=True, kw_only=True):
     provider: str
     issuer: str
     subject: str
+    end_sessions: str = ""  # "1" if the box is checked
 
 
 class ProviderPages:
@@ -239,6 +240,7 @@ class ProviderPages:
                 origin=account.origin,
                 device=account.device,
                 email_counts=await self._email_sign_in.is_available_to(account.user),
+                keep=account.session.session_id if form.end_sessions else None,
             )
         except LastSignInMethod:
             problem = PageProblem(what=ProblemKind.LAST_SIGN_IN_METHOD)

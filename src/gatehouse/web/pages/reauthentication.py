@@ -1,5 +1,6 @@
 """Asks a signed-in person to authenticate again, and returns to the action they started."""
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -8,6 +9,7 @@ from starlette.responses import Response
 
 from gatehouse.accounts.email_sign_in import EmailSignIn
 from gatehouse.accounts.errors import SignInRefused
+from gatehouse.accounts.model import EnabledMethods
 from gatehouse.accounts.own_account.model import ReauthenticationClient, ReauthenticationInput, SessionEnded
 from gatehouse.accounts.own_account.reauthentication import Reauthentication
 from gatehouse.accounts.second_factors.codes import EmailCodes
@@ -65,6 +67,7 @@ class ReauthenticationPage:
         email_codes: EmailCodes,
         passkeys: Passkeys,
         email_sign_in: EmailSignIn,
+        methods: Callable[[], EnabledMethods],
         devices: DeviceCookies,
         sign_in_flows: SignInFlows,
         browsers: BrowserSessions,
@@ -75,6 +78,7 @@ class ReauthenticationPage:
         self._email_codes = email_codes
         self._passkeys = passkeys
         self._email_sign_in = email_sign_in
+        self._methods = methods
         self._devices = devices
         self._sign_in_flows = sign_in_flows
         self._browsers = browsers
@@ -147,7 +151,8 @@ class ReauthenticationPage:
 
     async def _use_other_method(self, account: AccountRequest, goal: str) -> Response:
         """Redirect a person without password and factor: to sign in again, or to get a reset link."""
-        if not account.user.service_tags and not await self._email_sign_in.is_available_to(account.user):
+        user = account.user
+        if not self._methods().has_identity(user) and not await self._email_sign_in.is_available_to(user):
             return see_other(Path.FORGOT)
         ask = {RETURN_TO: return_address(goal)}
         handle = await self._sign_in_flows.start(ACCOUNT, ask, browser=account.browser.browser_id)

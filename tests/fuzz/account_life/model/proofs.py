@@ -1,7 +1,6 @@
 """Proofs of an address: the first one ends what its browser did not prove itself (R10)."""
 
 from tests.fuzz.account_life.model.records import (
-    LABELS_END_WITH_THEIR_IDENTITY,
     PASSWORD,
     PROVED,
     TOTP,
@@ -52,7 +51,5 @@ class Proofs(Sessions):
 
     def drop_identity(self, account: Account, identity: Identity) -> None:
         account.identities.discard(identity)
-        labels = account.labels.pop(identity, set())
-        if not LABELS_END_WITH_THEIR_IDENTITY:
-            account.tags |= labels
+        account.labels.pop(identity, None)
         self.give_up(account, {identity})

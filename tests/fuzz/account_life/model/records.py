@@ -24,7 +24,6 @@ UNPROVED_ORIGINS: Final = (REGISTERED, IMPORTED)
 INSTALLATION: Final = "installation"  # scopes of bans beside the applications
 IN_PROJECT: Final = "project"
 
-LABELS_END_WITH_THEIR_IDENTITY: Final = False  # R14 says that they do; the service keeps them
 FRESH_SECONDS: Final = 600
 SESSION_SECONDS: Final = 12 * HOUR
 

@@ -40,6 +40,7 @@ class SteamWebApi:
     is_down: bool = False
     ownership: dict[str, object] = field(default_factory=lambda: {"ownsapp": True, "permanent": True})
     owner: str = ""  # of the copy that they play, if it is not theirs
+    vac_banned: bool = False
 
     @property
     def base(self) -> str:
@@ -101,7 +102,7 @@ class SteamWebApi:
                 "result": "OK",
                 "steamid": found.steam_id,
                 "ownersteamid": self.owner or found.steam_id,
-                "vacbanned": False,
+                "vacbanned": self.vac_banned,
                 "publisherbanned": False,
             }
         }

@@ -157,7 +157,7 @@ async def test_second_app_of_an_application_signs_in_too(
     assert answer["status"] == "OK"
     user = await find_player(service, steam)
     assert user is not None
-    assert user.purchases == {"steam:570"}
+    assert user.provided_purchases == {"steam:570"}
 
 
 async def test_pl_04_application_takes_only_the_tickets_that_its_administrator_listed(
@@ -339,5 +339,5 @@ async def test_ownership_becomes_a_purchase_and_ends_with_it(
         await log_in(service, ticket=steam.ticket(), app_id=game)
         user = await find_player(service, steam)
         assert user is not None
-        seen.append(set(user.purchases))
+        seen.append(set(user.provided_purchases))
     assert seen == [{"steam:480"}, set(), set(), set(), {"steam:480"}]

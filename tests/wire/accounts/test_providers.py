@@ -417,11 +417,11 @@ async def test_listed_claims_set_and_remove_tags(service: RunningService, browse
         await sign_in_with(browser_client, vendor, **KIM, groups=["art", "code"], hd="studio.example")
         user = await find_user(service, vendor)
         assert user is not None
-        assert user.tags == {"artist", "staff"}
+        assert user.provided_tags == {"artist", "staff"}
         await sign_in_with(browser_client, vendor, **KIM, groups=["code"], hd="studio.example")
         user = await find_user(service, vendor)
         assert user is not None
-        assert user.tags == {"staff"}
+        assert user.provided_tags == {"staff"}
 
 
 async def test_id_07_second_factor_is_still_asked(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from gatehouse.accounts.bans.model import Ban
-from gatehouse.accounts.model import ACCOUNT_FIELDS, Identity, Session, User, account_values
+from gatehouse.accounts.model import ACCOUNT_FIELDS, Identity, ProvidedLabel, Session, User, account_values
 from gatehouse.accounts.own_account.model import (
     AccountDetails,
     ApplicationData,
@@ -33,6 +33,17 @@ from gatehouse.kernel.times import iso8601
 ADDRESS_KEY = "address"
 
 
+class ExportedLabel(msgspec.Struct, frozen=True, kw_only=True):
+    """A tag or purchase that a provider set."""
+
+    name: str
+    is_purchase: bool
+    provider: str
+    issuer: str
+    subject: str
+    kept: bool  # stays after the sign-in was disconnected
+
+
 @with_members(lambda: entry_members(ACCOUNT_FIELDS))
 class ExportedAccount(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str
@@ -46,6 +57,7 @@ class ExportedAccount(msgspec.Struct, frozen=True, kw_only=True):
     phone_verified: bool
     tags: Sequence[str]
     purchases: Sequence[str]
+    provided: Sequence[ExportedLabel]  # which of them providers set
     meta: Mapping[str, str]
     former_ids: Sequence[str]  # IDs that ended when a guest was upgraded or merged
 
@@ -223,6 +235,7 @@ def exported_terms(one: AcceptedVersion) -> ExportedTerms:
 def exported_account(user: User, everything: PersonalRecords) -> ExportedAccount:
     values = account_values(user) | {
         "tags": sorted(user.all_tags),
+        "purchases": sorted(user.all_purchases),
         "picture": image_path(user.picture),
     }
     return ExportedAccount(
@@ -235,8 +248,20 @@ def exported_account(user: User, everything: PersonalRecords) -> ExportedAccount
         registered=iso8601(user.reg_time),
         phone_verified=user.phone_verified,
         meta=user.meta,
+        provided=[exported_label(one) for one in everything.details.labels],
         former_ids=everything.former_ids,
         **values,
+    )
+
+
+def exported_label(one: ProvidedLabel) -> ExportedLabel:
+    return ExportedLabel(
+        name=one.name,
+        is_purchase=one.is_purchase,
+        provider=one.provider,
+        issuer=one.issuer,
+        subject=one.subject,
+        kept=one.kept,
     )
 
 

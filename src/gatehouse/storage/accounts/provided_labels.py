@@ -36,6 +36,8 @@ AT_ONCE: Final = 200  # labels in one transaction
 
 _NOTHING: Final[ColumnElement[str]] = literal_column("''", Text())  # as in the partial indexes
 
+_TO: Final = bindparam("to", type_=Text())
+
 
 class LabelStatements(NamedTuple):
     """The same statements for tags and for purchases; the label's column is `name`."""
@@ -81,13 +83,16 @@ def _label_statements(table: Table, label: Column[str], *kept: Column[bool]) -> 
             insert(table)
             .from_select(
                 [column.name for column in stored],
-                select(bindparam("to").label("user_id"), *stored[1:]).where(of_user, provided),
+                select(_TO.label("user_id"), *stored[1:]).where(of_user, provided),
             )
             .on_conflict_do_nothing()
         ),
         next_pair=Statement(
             select(row.provider, label.label("name"))
-            .where(provided, tuple_(*pair) > tuple_(bindparam("after_provider"), bindparam("after")))
+            .where(
+                provided,
+                tuple_(*pair) > tuple_(bindparam("after_provider", type_=Text()), bindparam("after", type_=Text())),
+            )
             .order_by(*pair)
             .limit(1)
         ),
@@ -147,7 +152,7 @@ COPY_KEPT_TAGS = Statement(
     insert(user_tags)
     .from_select(
         [column.name for column in user_tags.c],
-        select(bindparam("to").label("user_id"), *tuple(user_tags.c)[1:]).where(
+        select(_TO.label("user_id"), *tuple(user_tags.c)[1:]).where(
             user_tags.c.user_id == bindparam("of"), user_tags.c.kept.is_(True)
         ),
     )

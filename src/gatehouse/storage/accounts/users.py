@@ -187,9 +187,9 @@ RETIRED_USER_IDS = Statement(
 USERNAME_OWNERS = Statement(
     select(usernames.c.digest, usernames.c.user_id).where(InStringList(usernames.c.digest, "digests"))
 )
-# Of people and the service: without a source.
-_NEW_TAG = insert(user_tags).values({name: bindparam(name) for name in ("user_id", "tag")})
-_NEW_PURCHASE = insert(user_purchases).values({name: bindparam(name) for name in ("user_id", "purchase")})
+# Of people and the service: without a source. Inline, or SQLAlchemy would ask for the defaults of the key.
+_NEW_TAG = insert(user_tags).inline().values({name: bindparam(name) for name in ("user_id", "tag")})
+_NEW_PURCHASE = insert(user_purchases).inline().values({name: bindparam(name) for name in ("user_id", "purchase")})
 ADD_TAG = Statement(_NEW_TAG)
 ADD_TAG_ONCE = Statement(_NEW_TAG.on_conflict_do_nothing())
 ADD_PURCHASE = Statement(_NEW_PURCHASE)

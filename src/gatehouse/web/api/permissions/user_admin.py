@@ -68,9 +68,11 @@ class UserAdminData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     factor: Literal["all", "totp", "email", "passkey"] = "all"  # this and the next two: of reset_factors
     passkey_id: str = ""
     reason: str = ""
-    level: object = UNSET  # this and the next two are accepted and ignored (R6)
+    level: object = UNSET  # this and the next four are accepted and ignored (R6)
     registered: object = UNSET
     blocked: object = UNSET
+    provided_tags: object = UNSET
+    provided_purchases: object = UNSET
 
 
 class UserAdminRequest(CredentialFields, frozen=True, kw_only=True):

@@ -54,8 +54,10 @@ class UserEntry(msgspec.Struct, frozen=True, kw_only=True):
     level: str
     registered: str
     blocked: bool
-    tags: tuple[str, ...]
+    tags: tuple[str, ...]  # as people set them; providers set the next two
     purchases: tuple[str, ...]
+    provided_tags: tuple[str, ...]
+    provided_purchases: tuple[str, ...]
     picture: str  # address of the image at this installation
     version: int
 
@@ -141,6 +143,8 @@ def user_entry(user: User, base_url: str) -> UserEntry:
         level=user.level,
         registered=iso8601(user.reg_time),
         blocked=user.blocked,
+        provided_tags=tuple(sorted(user.provided_tags)),
+        provided_purchases=tuple(sorted(user.provided_purchases)),
         version=user.version,
         **values,
     )

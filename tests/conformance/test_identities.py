@@ -1,9 +1,13 @@
 """Identities are unique and the last sign-in method stays, between processes too, on both databases (R10)."""
 
+from dataclasses import replace
+
 import pytest
 
 from gatehouse.accounts.errors import IdentityNotFound, IdentityTaken, LastSignInMethod
+from gatehouse.accounts.model import SignInMethod
 from gatehouse.storage.database import Storage
+from tests.conformance.test_sessions import a_session
 from tests.support import racers
 from tests.support.builders import ALL_METHODS, ISSUER, NOW, a_passkey, a_record, a_user, an_identity
 from tests.support.racers import RACED_USER, WON, race
@@ -83,3 +87,17 @@ async def test_service_tags_survive_changes_of_other_tags_and_end_with_the_accou
         await storage.profile.unlink_identity(user.user_id, ISSUER, "0", a_record(), (), methods=ALL_METHODS)
     await storage.profile.erase_user(user.user_id, a_record(), even_last_administrator=False, now=NOW)
     assert await storage.profile.user_by_identity(ISSUER, "0") is None
+
+
+async def test_id_16_sessions_of_unknown_origin_end_with_an_identity(storage: Storage) -> None:
+    """They are older than the record of what a session was made with, or came from a game."""
+    user = a_user(password_hash="hash")
+    await storage.profile.create_with_identity(user, an_identity(user.user_id), a_record())
+    for number, auth in enumerate(SignInMethod):
+        session = a_session(user, bytes([number]), session_id=auth.value, auth=auth, proved=())
+        await storage.sessions.open_session(session, a_record(), replaces=None)
+    await storage.profile.unlink_identity(
+        user.user_id, ISSUER, "0", replace(a_record(), at=NOW), (), methods=ALL_METHODS, keep="platform"
+    )
+    left = {one.session_id for one in await storage.sessions.sessions_of_user(user.user_id, NOW)}
+    assert left == set(SignInMethod) - {"provider"}

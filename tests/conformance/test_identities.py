@@ -5,7 +5,10 @@ from dataclasses import replace
 import pytest
 
 from gatehouse.accounts.errors import IdentityNotFound, IdentityTaken, LastSignInMethod
+from gatehouse.accounts.identities import ProvidedLabels, ProviderAnswer
 from gatehouse.accounts.model import SignInMethod
+from gatehouse.audit.model import AuditRecord
+from gatehouse.storage.accounts.provided_labels import AT_ONCE
 from gatehouse.storage.database import Storage
 from tests.conformance.test_sessions import a_session
 from tests.support import racers
@@ -101,3 +104,26 @@ async def test_id_16_sessions_of_unknown_origin_end_with_an_identity(storage: St
     )
     left = {one.session_id for one in await storage.sessions.sessions_of_user(user.user_id, NOW)}
     assert left == set(SignInMethod) - {"provider"}
+
+
+async def test_id_14_labels_without_a_rule_end_in_small_transactions(storage: Storage) -> None:
+    answer = ProviderAnswer(tags={"artist": True, "staff": True}, purchases={"steam:480": True})
+    users = [a_user() for _ in range(AT_ONCE + 1)]
+    for user in users:
+        identity = an_identity(user.user_id, user.user_id)
+        await storage.profile.create_with_identity(user, identity, a_record())
+        await storage.profile.record_identity_use(identity, answer, lambda _: a_record())
+    rules = {"google": ProvidedLabels(tags={"staff": False})}
+    ended: list[tuple[str, str]] = []
+
+    def record(user_id: str, provider: str) -> AuditRecord:
+        ended.append((user_id, provider))
+        return a_record()
+
+    rounds = 1
+    while await storage.profile.end_labels_without_rule(rules, record):
+        rounds += 1
+    assert rounds == 5  # two for each label, and one that finds nothing
+    assert sorted(ended) == sorted((user.user_id, "google") for user in users for _ in range(2))
+    for user in await storage.accounts.all_users():
+        assert (user.provided_tags, user.provided_purchases) == ({"staff"}, set())

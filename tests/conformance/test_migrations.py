@@ -19,13 +19,14 @@ from sqlalchemy.exc import DBAPIError, SAWarning
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
+from gatehouse.accounts.identities import ProvidedLabels
 from gatehouse.oauth.store import RotationOutcome
 from gatehouse.storage import migrations
 from gatehouse.storage.database import connect_storage, open_storage
 from gatehouse.storage.migrations import HEAD, MigrationFailed, SchemaBehind, SchemaTooNew, run_in_child
 from gatehouse.storage.migrations.__main__ import upgrade
 from gatehouse.storage.tables import metadata
-from tests.support.builders import NOW, a_client, a_record, a_user
+from tests.support.builders import NOW, a_client, a_record, a_user, an_identity
 from tests.support.database_contents import dump_database, open_services_on
 from tests.support.oauth import a_grant
 from tests.support.permission_builders import create_application
@@ -177,6 +178,39 @@ async def test_registered_addresses_that_were_verified_count_as_proved(migrated_
     async with open_storage(migrated_url, migrate=True) as storage:
         for user_id, (_, _, expected) in origins.items():
             assert (await storage.accounts.user(user_id)).meta == {"joined": expected, "a": "b"}
+
+
+async def test_id_14_labels_of_earlier_versions_get_the_source_that_set_them(migrated_url: str) -> None:
+    """The newest identity at the provider whose rule names them; what no rule names was set by people."""
+    users = [a_user(tags=frozenset({"artist", "vip"}), purchases=frozenset({"steam:480", "dlc"})) for _ in range(2)]
+    others = a_user(tags=frozenset({"artist"}))
+    rules = {"google": ProvidedLabels(tags={"artist": True}, purchases=frozenset({"steam:480"}))}
+    async with open_storage(migrated_url, migrate=False) as storage:
+        for user in users:
+            await storage.profile.create_with_identity(
+                user, an_identity(user.user_id, f"{user.user_id} a"), a_record()
+            )
+            newest = an_identity(user.user_id, f"{user.user_id} b", used_at=NOW + 1)
+            await storage.profile.link_identity(newest, a_record(), ())
+        await storage.accounts.create_user(others, a_record())
+    await downgrade(migrated_url, "0039")
+    async with open_storage(migrated_url, migrate=True) as storage:
+        while await storage.profile.find_sources(rules):
+            pass
+        for user in users:
+            found = await storage.accounts.user(user.user_id)
+            assert (found.tags, found.provided_tags, found.service_tags) == ({"vip"}, {"artist"}, {"linked_google"})
+            assert (found.purchases, found.provided_purchases) == ({"dlc"}, {"steam:480"})
+            labels = (await storage.profile.account_details(user.user_id, NOW)).labels
+            assert {(one.subject, one.kept) for one in labels} == {
+                (f"{user.user_id} b", True),
+                (f"{user.user_id} b", False),
+            }
+        assert (await storage.accounts.user(others.user_id)).tags == {"artist"}
+        await storage.accounts.set_labels(users[0].user_id, a_record(), tags=frozenset({"artist"}))
+        assert not await storage.profile.find_sources(rules)  # once only
+        assert (await storage.accounts.user(users[0].user_id)).tags == {"artist"}
+    assert await run_on(migrated_url, differences) == []
 
 
 async def test_the_history_is_one_line_of_numbered_revisions_that_ends_where_the_code_does() -> None:

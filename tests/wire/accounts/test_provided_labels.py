@@ -19,6 +19,7 @@ from tests.support.studio import Person, Studio, a_studio, audit_records, create
 from tests.support.vendors import STEAM_ID, Vendor, run_vendor
 from tests.wire.accounts.test_guest_upgrades import provider_link
 from tests.wire.accounts.test_providers import KIM, a_vendor, come_back, connect, find_user, leave, sign_in_with
+from tests.wire.provision.test_every_account import apply, export
 
 pytestmark = pytest.mark.both_databases
 
@@ -154,6 +155,22 @@ async def test_id_14_personal_data_names_the_source(
     assert {"artist", "vip"} <= set(account["tags"])
     source = {"provider": "vendor", "issuer": vendor.issuer, "subject": "person-1"}
     assert account["provided"] == [{"name": "artist", "is_purchase": False, "kept": False, **source}]
+
+
+async def test_id_14_files_have_what_people_set_and_leave_the_rest(
+    studio: Studio, admin: Person, account_browser: AccountBrowser, anna: User, vendor: Vendor
+) -> None:
+    service = studio.service
+    await set_by_hand(studio, admin, anna, "vip")
+    await connect_person(account_browser, vendor, **ART)
+    document = await export(service)
+    (exported,) = [one for one in document["users"] if one["user_id"] == anna.user_id]
+    assert exported["tags"] == ["vip"]
+    assert (await apply(service, document)).changes == ()
+    await apply(service, {"users": [{"user_id": anna.user_id, "tags": ["beta"]}]})
+    assert await labels_of(service, anna) == {"artist", "beta"}
+    await disconnect(account_browser)
+    assert await labels_of(service, anna) == {"beta"}
 
 
 # -- channels and kept tags -------------------------------------------------------------------------------------

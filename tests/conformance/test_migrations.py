@@ -199,8 +199,8 @@ async def test_id_14_labels_of_earlier_versions_get_the_source_that_set_them(mig
             pass
         for user in users:
             found = await storage.accounts.user(user.user_id)
-            assert (found.tags, found.provided_tags, found.service_tags) == ({"vip"}, {"artist"}, {"linked_google"})
-            assert (found.purchases, found.provided_purchases) == ({"dlc"}, {"steam:480"})
+            assert [found.tags, found.provided_tags, found.service_tags] == [{"vip"}, {"artist"}, {"linked_google"}]
+            assert [found.purchases, found.provided_purchases] == [{"dlc"}, {"steam:480"}]
             labels = (await storage.profile.account_details(user.user_id, NOW)).labels
             assert {(one.subject, one.kept) for one in labels} == {
                 (f"{user.user_id} b", True),

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Final
 
 from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.system_tags import SYSTEM_TAGS, is_service_tag
 from gatehouse.kernel.text import is_plain_line, nfc
 from gatehouse.tokens.claims import MAX_TAG_BYTES, json_length
 
@@ -33,20 +34,6 @@ RESERVED_USERNAMES: Final = frozenset(
         *("undefined", "unknown", "user", "username", "webmaster", "www"),
     }
 )
-
-SYSTEM_TAGS: Final = frozenset(
-    {"email_verified", "phone_verified", "2step", "2step_totp", "2step_passkey", "2step_email"}
-)
-
-
-GUEST_TAG: Final = "guest"
-LINKED_TAG_PREFIX: Final = "linked_"  # and the ID of the provider
-
-
-def is_service_tag(tag: str) -> bool:
-    """Whether a tag says how a person can sign in (R10); only the service sets it."""
-    return tag == GUEST_TAG or tag.startswith(LINKED_TAG_PREFIX)
-
 
 MAX_CUSTOM_TAG_BYTES: Final = MAX_TAG_BYTES - 128  # the rest is for system tags
 LANGUAGE_TAG: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}", re.ASCII)

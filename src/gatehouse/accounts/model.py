@@ -13,8 +13,6 @@ from typing import Annotated, Any, Final
 from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.field_checks import (
-    GUEST_TAG,
-    LINKED_TAG_PREFIX,
     MAX_NAME_LENGTH,
     MAX_NICK_LENGTH,
     MAX_USERNAME_LENGTH,
@@ -28,6 +26,7 @@ from gatehouse.accounts.field_checks import (
     check_username,
     check_zoneinfo,
 )
+from gatehouse.accounts.system_tags import GUEST_TAG, LINKED_TAG_PREFIX
 from gatehouse.fields.model import Field, Kind, described_fields
 from gatehouse.kernel.text import compatible, is_plain_line, nfc
 

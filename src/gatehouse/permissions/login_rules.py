@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 from gatehouse.accounts.bans.model import UserBan, find_ban, last_to_end
-from gatehouse.accounts.field_checks import GUEST_TAG
 from gatehouse.accounts.model import CENTRAL_APPLICATION, User
+from gatehouse.accounts.system_tags import GUEST_TAG
 from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256

@@ -136,7 +136,12 @@ async def test_fp_01_first_proof_ends_everything_a_stranger_set_up(
     service: RunningService, stranger: AccountBrowser, browser_client: HttpBrowser, prove: Prove
 ) -> None:
     page = await prove(service, browser_client)
-    listed = ("Sign-in with vendor: 1", "The authenticator app", "The passkey Laptop", "The recovery codes")
+    listed = (
+        "Sign-in with vendor: <bdi>1</bdi>",
+        "The authenticator app",
+        "The passkey <bdi>Laptop</bdi>",
+        "The recovery codes",
+    )
     assert [words for words in (*listed, "The phone number", "Other sessions") if words not in page] == []
     assert ("The password" in page) == (prove is not reset)  # which the reset replaces
     user = await service.services.storage.accounts.user("4711")
@@ -159,7 +164,7 @@ async def test_fp_01_invitation_of_an_imported_account_ends_its_identities(
     await a_strangers_account(service, password_hash=None)
     await service.services.invitations.invite(login=LOGIN, nick="Anna", lang="en", origin=ORIGIN)
     page = await browser_client.get(await link_in_new_message(service))
-    assert "Sign-in with vendor: 1" in page.text
+    assert "Sign-in with vendor: <bdi>1</bdi>" in page.text
     await browser_client.post("/invite", nick="Anna", password=NEW_PASSWORD, repeated=NEW_PASSWORD)
     assert await kept(service) == {"password"}
 
@@ -172,7 +177,7 @@ async def test_fp_02_methods_of_the_browsers_own_session_stay(
     await sign_in_with_code(service, browser_client)
     await browser_client.get("/account")
     page = await confirm(service, browser_client)
-    assert "The passkey Laptop" in page
+    assert "The passkey <bdi>Laptop</bdi>" in page
     assert "The authenticator app" not in page
     assert await kept(service) == {"password", "totp", "recovery"}
     assert (await browser_client.get("/account")).status_code == 200
@@ -319,7 +324,7 @@ async def test_fp_09_nothing_ends_that_the_page_did_not_list(
     action, typed = await open_page(service, browser_client)
     assert browser_client.page is not None
     page = browser_client.page.text
-    assert ("The passkey Laptop" in page, "The authenticator app" in page) == (True, False)
+    assert ("The passkey <bdi>Laptop</bdi>" in page, "The authenticator app" in page) == (True, False)
     browser_client.client.cookies.delete("gh_session")
     before = await kept(service)
     assert (await browser_client.post(action, **typed)).status_code == 403
@@ -377,7 +382,7 @@ async def test_fp_07_address_that_no_one_proved_is_first_proved_whatever_a_file_
     for is_verified in ("true", "false"):
         await apply_document(service, f'users: [{{user_id: "4711", email_verified: {is_verified}}}]')
     page = await reset(service, browser_client)
-    assert "Sign-in with vendor: 1" in page
+    assert "Sign-in with vendor: <bdi>1</bdi>" in page
     assert await kept(service) == {"password"}
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from gatehouse.app.services.core import DAY
-from gatehouse.storage.installation import BASE_URL
 from gatehouse.cli.doctor_network import about_address, about_mail, certificate_finding
 from gatehouse.cli.findings import CheckedInstallation, Finding, Level
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.mail.delivery import SmtpSecurity
 from gatehouse.settings import LoadedSettings
+from gatehouse.storage.installation import BASE_URL
 from tests.support.builders import ORIGIN
 from tests.support.mail import Mailbox, certificates, mail_server, refusing_port, smtp_transport_to
 from tests.support.processes import LOOPBACK

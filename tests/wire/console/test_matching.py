@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatehouse.accounts.field_checks import SYSTEM_TAGS
+from gatehouse.accounts.system_tags import SYSTEM_TAGS
 from gatehouse.admin import conditions
 from gatehouse.admin.conditions import ConditionMatchStore
 from gatehouse.audit.model import AuditOrigin

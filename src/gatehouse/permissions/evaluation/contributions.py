@@ -7,7 +7,7 @@ from enum import IntEnum, StrEnum
 from itertools import chain
 from typing import Final, TypeAlias
 
-from gatehouse.accounts.field_checks import GUEST_TAG
+from gatehouse.accounts.system_tags import GUEST_TAG
 from gatehouse.kernel.addresses import Address
 from gatehouse.permissions.documents.rules import section_entries
 from gatehouse.permissions.evaluation.compiled import (

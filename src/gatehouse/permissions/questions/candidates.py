@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from itertools import chain
 from typing import Final, TypeVar
 
-from gatehouse.accounts.field_checks import SYSTEM_TAGS
+from gatehouse.accounts.system_tags import SYSTEM_TAGS
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.permissions.evaluation.compiled import (

@@ -9,7 +9,6 @@ from dataclasses import replace
 from sqlalchemy import Table, Update, bindparam, delete, exists, or_, select, union, update
 from sqlalchemy.dialects.postgresql import insert
 
-from gatehouse.accounts.field_checks import GUEST_TAG
 from gatehouse.accounts.guests.model import (
     FORMER_ID_SECONDS,
     GUEST_ISSUER,
@@ -18,6 +17,7 @@ from gatehouse.accounts.guests.model import (
     refuse_banned_merge,
 )
 from gatehouse.accounts.model import GUEST_PROVIDER, OWN_FIELDS, AccountKind, LinkKind, User
+from gatehouse.accounts.system_tags import GUEST_TAG
 from gatehouse.audit.model import AuditRecord
 from gatehouse.gamesessions.model import SessionConfirmation
 from gatehouse.images.model import picture_owner

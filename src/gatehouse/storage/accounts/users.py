@@ -29,7 +29,6 @@ from gatehouse.accounts.errors import (
     UsernameTaken,
     UserNotFound,
 )
-from gatehouse.accounts.field_checks import GUEST_TAG, LINKED_TAG_PREFIX, is_service_tag
 from gatehouse.accounts.model import (
     ACCOUNT_FIELDS,
     ADMINISTRATOR_ROLE,
@@ -42,6 +41,7 @@ from gatehouse.accounts.model import (
     search_key,
 )
 from gatehouse.accounts.own_account.model import LastAdministrator
+from gatehouse.accounts.system_tags import GUEST_TAG, LINKED_TAG_PREFIX, is_service_tag
 from gatehouse.audit.model import AuditRecord
 from gatehouse.images.model import StoredImage, picture_owner
 from gatehouse.kernel.digests import sha256

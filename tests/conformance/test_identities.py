@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gatehouse.accounts.errors import IdentityNotFound, IdentityTaken, LastSignInMethod
-from gatehouse.accounts.identities import ProvidedLabels, ProviderAnswer
-from gatehouse.accounts.model import SignInMethod
+from gatehouse.accounts.model import ProvidedLabels, ProviderAnswer, SignInMethod
 from gatehouse.audit.model import AuditRecord
 from gatehouse.storage.accounts.provided_labels import AT_ONCE
 from gatehouse.storage.database import Storage

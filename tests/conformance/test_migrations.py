@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError, SAWarning
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
-from gatehouse.accounts.identities import ProvidedLabels
+from gatehouse.accounts.model import ProvidedLabels
 from gatehouse.oauth.store import RotationOutcome
 from gatehouse.storage import migrations
 from gatehouse.storage.database import connect_storage, open_storage

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from gatehouse.accounts.model import ProviderAnswer
 from gatehouse.kernel.errors import Refused
 
 MAX_LABEL_LENGTH: Final = 100
@@ -87,15 +88,6 @@ def text_of_claim(value: object) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderAnswer:
-    """What a provider says about a person's tags and purchases: whether they have it; nothing about others."""
-
-    tags: Mapping[str, bool] = field(default_factory=dict)
-    kept_tags: frozenset[str] = frozenset()  # of rules that keep them
-    purchases: Mapping[str, bool] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityRules:
     """What an administrator decided about the identities of a provider."""
 
@@ -120,11 +112,3 @@ class IdentityRules:
             kept_tags=frozenset(rule.tag for rule in self.tags if rule.keep),
             purchases=person.purchases,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProvidedLabels:
-    """What a provider may set by its settings of now."""
-
-    tags: Mapping[str, bool] = field(default_factory=dict)  # whether the rule keeps the tag
-    purchases: frozenset[str] = frozenset()

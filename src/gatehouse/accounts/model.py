@@ -410,6 +410,23 @@ class ProvidedLabel:
     kept: bool = False  # stays without the identity
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderAnswer:
+    """What a provider says about a person's tags and purchases: whether they have it; nothing about others."""
+
+    tags: Mapping[str, bool] = field(default_factory=dict)
+    kept_tags: frozenset[str] = frozenset()  # of rules that keep them
+    purchases: Mapping[str, bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvidedLabels:
+    """What a provider may set by its settings of now."""
+
+    tags: Mapping[str, bool] = field(default_factory=dict)  # whether the rule keeps the tag
+    purchases: frozenset[str] = frozenset()
+
+
 def service_tag(provider: str) -> str:
     """Return the tag that an account has while it has an identity of the provider."""
     return GUEST_TAG if provider == GUEST_PROVIDER else f"{LINKED_TAG_PREFIX}{provider}"

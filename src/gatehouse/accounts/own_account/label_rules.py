@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from gatehouse.accounts.identities import ProvidedLabels
+from gatehouse.accounts.model import ProvidedLabels
 from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord

@@ -8,12 +8,13 @@ from gatehouse.accounts.address_proofs.model import ProvingBrowser
 from gatehouse.accounts.bans.model import Ban
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.guests.model import GuestUpgrade
-from gatehouse.accounts.identities import ProvidedLabels, ProviderAnswer
 from gatehouse.accounts.model import (
     EmailLink,
     EnabledMethods,
     Identity,
     ProvidedLabel,
+    ProvidedLabels,
+    ProviderAnswer,
     Session,
     SignInMethod,
     User,

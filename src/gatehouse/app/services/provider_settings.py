@@ -4,8 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from gatehouse.accounts.identities import IdentityRules, ProvidedLabels, TagRule
+from gatehouse.accounts.identities import IdentityRules, TagRule
 from gatehouse.accounts.importing.checks import ProviderIssuer
+from gatehouse.accounts.model import ProvidedLabels
 from gatehouse.providers.model import PRESETS, Provider
 from gatehouse.providers.steam_tickets import purchase_of_app
 from gatehouse.settings.providers import KEEP, ProviderSettings

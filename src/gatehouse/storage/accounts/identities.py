@@ -15,8 +15,7 @@ from gatehouse.accounts.errors import (
     UserChanged,
     UserNotFound,
 )
-from gatehouse.accounts.identities import ProviderAnswer
-from gatehouse.accounts.model import EnabledMethods, Identity, User, identity_proof, service_tag
+from gatehouse.accounts.model import EnabledMethods, Identity, ProviderAnswer, User, identity_proof, service_tag
 from gatehouse.accounts.own_account.model import AddressRelease, may_remove_password
 from gatehouse.audit.model import AuditRecord
 from gatehouse.mail.model import OutboxMail

@@ -21,8 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.accounts.identities import ProvidedLabels, ProviderAnswer
-from gatehouse.accounts.model import Identity, ProvidedLabel
+from gatehouse.accounts.model import Identity, ProvidedLabel, ProvidedLabels, ProviderAnswer
 from gatehouse.audit.model import AuditRecord
 from gatehouse.storage.accounts.users import BUMP_USER_VERSION
 from gatehouse.storage.audit import add_audit_record

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gatehouse.accounts.decoys import DecoyHashes
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.importing import importer as importer_module
 from gatehouse.accounts.importing.checks import ProviderIssuer
@@ -41,6 +42,7 @@ def an_importer(storage: Storage, store: Any = None) -> Importer:
         judge=storage.imports.judge_candidates,
         store=imports.import_candidates,
         issuers=lambda: ISSUERS,
+        decoys=DecoyHashes(store=storage.accounts, key=bytes(32), clock=MovableClock(NOW)),
         sealer=MASTERS,
         recorder=RECORDER,
         clock=MovableClock(NOW),

@@ -15,6 +15,7 @@ from pathlib import Path
 from secrets import token_bytes, token_hex
 from typing import Final, cast
 
+from gatehouse.accounts.decoys import DecoyHashes
 from gatehouse.accounts.identities import ForeignPerson, IdentityRules
 from gatehouse.accounts.model import EmailSignInProof, EnabledMethods, LoginTokenRecord, SignInMethod
 from gatehouse.accounts.own_account.identities import IdentityAccounts
@@ -109,6 +110,7 @@ async def sign_in(storage: Storage, *, login: str, source: str) -> None:
     password_sign_in = PasswordSignIn(
         store=storage.accounts,
         passwords=FAST_PASSWORDS,
+        decoys=DecoyHashes(store=storage.accounts, key=bytes(32), clock=clock),
         limiter=AttemptLimiter(store=storage.throttle, limit=AttemptLimit(), clock=clock),
         device_cookies=DeviceCookies(key=bytes(32), clock=clock),
         tally=SignInTally(store=storage.tallies, clock=clock, key=bytes(32)),

@@ -11,6 +11,7 @@ from gatehouse.accounts.administration import Administration
 from gatehouse.accounts.email_links import EmailLinks, LinkRequester, as_owner
 from gatehouse.accounts.errors import DomainRefused, LoginTaken, RegistrationClosed, UserIdTaken
 from gatehouse.accounts.field_checks import check_nick
+from gatehouse.accounts.importing.hashes import is_imported
 from gatehouse.accounts.model import JOINED_KEY, SELF_REGISTERED, LinkKind, User, check_login, login_key
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
@@ -148,9 +149,11 @@ class SelfRegistration:
         """Resend the link when the same form is sent twice; otherwise notify the owner and end pending links.
 
         The account may have been registered by a stranger, with the stranger's password. Then the owner must not
-        verify the address with a link of that registration.
+        verify the address with a link of that registration. An imported hash is not compared: its time would tell.
         """
-        kept = known.password_hash or await self._passwords.decoy_hash()
+        kept = known.password_hash
+        if kept is None or is_imported(kept):
+            kept = await self._passwords.decoy_hash()
         is_the_same = await self._passwords.matches(account.password, kept)
         if is_the_same and awaits_verification(known):
             await self._links.send(LinkKind.VERIFY, known, requester.origin)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from gatehouse.accounts.decoys import DecoyHashes
 from gatehouse.accounts.errors import SignInRefused
 from gatehouse.accounts.field_checks import username_key
 from gatehouse.accounts.model import SignInMethod, User, login_key
@@ -94,6 +95,7 @@ class PasswordSignIn:
         *,
         store: AccountStore,
         passwords: Passwords,
+        decoys: DecoyHashes,
         limiter: AttemptLimiter,
         device_cookies: DeviceCookies,
         tally: SignInTally,
@@ -103,14 +105,15 @@ class PasswordSignIn:
         self._accepts_usernames = accepts_usernames
         self._store = store
         self._passwords = passwords
+        self._decoys = decoys
         self._limiter = limiter
         self._device_cookies = device_cookies
 
     async def verify(self, login: str, attempt: PasswordAttempt) -> User:
         """Return the account; raise SignInRefused, alike for wrong, unknown and blocked, or TooMany.
 
-        An unknown account costs the same hash as a known one, and its failures count the same (LG-05, LG-06). They
-        are counted by what was typed: shared counts would tell which address a user name belongs to.
+        An unknown account costs a hash as known ones have, and its failures count the same (LG-05, LG-06). They are
+        counted by what was typed: shared counts would tell which address a user name belongs to.
         """
         self._passwords.refuse_when_full()  # before anything is written: overload is rejected at the lowest cost
         user = await self._find_user(login)
@@ -134,7 +137,7 @@ class PasswordSignIn:
         subjects = self._unknown_device(counted_by, attempt.source) if known is None else [known]
         guess = await self._limiter.begin_attempt(subjects)
         try:
-            proved = await self._matches(attempt.password, user)
+            proved = await self._matches(attempt.password, user, counted_by)
         except Unavailable:
             await self._limiter.cancel_attempt(guess)
             raise
@@ -159,11 +162,12 @@ class PasswordSignIn:
         found = await self._store.user_by_username(username_key(login))
         return found if self._accepts_usernames() else None
 
-    async def _matches(self, password: str, user: User | None) -> bool:
+    async def _matches(self, password: str, user: User | None, typed: str) -> bool:
         if is_too_long(password):
             return False  # not worth a hash: such a password cannot be set
         kept = user.password_hash if user is not None else None
-        matches = await self._passwords.matches(password, kept or await self._passwords.decoy_hash())
+        decoy = self._decoys.choose(typed)
+        matches = await self._passwords.matches(password, kept or decoy or await self._passwords.decoy_hash())
         return matches and kept is not None
 
     async def _upgrade_hash(self, user: User, password: str) -> None:

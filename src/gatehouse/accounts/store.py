@@ -47,6 +47,15 @@ class AccountStore(Protocol):
     async def replace_password_hash(self, user_id: str, old: str, new: str) -> None:
         """Store the new hash if the old one is still stored, so that a concurrent password change wins."""
 
+    async def password_hashes(self, after: str, limit: int) -> Mapping[str, str]:
+        """Return the hashes of the next accounts that have one, by user ID and in its order."""
+
+    async def hash_kinds(self) -> str | None:
+        """Return what `set_hash_kinds` stored last."""
+
+    async def set_hash_kinds(self, value: str) -> None:
+        """Store how many accounts have a hash of each kind."""
+
     async def set_blocked(
         self, user_id: str, record: AuditRecord, *, blocked: bool, now: int, even_last_administrator: bool = False
     ) -> User:

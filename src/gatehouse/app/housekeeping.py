@@ -30,6 +30,7 @@ SWEEP_EVERY: Final = 600.0
 NODE_EVERY: Final = 1.0  # how soon a change of the master key applies here
 TALLY_EVERY: Final = 10.0
 VERIFY_EVERY: Final = 5.0
+DECOYS_EVERY: Final = 60.0  # how soon the hashes of an import count here
 
 
 @asynccontextmanager
@@ -50,6 +51,7 @@ async def housekeeping(services: CoreServices) -> AsyncIterator[None]:
         stop_listening.append(listen(services, channel, events[name]))
     await check_promotion(services)
     await run_job(services.node_reporter.run_once)
+    await run_job(services.decoy_hashes.load)
     jobs = {
         "seal": run_every(services, SEAL_EVERY, lambda: seal_audit_log(services, events["webhooks"])),
         "audit-head": run_every(services, HEADS_EVERY, services.head_publisher.run_once),
@@ -58,6 +60,7 @@ async def housekeeping(services: CoreServices) -> AsyncIterator[None]:
         "node": run_every(services, NODE_EVERY, services.node_reporter.run_once),
         "tally": run_every(services, TALLY_EVERY, services.tally.flush),
         "verify": run_every(services, VERIFY_EVERY, services.continuous_verifier.run_once),
+        "decoys": run_every(services, DECOYS_EVERY, services.decoy_hashes.run_once),
         "sweep": run_every(services, SWEEP_EVERY, lambda: delete_expired(services)),
     }
     for name, (_, seconds, job) in notified.items():

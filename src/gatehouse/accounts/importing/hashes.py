@@ -38,6 +38,7 @@ SHA_CRYPT_ROUNDS: Final = 5_000  # unless the hash names them
 MIN_SHA_CRYPT_ROUNDS: Final = 1_000  # fewer are raised to this by the specification
 MIN_DIGEST_BYTES: Final = 16
 MIB: Final = 2**20
+BLANKS: Final = {"salt": "A", "checksum": "A", "value": "A", "bcrypt": "."}  # zeros, as each group writes them
 SCRYPT_BLOCK_BITS: Final = 16  # N of r blocks has fewer bits than r times so many
 MAX_SHA_CRYPT_PASSWORD: Final = 256  # bytes: each of up to a million rounds reads it
 NAMES: Final = "bcrypt, scrypt, PBKDF2, Argon2, SHA-crypt, salted SHA"
@@ -192,13 +193,33 @@ def verify_imported(stored: str, password: str) -> bool:
         return False
 
 
+def blank_hash(stored: str) -> str:
+    """Return a hash, ours or imported, without its salt and checksum: checking it takes as long, and nothing matches.
+
+    Hashes of one kind with the same parameters become the same text. Raises BadHash.
+    """
+    prefix = IMPORTED if is_imported(stored) else ""
+    match, _ = _recognize(stored.removeprefix(prefix))
+    text = match.string
+    for name in BLANKS.keys() & match.groupdict().keys():
+        begin, end = match.span(name)
+        blank = "".join("=" if each == "=" else BLANKS[name] for each in text[begin:end])
+        text = text[:begin] + blank + text[end:]
+    return prefix + text
+
+
 def parse_hash(text: str) -> ForeignHash:
     """Return what verifies the hash. Raises BadHash, which never quotes the hash."""
     if len(text) > MAX_HASH_LENGTH:
         raise BadHash(f"the password hash is longer than {MAX_HASH_LENGTH} characters")
+    match, build = _recognize(text)
+    return build(match)
+
+
+def _recognize(text: str) -> "tuple[re.Match[str], Builder]":
     for pattern, build in NOTATIONS:
         if (match := pattern.fullmatch(text)) is not None:
-            return build(match)
+            return match, build
     raise BadHash(f"the password hash is malformed or of an unknown kind; supported are {NAMES}")
 
 
@@ -309,7 +330,13 @@ Builder = Callable[[re.Match[str]], ForeignHash]
 NOTATIONS: Final[tuple[tuple[re.Pattern[str], Builder], ...]] = tuple(
     (re.compile(pattern, re.ASCII), build)
     for pattern, build in (
-        (r"(?P<django>bcrypt\$|bcrypt_sha256\$|)(?P<text>\$2[aby]\$(?P<cost>[0-9]{2})\$[A-Za-z0-9./]{53})", _bcrypt),
+        (
+            (
+                r"(?P<django>bcrypt\$|bcrypt_sha256\$|)"
+                r"(?P<text>\$2[aby]\$(?P<cost>[0-9]{2})\$(?P<bcrypt>[A-Za-z0-9./]{53}))"
+            ),
+            _bcrypt,
+        ),
         (
             (
                 rf"\$pbkdf2(-(?P<digest>sha1|sha256|sha512))?\$(i=)?(?P<iterations>{NUMBER})(,l={NUMBER})?"
@@ -345,7 +372,7 @@ NOTATIONS: Final[tuple[tuple[re.Pattern[str], Builder], ...]] = tuple(
         (
             (
                 rf"(argon2(?=\$))?(?P<text>\$argon2(i|d|id)\$(v=[0-9]{{2}}\$)?m=(?P<m>{NUMBER}),t=(?P<t>{NUMBER}),"
-                rf"p=(?P<p>{NUMBER})\$[A-Za-z0-9+/]+\$(?P<checksum>[A-Za-z0-9+/]+))"
+                rf"p=(?P<p>{NUMBER})\$(?P<salt>[A-Za-z0-9+/]+)\$(?P<checksum>[A-Za-z0-9+/]+))"
             ),
             _argon2,
         ),
@@ -371,7 +398,7 @@ NOTATIONS: Final[tuple[tuple[re.Pattern[str], Builder], ...]] = tuple(
             ),
             _salted_sha,
         ),
-        (r"sha1\$(?P<salt>[^$]+)\$(?P<checksum>[0-9a-f]{40})", _django_sha1),
+        (r"sha1\$(?P<salt>[^$]+)\$(?P<checksum>[0-9a-fA-F]{40})", _django_sha1),
     )
 )
 

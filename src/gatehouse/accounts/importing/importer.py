@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
+from gatehouse.accounts.decoys import DecoyHashes
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.importing.checks import ProviderIssuer, RowChecker
 from gatehouse.accounts.importing.model import (
@@ -77,6 +78,7 @@ class Importer:
         judge: BatchFunction,
         store: BatchFunction,
         issuers: Callable[[], Mapping[str, ProviderIssuer]],
+        decoys: DecoyHashes,
         sealer: SecretSealer,
         recorder: Recorder,
         clock: Clock,
@@ -85,6 +87,7 @@ class Importer:
         self._judge = judge
         self._store = store
         self._issuers = issuers
+        self._decoys = decoys
         self._sealer = sealer
         self._recorder = recorder
         self._clock = clock
@@ -113,6 +116,8 @@ class Importer:
             for imported in run.take_ids():
                 report_id(imported)
             progress(run.totals.rows)
+        if run.totals.hashes and not job.dry_run:
+            await self._decoys.count()
         return run.totals
 
     def _checker(self, job: ImportJob) -> RowChecker:

@@ -61,6 +61,7 @@ class AccountServices(PermissionServices):
         return PasswordSignIn(
             store=self.storage.accounts,
             passwords=self.passwords,
+            decoys=self.decoy_hashes,
             limiter=self.attempt_limiter,
             device_cookies=self.device_cookies,
             tally=self.tally,
@@ -268,6 +269,7 @@ class AccountServices(PermissionServices):
             judge=self.storage.imports.judge_candidates,
             store=self.storage.imports.import_candidates,
             issuers=lambda: provider_issuers(self.settings.providers),
+            decoys=self.decoy_hashes,
             sealer=self.masters,
             recorder=self.recorder,
             clock=self.clock,

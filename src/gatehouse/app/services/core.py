@@ -12,6 +12,7 @@ from typing import Final
 
 from gatehouse import __version__
 from gatehouse.accounts.administration import Administration, Setup
+from gatehouse.accounts.decoys import DecoyHashes
 from gatehouse.accounts.guests.model import GuestPolicy
 from gatehouse.accounts.guests.sign_in import GuestExpiry
 from gatehouse.accounts.own_account.label_rules import LabelRules
@@ -273,6 +274,11 @@ class CoreServices:
             ),
             pepper=self.settings.security.password_pepper.reveal().encode(),
         )
+
+    @cached_property
+    def decoy_hashes(self) -> DecoyHashes:
+        key = derive_key(self.instance_key, "decoy-hashes")
+        return DecoyHashes(store=self.storage.accounts, key=key, clock=self.clock)
 
     @cached_property
     def password_rules(self) -> PasswordRules:

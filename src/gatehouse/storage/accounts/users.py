@@ -113,6 +113,7 @@ def refuse_last_administrator(user_id: str, now: int) -> Verb[None]:
 LAST_SETUP_LINK: Final = "setup_link"  # the fact that holds when the last one was made
 SETUP_LINK: Final = "setup"  # kind of the single-use record
 SETUP_CLOSED: Final = "setup_closed"
+HASH_KINDS: Final = "hash_kinds"  # how many accounts have a password hash of each kind, as JSON
 
 FIXED_COLUMNS: Final = frozenset({"user_id", "kind", "reg_time", "rev", "version"})  # never changed by a save
 SEPARATE_COLUMNS: Final = frozenset({"username", "bans", "seen_at", "lost_at"})  # each set by a verb of its own
@@ -169,6 +170,12 @@ RESERVE_USERNAME = Statement(
     ).returning(usernames.c.digest)
 )
 SET_USERNAME = Statement(update(users).where(users.c.user_id == bindparam("of")).values(username=bindparam("to")))
+PASSWORD_HASHES = Statement(
+    select(users.c.user_id, users.c.password_hash)
+    .where(users.c.user_id > bindparam("after"), users.c.password_hash.is_not(None))
+    .order_by(users.c.user_id)
+    .limit(bindparam("size"))
+)
 ALL_USERS = Statement(SELECT_USER.order_by(users.c.user_id))
 USERS_BY_ID_OR_LOGIN = Statement(
     SELECT_USER.where(
@@ -349,6 +356,18 @@ def user_by_username(username: str) -> Verb[User | None]:
     return user_from_row(rows[0]._asdict()) if rows else None
 
 
+def password_hashes(after: str, limit: int) -> Verb[Mapping[str, str]]:
+    return {row.user_id: row.password_hash for row in (yield PASSWORD_HASHES(after=after, size=limit))}
+
+
+def hash_kinds() -> Verb[str | None]:
+    return (yield from read_value(HASH_KINDS))
+
+
+def set_hash_kinds(value: str) -> Verb[None]:
+    yield from set_value(HASH_KINDS, value)
+
+
 def all_users() -> Verb[Sequence[User]]:
     rows = yield ALL_USERS()
     return [user_from_row(row._asdict()) for row in rows]
@@ -451,6 +470,9 @@ class AccountStorage(BanAwareStore):
     user_by_username = read(user_by_username)
     all_users = snapshot_read(all_users)
     replace_password_hash = write(replace_password_hash)
+    password_hashes = snapshot_read(password_hashes)
+    hash_kinds = read(hash_kinds)
+    set_hash_kinds = write(set_hash_kinds)
     set_blocked = write(set_blocked)
     set_labels = write(set_labels)
     add_record = write(add_audit_record)

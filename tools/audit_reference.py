@@ -19,9 +19,11 @@ event, an actor (a user ID, `client:` and a client's ID, an application, `cli:` 
 deleted when the account is erased.
 
 Twice a second the service chains and signs new records. `gatehouse audit show` prints them, filtered by `--subject`,
-`--event` or the `--record` ID returned with a refused request; `gatehouse audit verify` verifies the whole chain.
+`--event`, the `--record` ID returned with a refused request or the `--reference` shown on an error page;
+`gatehouse audit verify` verifies the whole chain.
 After a restore the log contains `installation.restored` where it was cut. Events marked *high* need attention.
-`client.refused` and the failures of game sessions are kept with the refused requests, not in the chain.
+`client.refused`, `page.refused` and the failures of game sessions are kept with the refused requests, not in the
+chain.
 
 | event | meaning |
 |---|---|

@@ -166,8 +166,11 @@ FORM_POST: Final = FormPost(
     returns_to="atlas.studio.example",
 )
 SIGN_OUT: Final = sso.SignOutContext(csrf=CSRF, nick="Anna", login=ANNA)
+BAD_SIGN_OUT: Final = sso.BadSignOutContext(
+    reference="4f1c9ae27b03d586", reason="the post_logout_redirect_uri is not registered for this client"
+)
 CLIENT_ERROR: Final = page.ClientErrorContext(
-    request_id="01J9ZK3V7QW8X5T2",
+    reference="4f1c9ae27b03d586",
     application="Sky Atlas",
     reason="redirect_uri is not registered for this client",
     client_id="atlas",
@@ -504,6 +507,8 @@ STATES: Final[Mapping[str, PageContext]] = {
     "device-done": sso.DeviceDoneContext(is_signed_in=True),
     "device-cancelled": sso.DeviceDoneContext(is_signed_in=False),
     "sign-out": SIGN_OUT,
+    "bad-sign-out": BAD_SIGN_OUT,
+    "bad-sign-out-signed-in": replace(BAD_SIGN_OUT, csrf=CSRF),
     "sign-out-asked": replace(
         SIGN_OUT,
         application="Sky Atlas",
@@ -610,9 +615,9 @@ STATES: Final[Mapping[str, PageContext]] = {
         code=404,
         title="Page not found",
         message="There is nothing at this address.",
-        request_id="01J9ZK3V7QW8X5T2",
+        reference="4f1c9ae27b03d586",
     ),
-    "client-error": page.ClientErrorContext(request_id="01J9ZK3V7QW8X5T2"),
+    "client-error": page.ClientErrorContext(reference="4f1c9ae27b03d586"),
     "client-error-redirect": CLIENT_ERROR,
     "client-error-host": replace(
         CLIENT_ERROR,

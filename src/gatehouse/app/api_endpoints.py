@@ -81,14 +81,18 @@ def oauth_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
         authorize=services.authorize,
         sign_in_flows=services.sign_in_flows,
         browsers=services.browsers,
-        error_page=ClientErrorPage(rules=services.login_rules, pages=pages),
+        error_page=ClientErrorPage(rules=services.login_rules, pages=pages, refusals=services.page_refusals),
         denied_page=denied_page,
         rate_limiter=services.rate_limiter,
         pages=pages,
     )
     exchange = ExchangeEndpoints(id_tokens=services.id_token_exchange, user_jwts=services.user_jwt_exchange)
     logout = LogoutEndpoints(
-        logouts=services.logout_requests, sessions=services.sessions, browsers=services.browsers, pages=pages
+        logouts=services.logout_requests,
+        sessions=services.sessions,
+        browsers=services.browsers,
+        pages=pages,
+        refusals=services.page_refusals,
     )
     return [
         *DiscoveryEndpoints(

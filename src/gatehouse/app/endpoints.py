@@ -118,6 +118,7 @@ def build_app(
     errors = ErrorRenderer(
         render_error=pages.render_error,
         identify_reader=services.browsers.read,
+        store_refusal=services.page_refusals.store,
         permissions_always_200=settings.permissions.always_200,
     )
     sockets = game_sockets(services, errors=errors, stopping=stopping)

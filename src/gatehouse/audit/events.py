@@ -148,6 +148,7 @@ class AuditEvent(StrEnum):
     )
     MACHINE_TOKEN_REVOKED = "token.machine_revoked", "An access token of a client or service account was revoked."
     DEVICE_DENIED = "device.denied", "A device sign-in was denied."
+    PAGE_REFUSED = "page.refused", "A page showed an error with a reference."
     GAME_CONFIRMED = "game.confirmed", "A game sign-in was confirmed."
     GAME_VIOLATION = "game_session.violation", "A game session request was refused."
     GAME_ENDED = "game_session.ended", "A game sign-in failed."

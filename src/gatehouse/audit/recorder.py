@@ -190,16 +190,26 @@ class Recorder:
         if self._tally is not None:
             self._tally.note_seen(user_id)
 
-    def refusal(self, event: str, origin: AuditOrigin, *, reason: str, subject: str) -> Refusal:
+    def refusal(
+        self,
+        event: str,
+        origin: AuditOrigin,
+        *,
+        reason: str,
+        subject: str,
+        details: Details | None = None,
+        record_id: str = "",
+    ) -> Refusal:
+        """Build the record of a refusal. `record_id`: the ID that its caller is shown, if it has one already."""
         now = self._clock.now()
         return Refusal(
-            record_id=new_record_id(now),
+            record_id=record_id or new_record_id(now),
             at=now,
             event=event,
             reason=reason,
             subject=subject,
             request_id=origin.request_id,
-            details={},
+            details=details or {},
             personal={"address": origin.address, "actor": origin.actor},
         )
 
@@ -213,8 +223,19 @@ class RefusalLog:
         self._recorder = recorder
         self._max_refusals = max_refusals
 
-    async def add(self, event: AuditEvent, origin: AuditOrigin, *, reason: str, subject: str) -> str:
+    async def add(
+        self,
+        event: AuditEvent,
+        origin: AuditOrigin,
+        *,
+        reason: str,
+        subject: str,
+        details: Details | None = None,
+        record_id: str = "",
+    ) -> str:
         """Store a refusal and return its id for `audit show`."""
-        refusal = self._recorder.refusal(event.value, origin, reason=reason, subject=subject)
+        refusal = self._recorder.refusal(
+            event.value, origin, reason=reason, subject=subject, details=details, record_id=record_id
+        )
         await self._store.add_refusal(refusal, self._max_refusals)
         return refusal.record_id

@@ -169,7 +169,13 @@ def check_event_name(_context: click.Context, _option: click.Parameter, event: s
 @audit.command()
 @common_options
 @json_option
-@click.option("--record", metavar="ID", help="Show the record or refused request with this ID.")
+@click.option(
+    "--record",
+    "--reference",
+    "record",
+    metavar="ID",
+    help="Show the record or refused request with this ID, or why an error page with this reference was shown.",
+)
 @click.option("--subject", help="Filter by subject: a user ID, login, client ID, …")
 @click.option("--event", callback=check_event_name, help="Filter by event, such as user.blocked.")
 @click.option(
@@ -212,7 +218,10 @@ def show(
 async def find_record(services: Services, record_id: str) -> AuditRecord | Refusal:
     record = await services.storage.audit.find_record(record_id)
     if record is None:
-        raise NotFound(f"no record {record_id}")
+        raise NotFound(
+            f"nothing is stored under {record_id}: it was deleted because of its age, or too many error pages were "
+            "shown at that time; the service log has each of them as request_id"
+        )
     return record
 
 

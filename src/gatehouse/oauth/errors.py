@@ -99,6 +99,10 @@ class BadLogout(BadInput):
 
     public = "This logout request is not valid."
 
+    def __init__(self, detail: str, client_id: str = "") -> None:
+        super().__init__(detail)
+        self.client_id = client_id  # as received, or of the hint
+
 
 class AuthorizationPending(OAuthError):
     """An error of RFC 8628 §3.5, like the three that follow."""
@@ -151,9 +155,10 @@ class NotRedirected(BadInput):
 
     public = "The application's sign-in request is not valid. Go back to the application and try again."
 
-    def __init__(self, detail: str, *, client: Client | None = None, received: str = "") -> None:
+    def __init__(self, detail: str, *, client: Client | None = None, client_id: str = "", received: str = "") -> None:
         super().__init__(detail)
         self.client = client
+        self.client_id = client_id if client is None else client.client_id  # as received, if it is no client's
         self.received = received  # the redirect_uri as received
 
 

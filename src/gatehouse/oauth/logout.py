@@ -59,32 +59,34 @@ class LogoutRequests:
 
     async def check(self, asked: LogoutRequest) -> CheckedLogout:
         """Check the request. Raises BadLogout for a hint or an address that is not the client's."""
-        hint = await self._hint(asked.id_token_hint) if asked.id_token_hint else None
+        hint = await self._hint(asked) if asked.id_token_hint else None
         if hint is not None and asked.client_id not in ("", hint.client_id):
-            raise BadLogout("client_id does not match the id_token_hint")
+            raise BadLogout("client_id does not match the id_token_hint", asked.client_id)
         client = await self._client(asked.client_id if hint is None else hint.client_id)
         return CheckedLogout(client=client, redirect_url=self._redirect_url(asked, client), hint=hint)
 
-    async def _hint(self, token: str) -> IdClaims | OidcIdClaims:
+    async def _hint(self, asked: LogoutRequest) -> IdClaims | OidcIdClaims:
         try:
-            return await self._verifier.verify_id_token_hint(token)
+            return await self._verifier.verify_id_token_hint(asked.id_token_hint)
         except InvalidToken as error:
-            raise BadLogout("the id_token_hint was not issued by this service") from error
+            raise BadLogout("the id_token_hint was not issued by this service", asked.client_id) from error
 
     async def _client(self, client_id: str) -> Client | None:
         try:
             return await self._clients.client(check_client_id(client_id)) if client_id else None
         except ClientNotFound:
-            raise BadLogout("unknown client") from None
+            raise BadLogout("unknown client", client_id) from None
 
     def _redirect_url(self, asked: LogoutRequest, client: Client | None) -> str:
         """Return the redirect address; without a client none is registered, so it is ignored."""
         if not asked.post_logout_redirect_uri or client is None:
             return ""
         if asked.post_logout_redirect_uri not in client.post_logout_uris:
-            raise BadLogout("the post_logout_redirect_uri is not registered for this client")
+            raise BadLogout("the post_logout_redirect_uri is not registered for this client", client.client_id)
         if reserved_parameter_in(asked.post_logout_redirect_uri, LOGOUT_PARAMETERS):
-            raise BadLogout("the post_logout_redirect_uri contains the reserved query parameter state")
+            raise BadLogout(
+                "the post_logout_redirect_uri contains the reserved query parameter state", client.client_id
+            )
         given = {"state": asked.state} if asked.state else {}
         return with_query(asked.post_logout_redirect_uri, given) if given else asked.post_logout_redirect_uri
 

@@ -160,9 +160,12 @@ async def test_a_game_client_is_told_what_is_wrong_with_their_own_input() -> Non
 
 
 async def test_a_person_gets_a_page() -> None:
-    response = await answer_to(NotFound(SECRET), Dialect.PAGE)
-    expected = f"<html>404|Page not found|Not found.|{response.headers['x-request-id']}</html>"
-    assert (response.status, response.body.decode()) == (404, expected)
+    response = await answer_to(Refused(SECRET), Dialect.PAGE)
+    reference = response.headers["x-request-id"]
+    expected = f"<html>403|Not allowed|You are not allowed to do this.|{reference}</html>"
+    assert (response.status, response.body.decode()) == (403, expected)
+    unknown = await answer_to(NotFound(SECRET), Dialect.PAGE)
+    assert (unknown.status, unknown.body.decode()) == (404, "<html>404|Page not found|Not found.|</html>")
     assert response.headers["content-type"] == "text/html; charset=utf-8"
 
 

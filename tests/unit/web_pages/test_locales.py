@@ -52,7 +52,7 @@ TAGS = re.compile(r"<(/?)(strong|bdi)>")
 NEVER_ABOUT_A_PERSON = (
     *("installation.", "setup.", "key.", "provision.", "client.", "application.", "access_key.", "service_token."),
     *("service_account.", "schema.", "role.saved", "role.default_saved", "role.removed", "project.", "group."),
-    *("game_session.", "webhook.", "audit.", "token.machine_"),
+    *("game_session.", "webhook.", "audit.", "token.machine_", "page."),
 )
 
 

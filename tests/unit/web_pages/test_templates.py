@@ -212,7 +212,7 @@ def test_lg_21_what_people_write_is_shown_and_not_obeyed() -> None:
     for context in (
         replace(SIGN_IN, login=hostile, application=hostile, returns_to=hostile, interaction=hostile, csrf=hostile),
         replace(SIGN_IN, passkey_options=hostile, problem=PageProblem(what=ProblemKind.INPUT, text=hostile)),
-        page.ErrorContext(code=400, title=hostile, message=hostile, request_id=hostile),
+        page.ErrorContext(code=400, title=hostile, message=hostile, reference=hostile),
         replace(FULL_ACCOUNT, nick=hostile, typed=hostile, user_id=hostile, pending_login=hostile),
     ):
         html = pages.render_html(context, DisplayPreferences(lang="de", query=hostile))

@@ -1,11 +1,15 @@
 """`gatehouse audit`."""
 
 import asyncio
+import re
+
+import httpx2
 
 from gatehouse.storage.database import open_storage
 from tests.support.builders import ORIGIN, RECORDER
 from tests.support.command_line import CommandLine, InstallationPaths, execute_statements
 from tests.support.processes import Node
+from tests.support.tls import NO_TRUST_STORE
 
 BOB = ("--login", "bob@studio.example", "--nick", "Bob", "--no-password")
 
@@ -68,7 +72,30 @@ def test_a_refused_request_is_found_by_the_id_its_caller_was_shown(
     [record] = gatehouse.json("audit", "show", "--record", refusal.record_id)
     assert (record["refused"], record["reason"], record["subject"]) == (True, "the signature is wrong", "a-gsid")
     assert "the signature is wrong" in gatehouse("audit", "show", "--record", refusal.record_id)
-    assert "no record none" in gatehouse.expect_failure("audit", "show", "--record", "none")
+    assert "nothing is stored under none: it was deleted because of its age" in gatehouse.expect_failure(
+        "audit", "show", "--record", "none"
+    )
+
+
+def test_the_reference_of_an_error_page_shows_its_client_endpoint_and_reason(
+    installation: InstallationPaths, gatehouse: CommandLine
+) -> None:
+    environment = {**installation.settings, "GATEHOUSE__LOG__LEVEL": "info"}
+    gatehouse("client", "create", "shop", "--name", "Shop", "--redirect-uri", "https://shop.example/cb")
+    with Node(data=installation.data, environment=environment) as node:
+        query = {"client_id": "shop", "redirect_uri": "https://evil.example/cb"}
+        page = httpx2.get(f"{node.base_url}/proxy/oauth/authorize", params=query, verify=NO_TRUST_STORE)
+        assert page.status_code == 400
+        found = re.search(r"Reference for support: <code>([0-9a-f]+)</code>", page.text)
+        assert found is not None
+        node.process.wait_for_line(found[1], node.process.stderr)
+    [record] = gatehouse.json("audit", "show", "--reference", found[1])
+    assert (record["event"], record["subject"], record["refused"]) == ("page.refused", "shop", True)
+    assert record["reason"] == "redirect_uri is not registered for this client"
+    assert record["details"] == {"endpoint": "oauth.authorize"}
+    shown = gatehouse("audit", "show", "--reference", found[1])
+    assert "page.refused  shop  refused" in shown
+    assert "redirect_uri is not registered for this client endpoint=oauth.authorize" in shown
 
 
 def test_no_whole_gsid_is_printed(installation: InstallationPaths, gatehouse: CommandLine) -> None:

@@ -148,6 +148,37 @@ async def test_a_hint_of_another_client_than_is_named_ends_nothing(
 
 
 @pytest.mark.usefixtures("id_token")
+async def test_the_page_after_a_bad_request_signs_out_or_leads_home(
+    browser_client: HttpBrowser, oidc_client: RelyingPartyClient
+) -> None:
+    bad = path(client_id=oidc_client.client.client_id, post_logout_redirect_uri="https://evil.example/")
+    page = await browser_client.get(bad)
+    assert page.status_code == 400
+    assert "you're still signed in" in page.text
+    assert "the post_logout_redirect_uri is not registered for this client" in page.text
+    assert "https://evil.example" not in page.text
+    stays = await browser_client.post(f"{LOGOUT}/confirm", decision="cancel")
+    assert sent_to(stays) == "/"
+    assert await is_signed_in(browser_client)
+    await browser_client.get(bad)
+    signed_out = await browser_client.post(f"{LOGOUT}/confirm", decision="confirm")
+    assert (signed_out.status_code, "You're signed out" in signed_out.text) == (200, True)
+    assert not await is_signed_in(browser_client)
+    page = await browser_client.get(bad)
+    assert page.status_code == 400
+    assert '<a href="/sign-in" role="button">Sign in</a>' in page.text
+    german = await browser_client.get(f"{bad}&lang=de")
+    assert '<a href="/sign-in" role="button">Anmelden</a>' in german.text
+    assert "Abmeldelink" in german.text
+
+
+async def test_a_repeated_parameter_gets_the_same_page(browser_client: HttpBrowser) -> None:
+    page = await browser_client.get(f"{LOGOUT}?state=a&state=b")
+    assert page.status_code == 400
+    assert "Something's wrong with this sign-out link" in page.text
+
+
+@pytest.mark.usefixtures("id_token")
 async def test_logout_without_a_hint_asks_first_and_then_redirects(browser_client: HttpBrowser) -> None:
     page = await browser_client.get(path(client_id="shelf", post_logout_redirect_uri=BYE, state="s"))
     assert page.status_code == 200

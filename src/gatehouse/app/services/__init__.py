@@ -24,6 +24,7 @@ from gatehouse.storage.migrations import ensure_current
 from gatehouse.throttle.rate_limiter import RateLimit, RateLimiter
 from gatehouse.web.api.oauth.authorize import AUTHORIZE_LIMIT_KEY
 from gatehouse.web.api.oauth.device import DEVICE_LIMIT_KEY
+from gatehouse.web.http.page_refusals import PAGE_RATES, PageRefusals
 from gatehouse.web.http.routing import RateClass
 from gatehouse.web.pages.game import GAME_SIGN_IN_LIMIT_KEY
 from gatehouse.web.pages.site_sign_in import SITE_LIMIT_KEY
@@ -71,6 +72,10 @@ class Services(GameServices):
             issuer=self.base_url,
             requires_application=lambda: self.settings.forward_auth.require_application,
         )
+
+    @cached_property
+    def page_refusals(self) -> PageRefusals:
+        return PageRefusals(refusals=self.refusal_log, rates=RateLimiter(PAGE_RATES, clock=self.clock))
 
     @cached_property
     def rate_limiter(self) -> RateLimiter:

@@ -67,6 +67,7 @@ class ConsoleServices:
             visibility=self.services.visibility_loader,
             pages=self.pages.with_part("console", TEMPLATE_GLOBALS),
             flash=FlashMessages(https=self.services.is_https),
+            refusals=self.services.page_refusals,
             clock=self.services.clock,
         )
 

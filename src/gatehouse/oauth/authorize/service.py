@@ -193,13 +193,13 @@ class AuthorizeService:
     async def find_client(self, asked: AuthorizeParameters, caller: DocumentCaller) -> Client:
         """Return the client after checking that the redirect_uri is its own. Raises NotRedirected, TooMany."""
         if {"client_id", "redirect_uri"} & asked.repeated:
-            raise NotRedirected("client_id or redirect_uri is given more than once")
+            raise NotRedirected("client_id or redirect_uri is given more than once", client_id=asked["client_id"])
         try:
             client = await self._find_client(asked["client_id"], caller)
         except ClientNotFound as error:
-            raise NotRedirected("the client is unknown or removed") from error
+            raise NotRedirected("the client is unknown or removed", client_id=asked["client_id"]) from error
         except BadDocument as error:
-            raise NotRedirected(error.detail) from error
+            raise NotRedirected(error.detail, client_id=asked["client_id"]) from error
         wanted = asked["redirect_uri"]
         if not is_registered_redirect(client, wanted):
             reserved = reserved_parameter_in(wanted)

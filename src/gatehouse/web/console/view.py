@@ -36,6 +36,7 @@ from gatehouse.web.http.browser import Browser, is_full_session
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import STATUS_MESSAGES, problem_of
+from gatehouse.web.http.page_refusals import PageRefusals
 from gatehouse.web.http.parse import read_form, read_upload
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.pages.contexts import PageContext
@@ -179,7 +180,7 @@ class RefusalContext(PageContext):
     template = "console/refused.html"
 
     problem: FormProblem
-    reference: str
+    reference: str  # empty for an unknown address
 
 
 class WrongConfirmationText(BadInput):
@@ -251,8 +252,10 @@ class ConsoleView:
         visibility: VisibilityLoader,
         pages: PageRenderer,
         flash: FlashMessages,
+        refusals: PageRefusals,
         clock: Clock,
     ) -> None:
+        self._refusals = refusals
         self._sign_in_gate = sign_in_gate
         self._browsers = sign_in_gate.browsers
         self._sessions = sessions
@@ -309,7 +312,7 @@ class ConsoleView:
             try:
                 return await form_handler(request, admin, form)
             except NoRight as error:
-                return self._render_refusal(request, admin, problem_from(error))
+                return await self._render_refusal(request, admin, error)
             except EXPECTED_ERRORS as error:
                 shown = rerender(request, admin, form, problem_from(error))
                 return await self._render_refusal_on_error(request, admin, shown)
@@ -338,7 +341,7 @@ class ConsoleView:
         admin = await self._admin_request(request)
         if not isinstance(admin, AdminRequest):
             return admin
-        return self._render_refusal(request, admin, FormProblem(text=STATUS_MESSAGES[404], status=404))
+        return self._refusal_page(request, admin, FormProblem(text=STATUS_MESSAGES[404], status=404))
 
     def render(
         self,
@@ -448,11 +451,17 @@ class ConsoleView:
         try:
             return await response
         except EXPECTED_ERRORS as error:
-            return self._render_refusal(request, admin, problem_from(error))
+            return await self._render_refusal(request, admin, error)
 
-    def _render_refusal(self, request: Request, admin: AdminRequest, problem: FormProblem) -> Response:
+    async def _render_refusal(self, request: Request, admin: AdminRequest, error: GatehouseError) -> Response:
         """Show a refusal inside the console, with a reference to report."""
-        context = RefusalContext(problem=problem, reference=admin.origin.request_id)
+        await self._refusals.add(request, error, actor=admin.origin.actor)
+        return self._refusal_page(request, admin, problem_from(error), reference=admin.origin.request_id)
+
+    def _refusal_page(
+        self, request: Request, admin: AdminRequest, problem: FormProblem, *, reference: str = ""
+    ) -> Response:
+        context = RefusalContext(problem=problem, reference=reference)
         return self.render(request, admin, current_entry(request), context)
 
 

@@ -133,7 +133,15 @@ async def identify_no_reader(request: Request) -> None:
     """Identify no one; for applications that show no page to a signed-in person."""
 
 
-# Status, title, message, request id and scope become the HTML of an error page, in the language of the reader.
+# Stores why the request got an error page.
+StoreRefusal = Callable[[Request, str], Awaitable[object]]
+
+
+async def store_no_refusal(request: Request, reason: str) -> None:
+    """Store nothing; for applications without a database."""
+
+
+# Status, title, message, reference and scope become the HTML of an error page, in the language of the reader.
 RenderError = Callable[[int, str, str, str, Scope], str]
 
 
@@ -176,6 +184,9 @@ CODE_STATUSES: Final[Mapping[str, int]] = {
 
 # Whatever others with their code are.
 ALWAYS_400: Final = (DeviceDenied, MayNotExchange, NoClientCredentials, NoDeviceGrant)
+
+# Pages without a reference: they say what there is to say, and strangers cause any number of them.
+SELF_EXPLANATORY: Final = frozenset({404, 405, 429, 503})
 
 INTERNAL_PROBLEM: Final = HttpProblem(
     status=SERVER_ERROR,
@@ -256,6 +267,13 @@ def _retry_after(error: GatehouseError) -> Mapping[str, str]:
     return {}
 
 
+def reason_of(error: Exception, problem: HttpProblem) -> str:
+    """Return the reason for operators; the text of an unexpected exception may hold anything, so only its kind."""
+    if isinstance(error, GatehouseError):
+        return str(error)
+    return problem.message if isinstance(error, HTTPException) else f"unexpected error {type(error).__name__}"
+
+
 class WebSocketErrorClose(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await WebSocketClose(WEBSOCKET_FAILED)(scope, receive, send)
@@ -264,7 +282,8 @@ class WebSocketErrorClose(Response):
 class ErrorRenderer:
     """Renders problems; `render_error` makes the page of the PAGE dialect.
 
-    `identify_reader` finds the signed-in person, so that the page is in their language.
+    `identify_reader` finds the signed-in person, so that the page is in their language. `store_refusal` stores why a
+    page shows an error, under its reference.
     """
 
     def __init__(
@@ -272,10 +291,12 @@ class ErrorRenderer:
         *,
         render_error: RenderError,
         identify_reader: IdentifyReader = identify_no_reader,
+        store_refusal: StoreRefusal = store_no_refusal,
         permissions_always_200: bool = False,
     ) -> None:
         self._render_error = render_error
         self._identify_reader = identify_reader
+        self._store_refusal = store_refusal
         self._always_200 = permissions_always_200
 
     async def response_for(self, scope: Scope, error: Exception) -> Response:
@@ -284,8 +305,12 @@ class ErrorRenderer:
         _log_problem(problem, error)
         if scope["type"] == "websocket":
             return WebSocketErrorClose()
-        if problem.status < SERVER_ERROR and dialect_of(scope) is Dialect.PAGE:
-            await self._try_identify_reader(scope)
+        if dialect_of(scope) is Dialect.PAGE:
+            if problem.status < SERVER_ERROR:
+                await self._try_identify_reader(scope)
+            if problem.status not in SELF_EXPLANATORY:
+                await self._store_refusal(Request(scope), reason_of(error, problem))
+                return self.render(problem, scope, reference=request_id_of(scope))
         return self.render(problem, scope)
 
     async def _try_identify_reader(self, scope: Scope) -> None:
@@ -302,13 +327,14 @@ class ErrorRenderer:
             return
         await self.render(problem_of_status(status), scope)(scope, receive, send)
 
-    def render(self, problem: HttpProblem, scope: Scope) -> Response:
+    def render(self, problem: HttpProblem, scope: Scope, *, reference: str = "") -> Response:
+        """`reference`: what a page shows, for people to report."""
         headers = dict(problem.headers)
         if problem.status == UNAUTHORIZED:
             headers.setdefault("WWW-Authenticate", _challenge(problem, scope))
         match dialect_of(scope):
             case Dialect.PAGE:
-                return self._page_response(problem, scope, headers)
+                return self._page_response(problem, scope, reference, headers)
             case Dialect.OAUTH:
                 return _oauth_response(problem, headers)
             case Dialect.PERMISSIONS:
@@ -327,14 +353,15 @@ class ErrorRenderer:
             body = BannedFailure(error=words, public_text=problem.ban.public_text, until=problem.ban.until)
         return json_response(body, status=status, headers=headers)
 
-    def _page_response(self, problem: HttpProblem, scope: Scope, headers: Mapping[str, str]) -> Response:
+    def _page_response(
+        self, problem: HttpProblem, scope: Scope, reference: str, headers: Mapping[str, str]
+    ) -> Response:
         title = STATUS_TITLES.get(problem.status, HTTPStatus(problem.status).phrase)
-        request_id = request_id_of(scope)
         try:
-            page = self._render_error(problem.status, title, problem.message, request_id, scope)
+            page = self._render_error(problem.status, title, problem.message, reference, scope)
         except Exception:
             log.exception("error page failed")
-            page = plain_error_page(problem.status, title, problem.message, request_id, scope)
+            page = plain_error_page(problem.status, title, problem.message, reference, scope)
         return html_response(page, status=problem.status, headers=headers)
 
 
@@ -365,11 +392,11 @@ def _challenge(problem: HttpProblem, scope: Scope) -> str:
     return f'Bearer realm="{REALM}", error="{problem.code}"'
 
 
-def plain_error_page(status: int, title: str, message: str, request_id: str, scope: Scope) -> str:  # noqa: ARG001
+def plain_error_page(status: int, title: str, message: str, reference: str, scope: Scope) -> str:  # noqa: ARG001
     """An error page without templates, for when the templates are broken."""
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<h1>{escape(title)}</h1><p>{escape(message)}</p><p>{status} {escape(request_id)}</p></html>"
+        f"<h1>{escape(title)}</h1><p>{escape(message)}</p><p>{status} {escape(reference)}</p></html>"
     )
 
 

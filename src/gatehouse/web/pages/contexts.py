@@ -315,7 +315,7 @@ class ErrorContext(PageContext):
     code: int  # the HTTP status
     title: str
     message: str
-    request_id: str
+    reference: str  # empty where there is nothing to look up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,7 +334,7 @@ class ClientErrorContext(PageContext):
     template = "client_error.html"
     status = 400
 
-    request_id: str
+    reference: str
     application: str = ""  # its name, when the client is known
     reason: str = ""  # in English, for developers; empty for everyone else
     client_id: str = ""
@@ -487,6 +487,18 @@ class DeviceDoneContext(PageContext):
     template = "device_done.html"
 
     is_signed_in: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadSignOutContext(PageContext):
+    """A client requests a sign-out in a wrong way; the person can still sign out."""
+
+    template = "bad_sign_out.html"
+    status = 400
+
+    reference: str
+    reason: str  # in English, for developers
+    csrf: str = ""  # empty for a person who is not signed in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

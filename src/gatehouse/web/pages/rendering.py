@@ -252,7 +252,7 @@ class PageRenderer:
         """Store the choice in cookies of this browser."""
         self._preferences.set_cookies(response, lang=lang, theme=theme)
 
-    def render_error(self, status: int, title: str, message: str, request_id: str, scope: Scope | None = None) -> str:
+    def render_error(self, status: int, title: str, message: str, reference: str, scope: Scope | None = None) -> str:
         """Render an error; other languages than English have a text for the message or for its status."""
         look = DisplayPreferences(lang=FALLBACK_LANG) if scope is None else self._preferences.read(scope)
         t = self._languages[look.lang]
@@ -261,7 +261,7 @@ class PageRenderer:
             code=status,
             title=title if look.lang == FALLBACK_LANG else t(_error_key(t, "title", status)),
             message=t(_error_key(t, "text", status)) if translated_message is None else translated_message,
-            request_id=request_id,
+            reference=reference,
         )
         return self.render_html(shown, look)
 

@@ -28,6 +28,7 @@ from gatehouse.web.http.browser import Browser, BrowserSessions, is_prefetch
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect, request_id_of
+from gatehouse.web.http.page_refusals import PageRefusals
 from gatehouse.web.http.parse import BodyKind, content_type, query_pairs, raw_body
 from gatehouse.web.http.responses import NO_STORE, see_other
 from gatehouse.web.http.routing import Endpoint, HtmlPage, RateClass, RequiredAuth
@@ -40,14 +41,17 @@ from gatehouse.web.pages.sign_in_flow import continue_flow, pack_request, step_a
 
 
 class ClientErrorPage:
-    def __init__(self, *, rules: LoginRules, pages: PageRenderer) -> None:
+    def __init__(self, *, rules: LoginRules, pages: PageRenderer, refusals: PageRefusals) -> None:
         self._rules = rules
+        self._refusals = refusals
         self._pages = pages
 
     async def show(self, request: Request, browser: Browser, refused: NotRedirected) -> Response:
         """Show an error text; administrators also see the received address beside the registered ones."""
+        actor = "" if browser.signed_in is None else browser.signed_in.user.user_id
+        await self._refusals.add(request, refused, actor=actor, client_id=refused.client_id)
         context = ClientErrorContext(
-            request_id=request_id_of(request.scope),
+            reference=request_id_of(request.scope),
             application=refused.client.name if refused.client else "",
         )
         if await self._may_see_details(browser, refused):
@@ -68,7 +72,7 @@ def with_details(context: ClientErrorContext, refused: NotRedirected) -> ClientE
     registered = () if client is None else client.redirect_uris or client.redirect_hosts
     by_host = client is not None and not client.redirect_uris
     return ClientErrorContext(
-        request_id=context.request_id,
+        reference=context.reference,
         application=context.application,
         reason=refused.detail,
         client_id="" if client is None else client.client_id,

@@ -12,15 +12,18 @@ from starlette.responses import Response
 
 from gatehouse.accounts.model import UserSession
 from gatehouse.accounts.sessions import Sessions
+from gatehouse.kernel.errors import BadInput
+from gatehouse.oauth.errors import BadLogout
 from gatehouse.oauth.logout import CheckedLogout, LogoutRequest, LogoutRequests
 from gatehouse.oauth.redirects import csp_source
 from gatehouse.web.http.browser import Browser, BrowserSessions, is_prefetch
 from gatehouse.web.http.context import content_security_policy, origin_of
-from gatehouse.web.http.errors import Dialect
+from gatehouse.web.http.errors import Dialect, request_id_of
+from gatehouse.web.http.page_refusals import PageRefusals
 from gatehouse.web.http.parse import FORMS, read_form, read_query
 from gatehouse.web.http.responses import NO_STORE, see_other
 from gatehouse.web.http.routing import Endpoint, HtmlPage, RateClass, RequiredAuth
-from gatehouse.web.pages.contexts import SignedOutContext, SignOutContext
+from gatehouse.web.pages.contexts import BadSignOutContext, SignedOutContext, SignOutContext
 from gatehouse.web.pages.forms import CsrfForm, page_endpoint
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
@@ -51,8 +54,15 @@ class LogoutForm(CsrfForm, frozen=True, kw_only=True):
 
 class LogoutEndpoints:
     def __init__(
-        self, *, logouts: LogoutRequests, sessions: Sessions, browsers: BrowserSessions, pages: PageRenderer
+        self,
+        *,
+        logouts: LogoutRequests,
+        sessions: Sessions,
+        browsers: BrowserSessions,
+        pages: PageRenderer,
+        refusals: PageRefusals,
     ) -> None:
+        self._refusals = refusals
         self._logouts = logouts
         self._sessions = sessions
         self._browsers = browsers
@@ -61,9 +71,12 @@ class LogoutEndpoints:
     async def handle_get(self, request: Request) -> Response:
         if is_prefetch(request):
             return Response(None, SERVICE_UNAVAILABLE, NO_STORE)
-        query = read_query(request, LogoutRequest)
-        logout = await self._logouts.check(query)
         browser = await self._browsers.read(request)
+        try:
+            query = read_query(request, LogoutRequest)
+            logout = await self._logouts.check(query)
+        except BadInput as error:
+            return await self._bad_request_page(request, browser, error)
         if browser.signed_in is None:
             return self._signed_out_response(request, logout, returns_to_client=logout.hint is not None)
         if logout.matches_session(browser.signed_in):
@@ -93,10 +106,25 @@ class LogoutEndpoints:
         self._browsers.check_form(request, browser, form.csrf)
         if form.decision is LogoutDecision.CANCEL:
             return see_other(Path.HOME)
-        logout = await self._logouts.check(form.logout_request())
+        try:
+            logout = await self._logouts.check(form.logout_request())
+        except BadLogout as error:
+            return await self._bad_request_page(request, browser, error)
         if browser.signed_in is not None:
             await self._end_session(request, browser.signed_in)
         return self._signed_out_response(request, logout, returns_to_client=True)
+
+    async def _bad_request_page(self, request: Request, browser: Browser, error: BadInput) -> Response:
+        signed_in = browser.signed_in
+        actor = "" if signed_in is None else signed_in.user.user_id
+        client_id = error.client_id if isinstance(error, BadLogout) else ""
+        await self._refusals.add(request, error, actor=actor, client_id=client_id)
+        context = BadSignOutContext(
+            reference=request_id_of(request.scope),
+            reason=str(error),
+            csrf="" if signed_in is None else self._browsers.csrf_token(browser),
+        )
+        return self._browsers.set_browser_cookie(self._pages.render(request, context), browser)
 
     async def _end_session(self, request: Request, signed_in: UserSession) -> None:
         origin = origin_of(request, signed_in.user.user_id)

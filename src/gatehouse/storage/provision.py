@@ -445,9 +445,14 @@ def write_changes(
     role_keys = new_role_keys(writes)
     grouped = projects_with_groups(writes)
     before = (yield from projects_by_id(grouped)) if grouped else {}
+    addresses: dict[str, str | None] = {}
+    for one in writes:
+        if isinstance(one, ChangeUser):
+            addresses[one.user.user_id] = yield from bans.verified_address(one.user.user_id)
     for reached, one in enumerate(writes, start=1):
         yield from run_write(bans, one, now, by, role_keys)
         on_progress(reached)
+    yield from copy_bans(bans, writes, addresses, now)
     if grouped:
         yield from refuse_invalid_groups(before, grouped)
     if somebody_administered and not (yield FIND_ACTIVE_ADMINISTRATOR(now=now)):
@@ -461,12 +466,9 @@ def run_write(bans: BanFollower, one: Write, now: int, by: str, made: Mapping[in
     match one:
         case AddUser(user, administrator):
             yield from insert_user(user)
-            yield from bans.apply_to(user.user_id, now, new=True)
             yield from set_administrator(user, holds=administrator)
         case ChangeUser(user, administrator, ends_tokens):
-            former = yield from bans.verified_address(user.user_id)
             yield from update_user(user)
-            yield from bans.address_changed(user.user_id, former, now)
             if ends_tokens:
                 yield from raise_rev(user.user_id, keep=None, now=now)
             yield from set_administrator(user, holds=administrator)
@@ -484,6 +486,20 @@ def run_write(bans: BanFollower, one: Write, now: int, by: str, made: Mapping[in
             yield from replace_client(client)
         case _:
             yield from run_permission_write(one, now, by, made)
+
+
+def copy_bans(
+    bans: BanFollower, writes: Sequence[Write], addresses: Mapping[str, str | None], now: int
+) -> Verb[None]:
+    """Copy the bans that match new and changed accounts, once they hold what the file gives them (R14).
+
+    `addresses`: the former verified addresses of changed accounts.
+    """
+    for one in writes:
+        if isinstance(one, AddUser):
+            yield from bans.apply_to(one.user.user_id, now, new=True)
+        elif isinstance(one, ChangeUser):
+            yield from bans.address_changed(one.user.user_id, addresses[one.user.user_id], now)
 
 
 def set_administrator(user: User, *, holds: bool | None) -> Verb[None]:

@@ -40,6 +40,7 @@ from tests.support.studio import (
 from tests.support.vendors import Vendor
 from tests.wire.accounts.test_providers import KIM, a_vendor, come_back, connect, find_user, sign_in_with
 from tests.wire.oauth.authorize_responses import count_rows
+from tests.wire.provision.test_permissions import apply_document
 
 pytestmark = pytest.mark.both_databases
 
@@ -468,3 +469,112 @@ async def test_be_06_device_ban_counts_for_no_one_above_its_author(
     ask = {"action": "get", "application_id": shop, "data": {}}
     headers = {"Authorization": f"Bearer {answer['jwt']}", "Factor": "pc"}
     assert (await studio.post("meta/data", ask, headers)).status_code == 200
+
+
+async def test_be_06_copy_for_an_owner_ends_with_its_source_that_someone_below_shortened(
+    studio: Studio, moderator: Person, anna: User, vendor: Vendor, browser_client: HttpBrowser
+) -> None:
+    service, shop, browser = studio.service, studio.shop.application_id, AccountBrowser(studio.service)
+    administrator, today = await create_administrator(studio), service.clock.now()
+    await browser.sign_in_and_open_account(ANNA)
+    await come_back(browser, vendor.sign_in(await connect(browser), **KIM))
+    await ban(studio, administrator, anna.user_id, application_id=shop, until=today + 5 * DAY)
+    await browser.submit_and_read_notice("/account/identities/remove")
+    await sign_in_with(browser_client, vendor, **KIM)
+    owner = await kim_of(studio, vendor)
+    held = {IN_PROJECT: holdings_with("project_owner")}
+    await write_record(studio, UserRecord(application_id=CENTRAL_APPLICATION, user_id=owner, scopes=held))
+    await ban(studio, moderator, anna.user_id, application_id=shop, until=today + DAY, public_text="Shorter")
+    assert await active_bans(studio, owner) == [(shop, TEXT)]
+    await service.clock.advance(DAY)
+    assert await active_bans(studio, anna.user_id) == []
+    assert await active_bans(studio, owner) == []
+    await browser.client.aclose()
+
+
+async def test_be_06_ban_is_not_copied_to_an_administrator(studio: Studio, moderator: Person, anna: User) -> None:
+    service, shop = studio.service, studio.shop.application_id
+    await ban(studio, moderator, anna.user_id, application_id=shop)
+    await erase(studio, anna.user_id)
+    administrator = await create_administrator(studio)
+    stored = await service.services.storage.accounts.user(administrator.user_id)
+    moved = {"login": ANNA, "email_verified": True}
+    await service.services.account_editor.save(stored, moved, ORIGIN, version=stored.version)
+    assert await active_bans(studio, administrator.user_id) == []
+    await create_administrator(studio)  # the last one could not be erased
+    await erase(studio, administrator.user_id)
+    second = a_user(login=ANNA, user_id="1000000089", email_verified=True)
+    await service.services.storage.accounts.create_user(second, a_record(), administrator=True)
+    assert await active_bans(studio, second.user_id) == []
+
+
+async def test_be_06_ban_is_not_copied_to_those_whom_a_file_puts_above_its_author(
+    studio: Studio, moderator: Person, anna: User
+) -> None:
+    shop, eve = studio.shop.application_id, await create_person(studio.service, EVE)
+    for user in (anna, eve):
+        await ban(studio, moderator, user.user_id, application_id=shop)
+        await erase(studio, user.user_id)
+    root = {"user_id": "1000000089", "login": ANNA, "nick": "A", "email_verified": True, "administrator": True}
+    owner = {"user_id": "1000000088", "login": EVE, "nick": "E", "email_verified": True}
+    owners = {"id": PROJECT, "users": {"1000000088": {"roles": ["project_owner"]}}}
+    await apply_document(studio.service, {"users": [root, owner], "memberships": [owners]})
+    assert await active_bans(studio, "1000000089") == []
+    assert await active_bans(studio, "1000000088") == []
+
+
+async def test_be_03_address_of_a_file_brings_the_ban(studio: Studio, moderator: Person, anna: User) -> None:
+    shop, eve = studio.shop.application_id, await create_person(studio.service, EVE)
+    await ban(studio, moderator, anna.user_id, application_id=shop)
+    moved = {"user_id": anna.user_id, "login": "new@studio.example", "nick": "A", "email_verified": True}
+    taken = {"user_id": eve.user_id, "login": ANNA, "nick": "E", "email_verified": True}
+    await apply_document(studio.service, {"users": [moved]})
+    await apply_document(studio.service, {"users": [taken]})
+    assert await active_bans(studio, eve.user_id) == [(shop, TEXT)]
+    await erase(studio, eve.user_id)
+    fresh = {"user_id": "1000000089", "login": ANNA, "nick": "F", "email_verified": True}
+    await apply_document(studio.service, {"users": [fresh]})
+    assert await active_bans(studio, "1000000089") == [(shop, TEXT)]
+
+
+@pytest.mark.parametrize("later", ["project_owner", None])
+async def test_be_06_ban_counts_by_the_rank_that_its_author_had(
+    studio: Studio, anna: User, later: str | None
+) -> None:
+    """A later role of the author neither extends a ban nor takes anything from it."""
+    service, shop = studio.service, studio.shop.application_id
+    moderator = await create_person_with(
+        studio, {application_scope(PROJECT, shop): holdings_with_rules("app.can_ban")}
+    )
+    author = (
+        await create_person_with(studio, {IN_PROJECT: holdings_with("project_owner")}) if later is None else moderator
+    )
+    manager = await create_person(service, EVE)
+    held = {IN_PROJECT: holdings_with("project_administrator")}
+    await write_record(studio, UserRecord(application_id=CENTRAL_APPLICATION, user_id=manager.user_id, scopes=held))
+    await ban(studio, author, anna.user_id, application_id=shop)
+    after = {IN_PROJECT: holdings_with(later)} if later else {}
+    await write_record(studio, UserRecord(application_id=CENTRAL_APPLICATION, user_id=author.user_id, scopes=after))
+    await erase(studio, anna.user_id)
+    stored = await service.services.storage.accounts.user(manager.user_id)
+    moved = {"login": ANNA, "email_verified": True}
+    await service.services.account_editor.save(stored, moved, ORIGIN, version=stored.version)
+    assert await active_bans(studio, manager.user_id) == ([] if later else [(shop, TEXT)])
+
+
+# -- what people are told ----------------------------------------------------------------------------------
+
+
+async def test_be_01_pages_say_that_the_ban_stays(studio: Studio, moderator: Person, anna: User) -> None:
+    browser, pages = AccountBrowser(studio.service), ("/account", "/account/delete")
+    await browser.sign_in_and_open_account(ANNA)
+    for page in pages:
+        assert "ban stays in force" not in (await browser.get(page)).text
+    await ban(studio, moderator, anna.user_id, application_id=studio.shop.application_id)
+    for page in pages:
+        assert (
+            "Your ban stays in force, also for other accounts of yours."
+            in (await browser.get(f"{page}?lang=en")).text
+        )
+        assert "Ihre Sperre gilt weiter, auch für andere Konten" in (await browser.get(f"{page}?lang=de")).text
+    await browser.client.aclose()

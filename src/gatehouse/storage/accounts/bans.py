@@ -62,6 +62,12 @@ CHANGE_COPIES = Statement(
     .where(_COPIES_OF, IS_ACTIVE, InStringList(bans.c.user_id, "users"))
     .values({name: bindparam(f"new_{name}") for name in ("reason", "public_text", "until", "author", "author_rank")})
 )
+SHORTEN_COPIES = Statement(
+    update(bans)
+    .where(_COPIES_OF, IS_ACTIVE, or_(bans.c.until == 0, bans.c.until > bindparam("new_until")))
+    .values(until=bindparam("new_until"))
+    .returning(bans.c.user_id)
+)
 RENAME_SOURCE = Statement(update(bans).where(_COPIES_OF).values(source=bindparam("to")))
 ACTIVE_BANS = Statement(
     select(*(bans.c[name] for name in COPIED)).where(_OF_PERSON, IS_ACTIVE).order_by(bans.c.ban_id)
@@ -265,7 +271,7 @@ def _hand_over(
 ) -> Verb[None]:
     """Give the new ban what follows the replaced ones: digests, and copies, which change like it.
 
-    Copies for people whom its author could not ban stay as they are, and end with it.
+    Copies for people whom its author could not ban stay as they are, and end with it at the latest.
     """
     for old in replaced:
         if with_devices and ban.devices:
@@ -287,6 +293,10 @@ def _hand_over(
                 new_author=ban.author,
                 new_author_rank=ban.author_rank,
             )
+            if ban.until:
+                changed += [
+                    row.user_id for row in (yield SHORTEN_COPIES(of_source=old.ban_id, new_until=ban.until, now=now))
+                ]
             yield RENAME_SOURCE(of_source=old.ban_id, to=ban.ban_id)
             for user_id in changed:
                 yield from copy_active_bans(user_id, now)

@@ -273,12 +273,12 @@ def create_user(
     picture: StoredImage | None = None,
 ) -> Verb[None]:
     yield from insert_user(user)
-    yield from bans.apply_to(user.user_id, entry.at, new=True)
     if picture is not None:
         yield from put_image(picture_owner(user.user_id), picture, entry.at)
     if administrator:
         yield from assign_root_role(CENTRAL_APPLICATION, user.user_id, ADMINISTRATOR_ROLE)
         yield from set_value_once(SETUP_CLOSED, str(entry.at))  # a setup link ends with the first administrator
+    yield from bans.apply_to(user.user_id, entry.at, new=True)  # whom its author could ban: with the role
     yield from add_audit_record(entry)
 
 

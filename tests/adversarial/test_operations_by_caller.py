@@ -26,6 +26,7 @@ from gatehouse.permissions.authentication import vouching
 from gatehouse.permissions.commands.app_schemas import SCHEMA_ROOTS
 from gatehouse.permissions.commands.applications import ApplicationDraft
 from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.rules import ROOT, Tree, application_scope, group_scope
 from gatehouse.permissions.rights import guard
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.throttle.limits import AttemptLimit
@@ -61,7 +62,9 @@ from tests.support.studio import (
     create_administrator,
     create_person,
     create_person_with,
+    holdings_with_rules,
     put_group,
+    secret_document,
     write_user_record,
 )
 from tests.support.tokens import application_private_key
@@ -164,6 +167,7 @@ CLIENT_FIELDS: Final[Mapping[str, dict[str, object]]] = {
     "backchannel_logout_uri": {"backchannel_logout_uri": "https://shop.example/out"},
     "jwks": {"jwks": None},
     "claims": {"claims": {"roles": {"application_id": "{app}", "told": "roles"}}},
+    "claims_in_id_token": {"claims_in_id_token": True},
     "token_settings": {"token_settings": {"access_seconds": 600}},
     "device_grant": {"device_grant": True},
     "explain_errors": {"explain_errors": True},
@@ -704,3 +708,156 @@ class RecordedTable(dict[Operation, Any]):
     def __getitem__(self, operation: Operation) -> Any:
         self._asked.add(operation)
         return super().__getitem__(operation)
+
+
+# -- lists (R9) ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedKind:
+    """A list, and the request that answers one of its objects."""
+
+    path: str
+    key: str  # the member that names an object, in the list and in the answer
+    get: Callable[[Mapping[str, Any]], Mapping[str, object]]  # the request for an entry
+    ask: Mapping[str, object] = field(default_factory=dict)
+    group_of: str = ""  # the member of the answer that the objects are in
+    is_narrower: bool = False  # with a service JWT the list is about its application
+
+    def find(self, data: Any, entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return the object in the answer."""
+        records = data[self.group_of] if self.group_of else data
+        named = records if isinstance(records, list) else [records]
+        return next((one for one in named if one[self.key] == entry[self.key]), None)
+
+
+LISTED: Final[Mapping[str, ListedKind]] = {
+    "application": ListedKind(
+        path="application", key="application_id", get=lambda one: {"data": {"application_id": one["application_id"]}}
+    ),
+    "project": ListedKind(path="project", key="id", get=lambda one: {"data": {"id": one["id"]}}),
+    "group": ListedKind(
+        path="group", key="id", get=lambda one: {"data": {"project_id": one["project_id"]}}, group_of="groups"
+    ),
+    "client": ListedKind(
+        path="client",
+        key="client_id",
+        get=lambda one: {**ABOUT_SHOP, "data": {"client_id": one["client_id"]}},
+        ask=ABOUT_SHOP,
+    ),
+    "client everywhere": ListedKind(
+        path="client", key="client_id", get=lambda one: {"data": {"client_id": one["client_id"]}}
+    ),
+    "serviceAccount": ListedKind(
+        path="serviceAccount",
+        key="user_id",
+        get=lambda one: {"data": {"project_id": one["project_id"]}},
+        ask={"data": {"filters": {"project_id": "{project}"}}},
+    ),
+    "serviceAccount everywhere": ListedKind(
+        path="serviceAccount", key="user_id", get=lambda one: {"data": {"project_id": one["project_id"]}}
+    ),
+    "activity": ListedKind(
+        path="activity", key="record_id", get=lambda one: {"data": {"record_id": one["record_id"]}}, is_narrower=True
+    ),
+}
+
+
+async def callers_with_some_rights(world: World) -> Mapping[str, Caller]:
+    """People who hold a part of what an owner holds."""
+    studio, shop = world.studio, world.studio.shop.application_id
+    central = {
+        "views the project": {IN_PROJECT: holdings_with_rules("project.can_view_project")},
+        "manages the project": {IN_PROJECT: holdings_with("project_administrator")},
+        "manages its applications": {IN_PROJECT: holdings_with_rules("project.can_manage_applications")},
+        "manages its groups": {IN_PROJECT: holdings_with_rules("project.can_manage_groups")},
+        "manages a group": {group_scope(PROJECT, GROUP): holdings_with("group_manager")},
+        "develops the shop": {application_scope(PROJECT, shop): holdings_with("app_developer")},
+        "bans from the shop": {application_scope(PROJECT, shop): holdings_with_rules("app.can_ban")},
+        "creates applications": {ROOT: holdings_with_rules("can_create_app")},
+        "removes applications": {ROOT: holdings_with_rules("can_remove_apps")},
+    }
+    in_shop: Mapping[str, Tree] = {
+        "saves the shop": secret_document("canSave"),
+        "reads the shop": secret_document("canRead"),
+        "sees its roles": secret_document("canSeeRoleList"),
+        "reads its schema": secret_document("canReadSchema"),
+    }
+    people = {name: await create_person_with(studio, scopes) for name, scopes in central.items()}
+    people |= {name: await create_person_with(studio, secret_data=held) for name, held in in_shop.items()}
+    member = await create_person_with(studio)
+    await write_user_record(studio, member, shop, scopes={IN_PROJECT: holdings_with_rules("user.kick")})
+    owner = await create_person_with(studio, {IN_PROJECT: holdings_with("project_owner")})
+    ban = {"action": "save", "user_id": owner.user_id, **fill(ABOUT_SHOP, world.values), "data": {"reason": "x"}}
+    await studio.expect_ok("user/ban", ban, world.administrator)
+    people |= {"has a rule": member, "owns the project, banned from the shop": owner}
+    return {name: Caller(headers=who.headers) for name, who in people.items()}
+
+
+async def create_more_elsewhere(world: World) -> None:
+    """Objects of other projects and of none: what a list must not show to those who may not read them."""
+    studio, administrator = world.studio, world.administrator
+    elsewhere = str(world.values["elsewhere"])
+    for path, ask in (
+        ("application", {"data": {"name": "Of no project"}}),
+        ("application", {"data": {"name": "In the annex", "project_id": "annex"}}),
+        ("group", {"data": {"project_id": "elsewhere", "title": "Elsewhere"}}),
+        ("group", {"data": {"project_id": "annex", "title": "Annex"}}),
+        ("serviceAccount", {"data": {"project_id": "elsewhere", "name": "elsewhere"}}),
+    ):
+        await studio.expect_ok(path, {"action": "save", **ask}, administrator)
+    client = {"action": "create", "application_id": elsewhere, "data": {**NEW_CLIENT, "client_id": "far"}}
+    await studio.expect_ok("client", client, administrator)
+
+
+async def list_all(world: World, kind: ListedKind, caller: Caller) -> Sequence[Mapping[str, Any]] | None:
+    """Return all entries; None if the list is closed to the caller."""
+    found: list[Mapping[str, Any]] = []
+    after = None
+    while True:
+        asked = fill(kind.ask, world.values)
+        data = {**asked.get("data", {}), "after": after, "limit": 100}
+        body = {"action": "list", **asked, "data": data, **caller.fields}
+        response = await world.studio.post(kind.path, body, caller.headers)
+        if response.status_code != 200:
+            assert response.status_code in (401, 403), response.text
+            return None
+        found += response.json()["data"]
+        if (after := response.json()["after"]) is None:
+            return found
+
+
+async def get_one(
+    world: World, kind: ListedKind, caller: Caller, entry: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """Return what `get` answers the caller about an entry; None if it tells nothing of it."""
+    body = {"action": "get", **fill(kind.get(entry), world.values), **caller.fields}
+    response = await world.studio.post(kind.path, body, caller.headers)
+    return kind.find(response.json()["data"], entry) if response.status_code == 200 else None
+
+
+def tells_more(entry: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    """Whether the entry of a list says anything that the record does not; members without a value are left out."""
+    return any(value and record.get(name) != value for name, value in entry.items())
+
+
+@pytest.mark.parametrize("name", LISTED)
+async def test_pa_18_a_list_shows_what_get_answers_the_same_caller(world: World, name: str) -> None:
+    await create_more_elsewhere(world)
+    kind, callers = LISTED[name], {**world.callers, **await callers_with_some_rights(world)}
+    everything = await list_all(world, kind, world.callers["adm"])
+    assert everything
+    wrong = []
+    for who, caller in callers.items():
+        listed = await list_all(world, kind, caller)
+        if listed is None:
+            continue
+        shown = {one[kind.key]: one for one in listed}
+        for entry in everything:
+            record, own = await get_one(world, kind, caller, entry), shown.pop(entry[kind.key], None)
+            if own is not None and (record is None or tells_more(own, record)):
+                wrong.append(f"{who} is listed {own}, and get answers {record}")
+            if own is None and record is not None and not kind.is_narrower:
+                wrong.append(f"{who} is not listed {entry}")
+        wrong += [f"{who} is listed {one}, which the administrator is not" for one in shown.values()]
+    assert not wrong, "\n".join(wrong)

@@ -27,6 +27,7 @@ class Listable:
     projects: Collection[str] = ()
     applications: Collection[int] = ()
     managed: Collection[str] = ()  # projects whose applications are all listed
+    banned_from: Collection[int] = ()  # applications that are not
     grouped: Collection[str] = ()  # projects whose groups are all listed
     groups: Collection[str] = ()
 
@@ -91,6 +92,7 @@ APPLICATIONS: Final = KeyedList(
             InNumberList(applications.c.application_id, "applications"),
             InStringList(applications.c.project_id, "managed"),
         ),
+        ~InNumberList(applications.c.application_id, "banned_from"),
         or_(_PROJECT == "", applications.c.project_id == _PROJECT),
         contains_search(applications.c.name, cast(applications.c.application_id, Text), applications.c.description),
     ),
@@ -143,7 +145,11 @@ Records = Sequence[Mapping[str, object]]
 
 
 def list_applications(who: Listable, query: str, project: str, after: int, limit: int) -> Verb[Records]:
-    own = {"applications": sorted(who.applications), "managed": sorted(who.managed)}
+    own = {
+        "applications": sorted(who.applications),
+        "managed": sorted(who.managed),
+        "banned_from": sorted(who.banned_from),
+    }
     return APPLICATIONS.read_page(query, after, limit, everything=who.everything, project=project, **own)
 
 

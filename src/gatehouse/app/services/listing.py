@@ -1,7 +1,7 @@
 """Pages of search and lists over the API; loaded at the first use, see api_endpoints.py."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
 from gatehouse.accounts.model import User
@@ -30,7 +30,7 @@ class ListReader:
         self._activity = ActivityStore(runner)
 
     async def applications(self, ask: ListAsk) -> ListedPage:
-        who, after = await self._listable(ask), FIRST_NUMBER if ask.position is None else ask.position
+        who, after = await self._readable(ask), FIRST_NUMBER if ask.position is None else ask.position
         rows = await self._store.applications(who, ask.query, ask.filters.project_id, after, ask.limit)
         return keyed_page(rows, "application_id", ask.limit)
 
@@ -110,6 +110,24 @@ class ListReader:
             user_entry(user, self._services.base_url) if administers else user_name(user) for user in found.users
         ]
         return ListedPage(records=records, position=None if found.after is None else asdict(found.after))
+
+    async def _readable(self, ask: ListAsk) -> Listable:
+        """Return what the caller may list, with only those applications that `get` answers.
+
+        The console shows more: someone who may do anything to an application finds it there.
+        """
+        who, caller = await self._listable(ask), ask.visit.caller
+        if who.everything or caller.facts is None:
+            return who
+        now = self._services.clock.now()
+        banned = frozenset(ban.application_id for ban in caller.facts.bans if ban.is_active(now))
+        in_each = await self._services.authenticator.attach_rights_in_each(caller, who.applications)
+        readable = [
+            application_id
+            for application_id, each in in_each.items()
+            if is_open(each.rights, Operation.APPLICATION_GET, each.target)
+        ]
+        return replace(who, applications=readable, banned_from=banned)
 
     async def _listable(self, ask: ListAsk) -> Listable:
         rights = ask.visit.rights

@@ -44,7 +44,7 @@ COUNTED: tuple[type[Any], ...] = (
 )
 # One table by network address, one by principal and one by host of a client's document: many addresses must not
 # evict a principal's count (PA-15).
-MORE = {RateLimiter: 4}
+MORE = {RateLimiter: 5}
 
 
 def count_constructions(monkeypatch: pytest.MonkeyPatch, counts: Counter[str], kind: type[Any]) -> None:

@@ -164,6 +164,7 @@ async def test_cl_06_images_by_url_are_fetched_once_encoded_anew_and_served_here
         "/large": http_response(b"\x89PNG\r\n\x1a\n" + b"\0" * MAX_UPLOAD_BYTES, Content_Type="image/png"),
     }.items():
         pictures.documents[path] = response
+        await studio.clock.advance(60)  # an account has ten a minute
         for save in calls.each:
             assert (await save(pictures.url(path))).status_code == 400, path
     assert await calls.stored() == (logo, picture, brand)

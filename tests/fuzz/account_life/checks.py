@@ -6,6 +6,7 @@ from typing import Final
 from hypothesis.stateful import invariant
 
 from gatehouse.accounts.errors import UserNotFound
+from gatehouse.accounts.model import GUEST_PROVIDER
 from gatehouse.admin.paging import PageRequest
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_list import EnabledMethods, PeopleFilter, PeopleListQuery
@@ -17,7 +18,7 @@ from tests.support.studio import PROJECT
 
 OK: Final = 200
 WIDE_SCOPES: Final = {INSTALLATION: (0, ""), IN_PROJECT: (0, PROJECT)}
-METHODS: Final = EnabledMethods(by_email=True, providers=(STEAM, VENDOR))
+METHODS: Final = EnabledMethods(by_email=True, providers=(GUEST_PROVIDER, STEAM, VENDOR))
 MANY: Final = 100
 DOORS: Final = tuple((person, application) for application in (SHOP, OTHER, "") for person in NAMES)
 

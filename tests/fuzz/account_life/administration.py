@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from tests.fuzz.account_life.installation import ROLE, RULE, SHOP, Installation
-from tests.fuzz.account_life.model.records import IN_PROJECT, INSTALLATION
+from tests.fuzz.account_life.model.records import IN_PROJECT, INSTALLATION, SCOPES
 from tests.fuzz.account_life.people import BAN_TEXT
 from tests.support.studio import FACTOR, PROJECT, Person
+
+ADMINISTRATORS_ACTIONS: Final = ("block", "unblock", "invite", "end_sessions", "reset_factors", "export", "erase")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +21,9 @@ class Administration:
 
     async def post(self, path: str, body: dict[str, Any], by: Person | None = None) -> Any:
         """Send a request; return its response, or None when it was refused."""
-        headers = (by or self.administrator).headers
+        return await self.send(path, body, (by or self.administrator).headers)
+
+    async def send(self, path: str, body: dict[str, Any], headers: dict[str, str]) -> Any:
         response = await self.installation.studio.post(path, body, headers)
         assert response.status_code < HTTPStatus.INTERNAL_SERVER_ERROR, response.text
         return response.json() if response.status_code == HTTPStatus.OK else None
@@ -59,9 +63,33 @@ class Administration:
         await self.save_record(user_id, roles=[ROLE] if has_role else [], private_data=denied)
         assert await self.post("user/tags", {"data": {"user_id": user_id, "tags": tags}}) is not None
 
+    async def accepted_of(self, jwt: str, factor: str, user_id: str) -> list[str]:
+        """Send what only administrators, owners and moderators may; return the paths of what was accepted."""
+        shop, person = self.installation.application_id(SHOP), Person(user_id=user_id, jwt=jwt)
+        roles = {"roles": [{"role": "administrator"}]}
+        requests: list[tuple[str, dict[str, Any]]] = [
+            *(("user", {"action": one, "data": {"user_id": user_id}}) for one in ADMINISTRATORS_ACTIONS),
+            ("user", {"action": "save", "data": {"user_id": user_id, "email_verified": True, "tags": ["stolen"]}}),
+            ("user/tags", {"data": {"user_id": user_id, "tags": ["stolen"]}}),
+            *(("user/ban", {"action": "lift", "user_id": user_id, **self.scope_fields(one)}) for one in SCOPES),
+            *(
+                ("user/ban", {"action": "save", "user_id": user_id, **self.scope_fields(one), "data": {}})
+                for one in SCOPES
+            ),
+            ("meta/data", {"action": "save", "application_id": shop, "data": {"user_id": user_id, "roles": [ROLE]}}),
+            ("meta/data", {"action": "save", "application_id": 1, "data": {"user_id": user_id, **roles}}),
+            ("project/membership", {"action": "save", "data": self.membership_of(user_id)}),
+            ("settings", {"action": "save", "data": {"settings": {"guests.applications": []}}}),
+        ]
+        headers = person.headers | {"Factor": factor}
+        return [path for path, body in requests if await self.send(path, body, headers) is not None]
+
     async def make_manager(self, user_id: str) -> None:
-        data = {"id": PROJECT, "users": {user_id: {"roles": ["project_administrator"]}}}
-        assert await self.post("project/membership", {"action": "save", "data": data}) is not None
+        body = {"action": "save", "data": self.membership_of(user_id)}
+        assert await self.post("project/membership", body) is not None
+
+    def membership_of(self, user_id: str) -> dict[str, Any]:
+        return {"id": PROJECT, "users": {user_id: {"roles": ["project_administrator"]}}}
 
     async def has_role_rule(self, user_id: str) -> bool:
         return await self.check(user_id, self.installation.application_id(SHOP), rule=RULE)

@@ -13,6 +13,7 @@ from tests.fuzz.account_life.outcomes import BANNED, FACTOR, IN, NO_MAIL, REFUSE
 from tests.fuzz.account_life.people import BAN_TEXT, Person
 from tests.support.browser import HttpBrowser, totp_code
 from tests.support.mailbox import link_in_message, new_messages
+from tests.support.oauth import query_of
 from tests.wire.accounts.test_email_sign_in import CODE
 
 CALLBACK: Final = f"/sign-in/with/{VENDOR}/callback"
@@ -73,11 +74,28 @@ class InBrowser(Person):
         await self.browser.get("/account")
         await self.browser.submit("/sign-out")
 
-    async def authorize(self, application: str, browser: HttpBrowser | None = None) -> bool:
-        """Whether the browser gets a code for the client of the application without any question."""
+    async def authorize(self, application: str, browser: HttpBrowser | None = None) -> str:
+        """Return the code that the client of the application gets without any question; empty if it gets none."""
         path = self.installation.clients[application].authorize_path(prompt="none")
         page = await (browser or self.browser).get(path)
-        return "code=" in page.headers.get("location", "")
+        return query_of(page.headers.get("location", "")).get("code", "")
+
+    async def sign_in_to(self, application: str) -> bool:
+        """Sign in to the client of the application; keep its refresh token."""
+        code = await self.authorize(application)
+        if code:
+            tokens = await self.installation.clients[application].tokens(code)
+            self.refresh_tokens[application] = tokens["refresh_token"]
+        return bool(code)
+
+    async def refresh(self, application: str) -> bool:
+        """Use the refresh token of the application; keep the next one."""
+        page = await self.installation.clients[application].refresh(self.refresh_tokens[application])
+        assert page.status_code < HTTPStatus.INTERNAL_SERVER_ERROR, page.text
+        if page.status_code != HTTPStatus.OK:
+            return False
+        self.refresh_tokens[application] = page.json()["refresh_token"]
+        return True
 
     # -- addresses ------------------------------------------------------------------------------------
 
@@ -96,11 +114,16 @@ class InBrowser(Person):
         return (await self.browser.post("/verify-email")).status_code == HTTPStatus.OK
 
     async def reset(self, address: str) -> bool:
-        link = await self.ask_for_link("/forgot", address)
+        return await self.set_password_with(await self.ask_for_link("/forgot", address))
+
+    async def set_password_with(self, link: str) -> bool:
+        """Open a link that sets a password: of a reset, or of an invitation."""
         if not link:
             return False
         await self.browser.get(link)
-        page = await self.browser.post("/reset", password=self.password, repeated=self.password)
+        path = link.partition("?")[0]
+        nick = {"nick": self.name.title()} if path == "/invite" else {}
+        page = await self.browser.post(path, **nick, password=self.password, repeated=self.password)
         return page.status_code == HTTPStatus.SEE_OTHER
 
     async def ask_for_link(self, path: str, address: str) -> str:
@@ -167,6 +190,10 @@ class InBrowser(Person):
 
     async def remove_totp(self) -> str:
         return await self.submit("/account/totp/remove")
+
+    async def sign_out_elsewhere(self) -> str:
+        """Also without other sessions, when the page shows no button: tokens end too."""
+        return self.end_of_form(await self.browser.post_with_csrf("/account/sessions/end-others"))
 
     async def delete_account(self, typed: str) -> str:
         page = await self.browser.get("/account/delete")

@@ -12,7 +12,7 @@ from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_list import EnabledMethods, PeopleFilter, PeopleListQuery
 from tests.fuzz.account_life.installation import NAMES, OTHER, SHOP, STEAM, VENDOR
 from tests.fuzz.account_life.machine import MachineBase, id_of, signed_in_people
-from tests.fuzz.account_life.model.records import GUEST, IN_PROJECT, INSTALLATION, Account, Identity
+from tests.fuzz.account_life.model.records import GUEST, IN_PROJECT, INSTALLATION, Account, Identity, Token
 from tests.fuzz.account_life.outcomes import IN
 from tests.support.studio import PROJECT
 
@@ -35,6 +35,7 @@ class Checks(MachineBase):
         self.everything_has_its_audit_record()
         self.every_account_can_be_entered_or_is_lost()
         self.no_one_but_its_owners_has_a_way_into_an_account()
+        self.bans_follow_what_banned_people_had()
         self.doors_are_open_to_whom_the_model_says()
 
     def check_everything(self) -> None:
@@ -111,10 +112,24 @@ class Checks(MachineBase):
             if account.owners is not None:
                 assert account.entrants | self.people_inside(account) <= account.owners, account
 
+    @invariant()
+    def bans_follow_what_banned_people_had(self) -> None:
+        """An identity or address that a banned account had brings the ban to any account that gets it."""
+        for ban in self.model.active_bans():
+            for account in self.model.live_accounts:
+                if ban.is_on(account):
+                    ban.seen |= account.keys
+        for ban in self.model.active_bans():
+            for account in self.model.live_accounts:
+                is_exempt = ban.copies.get(account) is False or not ban.could_be_on(account)
+                if ban.seen & account.keys and not is_exempt:
+                    assert any(one.scope == ban.scope for one in self.model.bans_on(account)), (ban, account)
+
     def people_inside(self, account: Account) -> set[str]:
-        """Return who has a session or a JWT that counts."""
-        with_jwt = {name for name, jwt in self.model.jwts.items() if jwt.account is account and jwt.is_live}
-        return with_jwt | {name for name in signed_in_people(self) if self.model.sessions[name].account is account}
+        """Return who has a session, a JWT or a grant that counts."""
+        tokens = [*self.model.jwts.items(), *((name, grant) for (name, _), grant in self.model.grants.items())]
+        with_token = {name for name, token in tokens if token.account is account and token.is_live}
+        return with_token | {name for name in signed_in_people(self) if self.model.sessions[name].account is account}
 
     @invariant()
     def doors_are_open_to_whom_the_model_says(self) -> None:
@@ -125,6 +140,7 @@ class Checks(MachineBase):
             self.check_account(self.choose_account(self.checked_steps % len(self.model.live_accounts)))
 
     def check_doors(self, person: str, application: str) -> None:
+        self.check_grant(person, application)
         self.check_session(person, application)
         self.check_jwt(person, application)
         self.check_password(person, application)
@@ -135,9 +151,16 @@ class Checks(MachineBase):
         assert self.do(player.signed_in_as()) == id_of(session and session.account)
         if application:
             is_open = session is not None and self.model.may_use(session.account, application) == IN
-            assert self.do(player.authorize(application)) == is_open
-            if session is not None:
-                session.account.was_used |= is_open
+            assert self.do(player.sign_in_to(application)) == is_open
+            if session is not None and is_open:
+                session.account.was_used = True
+                self.model.grants[person, application] = Token(account=session.account, rev=session.account.rev)
+
+    def check_grant(self, person: str, application: str) -> None:
+        grant = self.model.grants.get((person, application))
+        if grant is not None:
+            is_open = grant.is_live and self.model.may_use(grant.account, application) == IN
+            assert self.do(self.players[person].refresh(application)) == is_open
 
     def check_jwt(self, person: str, application: str) -> None:
         player, jwt = self.players[person], self.model.jwts.get(person)

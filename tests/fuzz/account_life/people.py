@@ -21,6 +21,7 @@ class Person:
     secrets: dict[str, str] = field(default_factory=dict)  # in their authenticator app, by user ID
     jwt: str = ""  # this and the next: of the newest login on their device
     short_token: str = ""
+    refresh_tokens: dict[str, str] = field(default_factory=dict)  # the newest of each application
 
     def __post_init__(self) -> None:
         self.browser = AccountBrowser(self.service)

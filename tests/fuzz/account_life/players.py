@@ -63,8 +63,9 @@ class Player(InBrowser, OnDevice):
         page = await self.browser.follow()
         if page.url.path != "/sign-in/confirm":
             return REFUSED
-        await self.browser.post("/sign-in/confirm", decision="confirm", code=game.answer["code"])
-        page = await self.browser.follow()
+        page = await self.browser.post("/sign-in/confirm", decision="confirm", code=game.answer["code"])
+        if page.is_redirect:
+            page = await self.browser.follow()
         if page.url.path != "/game/done":
             return REFUSED
         self.end_of_login((await poll_ended_session(game)).json())  # a ban is answered after a delay

@@ -39,6 +39,10 @@ class AccountPageSteps(MachineBase):
             assert self.do(player.set_up_totp(account.user_id)) == self.model.set_up_totp(person)
 
     @step(weight=RARELY, person=signed_in_people)
+    def sign_out_elsewhere(self, person: str) -> None:
+        assert self.do(self.players[person].sign_out_elsewhere()) == self.model.sign_out_elsewhere(person)
+
+    @step(weight=RARELY, person=signed_in_people)
     def delete_account(self, person: str) -> None:
         account = self.account_of(person)
         typed = account.login or self.nick_of(account)

@@ -5,16 +5,15 @@ from typing import Final
 import msgspec
 
 from gatehouse.kernel.times import HOUR
-from tests.fuzz.account_life.installation import NAMES, OTHER, PURCHASE, SHOP, STEAM, VENDOR
-from tests.fuzz.account_life.machine import ADDRESSES, MAILBOXES, MachineBase, account_numbers
-from tests.fuzz.account_life.model.records import IMPORTED, IN_PROJECT, INSTALLATION, Account, Identity
+from tests.fuzz.account_life.installation import NAMES, PURCHASE, SHOP, STEAM, VENDOR
+from tests.fuzz.account_life.machine import ADDRESSES, MAILBOXES, MachineBase, account_numbers, used_addresses
+from tests.fuzz.account_life.model.records import IMPORTED, SCOPES, Account, Identity
 from tests.fuzz.account_life.steps import EITHER, RARELY, step
 from tests.fuzz.account_life.steps_of_sign_in import ADDRESS_OR_NONE
 
 TAG: Final = "vip"
 BAN_SECONDS: Final = HOUR
 PERSON_OR_NONE: Final = (*NAMES, "")
-SCOPES: Final = (INSTALLATION, IN_PROJECT, SHOP, OTHER)
 
 
 def bans_on_accounts(machine: MachineBase) -> list[tuple[Account, str]]:
@@ -22,8 +21,12 @@ def bans_on_accounts(machine: MachineBase) -> list[tuple[Account, str]]:
     return [
         (account, ban.scope)
         for ban in machine.model.active_bans()
-        for account in (ban.account, *(one for one, counts in ban.copies.items() if counts and not one.gone))
+        for account in (ban.account, *ban.accounts_with_copy)
     ]
+
+
+def people_without_rights(machine: MachineBase) -> list[str]:
+    return [person for person, jwt in machine.model.jwts.items() if not jwt.account.is_manager]
 
 
 def ban_numbers(machine: MachineBase) -> range:
@@ -104,6 +107,35 @@ class AdministrationSteps(MachineBase):
         blocked = not account.blocked
         assert self.do(self.administration.user("block" if blocked else "unblock", account.user_id)) is not None
         self.model.block(account, blocked=blocked)
+
+    @step(weight=RARELY, number=account_numbers)
+    def end_sessions(self, *, number: int) -> None:
+        account = self.choose_account(number)
+        assert self.do(self.administration.user("end_sessions", account.user_id)) is not None
+        self.model.end_sessions_as_administrator(account)
+
+    @step(weight=RARELY, number=account_numbers)
+    def reset_factors(self, *, number: int) -> None:
+        account = self.choose_account(number)
+        assert self.do(self.administration.user("reset_factors", account.user_id, reason="lost")) is not None
+        self.model.reset_factors(account)
+
+    @step(weight=RARELY, address=used_addresses)
+    def invite(self, *, address: str) -> None:
+        """Send a link to set a password to the account of the address."""
+        text, reader = self.address(address), MAILBOXES[address]
+        account, player = self.model.account_at(text), self.players[reader]
+        assert account is not None
+        self.do(player.messages_to(text))
+        self.do(self.administration.user("invite", account.user_id))
+        is_set = self.do(player.set_password_with(self.do(player.link_to(text))))
+        assert is_set == self.model.invite(reader, account)
+
+    @step(person=people_without_rights, number=account_numbers)
+    def try_to_administer(self, *, person: str, number: int) -> None:
+        """A person asks for what only administrators may do, about their own account or another one."""
+        player, account = self.players[person], self.choose_account(number)
+        assert self.do(self.administration.accepted_of(player.jwt, player.factor, account.user_id)) == []
 
     @step(weight=RARELY, number=account_numbers)
     def erase(self, *, number: int) -> None:

@@ -71,6 +71,14 @@ class AccountPage(Addresses):
         self.record(AuditEvent.FACTOR_REMOVED, session.account)
         return IN
 
+    def sign_out_elsewhere(self, person: Name) -> str:
+        session = self.fresh_session(person)
+        if isinstance(session, str):
+            return session
+        self.end_sessions(session.account, keep=session)
+        self.record(AuditEvent.SIGNED_OUT_EVERYWHERE, session.account)
+        return IN
+
     def delete_account(self, person: Name) -> str:
         session = self.fresh_session(person)
         if isinstance(session, str):

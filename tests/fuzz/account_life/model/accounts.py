@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from gatehouse.audit.events import AuditEvent
-from tests.fuzz.account_life.model.records import Account, Ban, Identity, Jwt, Name, Session
+from tests.fuzz.account_life.model.records import Account, Ban, Identity, Name, Session, Token
 
 
 class Accounts:
@@ -11,7 +11,8 @@ class Accounts:
         self._now = now
         self.accounts: list[Account] = []
         self.sessions: dict[Name, Session] = {}
-        self.jwts: dict[Name, Jwt] = {}
+        self.jwts: dict[Name, Token] = {}  # the newest one on each device
+        self.grants: dict[tuple[Name, str], Token] = {}  # the newest one of each browser, by application
         self.bans: list[Ban] = []
         self.retired_keys: dict[Name, Account] = {}  # of the devices of former guests
         self.guests_only_in = ""  # an application

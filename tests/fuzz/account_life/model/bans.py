@@ -16,8 +16,12 @@ class Bans(Accounts):
 
     def is_banned(self, account: Account, application: str = "", device: Name = "") -> bool:
         """Whether a ban of the account or of the person's device counts there."""
-        of_device = [ban for ban in self.active_bans() if device in ban.devices and ban.could_be_on(account)]
-        return any(ban.is_about(application) for ban in [*self.bans_on(account), *of_device])
+        found = [*self.bans_on(account), *self.bans_of_devices(account, {device})]
+        return any(ban.is_about(application) for ban in found)
+
+    def bans_of_devices(self, account: Account, devices: set[Name]) -> list[Ban]:
+        """Return the bans of devices that count for this account."""
+        return [ban for ban in self.active_bans() if ban.devices & devices and ban.could_be_on(account)]
 
     def refuses_new_account(self, keys: set[Key]) -> bool:
         return any(ban.scope == INSTALLATION and ban.keys & keys for ban in self.active_bans())
@@ -43,7 +47,7 @@ class Bans(Accounts):
         new = Ban(account=account, scope=scope, by_moderator=by_moderator, until=until, devices=devices)
         for old in [one for one in self.bans_on(account) if one.scope == scope]:
             if old.account is account:
-                new.keys, new.copies, old.lifted = old.keys, old.copies, True
+                new.keys, new.seen, new.copies, old.lifted = old.keys, old.seen, old.copies, True
             else:
                 old.copies[account] = False
         self.bans.append(new)
@@ -59,6 +63,8 @@ class Bans(Accounts):
             self.record(AuditEvent.USER_BAN_LIFTED, account)
             if ban.account is account:
                 ban.lifted = True
+                for copy in ban.accounts_with_copy:
+                    self.record(AuditEvent.USER_BAN_LIFTED, copy)
             else:
                 ban.copies[account] = False
         return bool(found)

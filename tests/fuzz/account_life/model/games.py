@@ -1,7 +1,7 @@
 """Logins on a device: with a password, a ticket of a platform, or the key of a guest."""
 
 from gatehouse.audit.events import AuditEvent
-from tests.fuzz.account_life.model.records import GUEST, Account, Identity, Jwt, Name
+from tests.fuzz.account_life.model.records import GUEST, Account, Identity, Name, Token
 from tests.fuzz.account_life.model.sign_in import SignIn
 from tests.fuzz.account_life.outcomes import BANNED, FACTOR, IN, REFUSED
 
@@ -34,7 +34,7 @@ class Games(SignIn):
         ended = self.may_use(account, application, person)
         if ended == IN:
             account.was_used = True
-            self.jwts[person] = Jwt(account=account, rev=account.rev)
+            self.jwts[person] = Token(account=account, rev=account.rev)
             self.record(AuditEvent.LOGGED_IN, account)
         return ended
 

@@ -25,16 +25,17 @@ class Guests(AccountPage):
         session = self.sessions[person]
         account, guest = session.account, self.account_of(Identity(GUEST, person))
         assert guest is not None
+        if account is guest:  # an administrator gave it an address
+            return REFUSED
         if session.by_provider and account.password:  # the provider may not have asked
             return REFUSED
         if self.may_use(account, application) != IN:
             return REFUSED
-        if self.is_new(account, since):
-            kept = self.upgrade(guest, account)
-        elif self.bans_on(guest) or self.bans_on(account):  # wherever they count
+        is_new = self.is_new(account, since)
+        in_force = [*self.bans_on(guest), *self.bans_on(account), *self.bans_of_devices(guest, guest.devices)]
+        if in_force and not is_new:  # wherever they count
             return REFUSED
-        else:
-            kept = self.merge(guest, account)
+        kept = self.upgrade(guest, account) if is_new else self.merge(guest, account)
         self.retired_keys[person] = kept
         self.record(AuditEvent.GAME_CONFIRMED, kept)
         kept.was_used = kept.took_over = True

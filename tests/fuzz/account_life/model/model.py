@@ -27,6 +27,28 @@ class Model(Guests):
             self.end_sessions(account)
         self.record(AuditEvent.USER_BLOCKED if blocked else AuditEvent.USER_UNBLOCKED, account)
 
+    def end_sessions_as_administrator(self, account: Account) -> None:
+        self.end_sessions(account)
+        self.record(AuditEvent.SIGNED_OUT_EVERYWHERE, account)
+
+    def reset_factors(self, account: Account) -> None:
+        account.totp = ""
+        self.end_sessions(account)
+        self.record(AuditEvent.FACTORS_RESET, account)
+
+    def invite(self, reader: Name, account: Account) -> bool:
+        """An administrator sends a link to set a password; the reader of the mailbox opens it."""
+        if account.password or account.verified:
+            return self.reset(reader, account.login or "")
+        if account.blocked:
+            return False
+        self.record(AuditEvent.USER_INVITED, account)
+        account.password, account.browser = reader, ""
+        if self.may_verify(reader, account):
+            self.prove_address(reader, account, sets_password=True)
+        self.record(AuditEvent.INVITATION_ACCEPTED, account)
+        return True
+
     def set_address_as_administrator(self, account: Account, reader: Name, address: str, *, verified: bool) -> bool:
         if account.login == address and account.verified == verified:
             return True

@@ -1,5 +1,6 @@
 """Proofs of an address: the first one ends what its browser did not prove itself (R10)."""
 
+from gatehouse.audit.events import AuditEvent
 from tests.fuzz.account_life.model.records import (
     PASSWORD,
     PROVED,
@@ -42,12 +43,15 @@ class Proofs(Sessions):
     def end_unproved(
         self, person: Name, account: Account, proved: set[str | Identity], *, sets_password: bool
     ) -> None:
+        before = (account.password, set(account.identities), account.totp)
         if not sets_password and PASSWORD not in proved and account.browser != person:
             account.password = ""
         for identity in account.identities - proved:
             self.drop_identity(account, identity)
         if TOTP not in proved:
             account.totp = ""
+        if before != (account.password, account.identities, account.totp):
+            self.record(AuditEvent.METHODS_ENDED, account)
 
     def drop_identity(self, account: Account, identity: Identity) -> None:
         account.identities.discard(identity)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 from gatehouse.kernel.times import HOUR
-from tests.fuzz.account_life.installation import SHOP
+from tests.fuzz.account_life.installation import OTHER, SHOP
 
 Name: TypeAlias = str
 
@@ -23,6 +23,7 @@ UNPROVED_ORIGINS: Final = (REGISTERED, IMPORTED)
 
 INSTALLATION: Final = "installation"  # scopes of bans beside the applications
 IN_PROJECT: Final = "project"
+SCOPES: Final = (INSTALLATION, IN_PROJECT, SHOP, OTHER)
 
 FRESH_SECONDS: Final = 600
 SESSION_SECONDS: Final = 12 * HOUR
@@ -101,8 +102,8 @@ class Session:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Jwt:
-    """The newest JWT that a person's device got."""
+class Token:
+    """What a sign-in left on a device or in an application: a JWT or a grant."""
 
     account: Account
     rev: int
@@ -120,6 +121,7 @@ class Ban:
     until: int  # 0 for no end
     devices: frozenset[Name]
     keys: set[Key] = field(default_factory=set)  # that accounts with this ban gave up
+    seen: set[Key] = field(default_factory=set)  # that accounts ever had while they had this ban
     copies: dict[Account, bool] = field(default_factory=dict)  # False: that account is exempt
     lifted: bool = False
 
@@ -132,6 +134,10 @@ class Ban:
 
     def is_on(self, account: Account) -> bool:
         return account is self.account or self.copies.get(account, False)
+
+    @property
+    def accounts_with_copy(self) -> list[Account]:
+        return [account for account, counts in self.copies.items() if counts and not account.gone]
 
     def could_be_on(self, account: Account) -> bool:
         """Never on someone whom its author could not ban."""

@@ -184,7 +184,7 @@ class Checks(MachineBase):
         guest = self.model.account_of(identity)
         if guest is None and not self.model.has_retired_key(person):
             return
-        ended = self.do(player.sign_in_as_guest(application))
+        ended = self.do(player.sign_in_as_guest(application, id_of(guest)))
         assert ended == self.model.log_in_with(identity, application, "")
         if ended == IN and guest is not None:
             is_open = {name for name in (SHOP, OTHER) if self.model.may_use(guest, name) == IN}

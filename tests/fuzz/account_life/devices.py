@@ -23,13 +23,14 @@ class OnDevice(Person):
         fields = {"platform": provider, "ticket": tickets[provider](), "app_id": self.app_id(application)}
         return await self.post_login("/proxy/api/platformLogin", otp_for, **fields)
 
-    async def sign_in_as_guest(self, application: str) -> str:
+    async def sign_in_as_guest(self, application: str, otp_for: str = "") -> str:
         """Sign in with the key of the device."""
         fields = {"app_id": self.app_id(application)}
         challenge = await self.service.client.post(GUEST_LOGIN, json=fields)
         if challenge.status_code != HTTPStatus.OK:
             return REFUSED
-        return await self.post_login(GUEST_LOGIN, **self.device.sign(challenge.json()["challenge"]), **fields)
+        proof = self.device.sign(challenge.json()["challenge"])
+        return await self.post_login(GUEST_LOGIN, otp_for, **proof, **fields)
 
     async def post_login(self, path: str, otp_for: str = "", **fields: Any) -> str:
         fields |= {"factor": self.factor, "short_token": "1"}

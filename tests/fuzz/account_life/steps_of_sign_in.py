@@ -63,7 +63,8 @@ class SignInSteps(MachineBase):
     @step(person=NAMES, application=APPLICATION_OR_NONE)
     def sign_in_as_guest(self, person: str, application: str) -> None:
         identity = Identity(GUEST, person)
-        ended = self.do(self.players[person].sign_in_as_guest(application))
+        guest = id_of(self.model.account_of(identity))
+        ended = self.do(self.players[person].sign_in_as_guest(application, guest))
         assert ended == self.model.log_in_with(identity, application, self.user_id_of(identity))
 
     @step(weight=RARELY)

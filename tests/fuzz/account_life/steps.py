@@ -12,7 +12,7 @@ Choices: TypeAlias = Callable[[Any], Sequence[Any]]  # of a machine, now
 Function = TypeVar("Function", bound=Callable[..., None])
 
 EITHER: Final = (False, True)
-OFTEN: Final = 4
+OFTEN: Final = 4  # times
 RARELY: Final = 1  # steps that end or hide much
 
 

@@ -40,7 +40,7 @@ class SignInSteps(MachineBase):
         ended = self.do(self.players[reader].sign_in_by_email(text, id_of(self.model.account_at(text))))
         assert ended == self.model.sign_in_by_email(reader, text)
 
-    @step(person=NAMES, address=ADDRESS_OR_NONE)
+    @step(person=NAMES, address=(*ADDRESSES, "", "", ""))
     def sign_in_with_provider(self, person: str, address: str) -> None:
         """The provider has verified an address of theirs, or names none."""
         text, identity = self.own_address(person, address), Identity(VENDOR, person)

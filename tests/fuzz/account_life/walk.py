@@ -1,14 +1,17 @@
-"""A walk: lives whose steps are drawn evenly from those that are possible, and a failure with the fewest steps.
+"""A walk: lives whose steps are drawn from those that are possible, and a failure with the fewest steps.
 
 In a short run Hypothesis draws few and much alike lives: it disables rules, repeats beginnings and begins simply.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from random import Random  # noqa: TID251 - a failure must be repeatable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tests.fuzz.account_life.life import STARTS, AccountLife
 from tests.fuzz.account_life.steps import STEPS
+
+FITTING_SHARE: Final = 0.6  # of the steps
 
 
 class TakenStep(NamedTuple):
@@ -27,10 +30,11 @@ class TakenStep(NamedTuple):
         life.check_step()
 
 
-def walk_lives(machine: Callable[[], AccountLife], *, lives: int, steps: int, seed: int) -> None:
-    for number in range(lives):
+def walk_lives(machine: Callable[[], AccountLife], *, lives: int, steps: int, seed: str) -> None:
+    """Each start in turn."""
+    for number, start in zip(range(lives), cycle(STARTS), strict=False):
         chance = Random(f"{seed} {number}")  # noqa: S311 - no secret
-        taken = [TakenStep("begin", {"start": chance.choice([*STARTS, ""])})]
+        taken = [TakenStep("begin", {"start": start})]
         failure = run_life(machine, taken, more=steps, chance=chance)
         if failure is not None:
             shortest = shorten(machine, taken)
@@ -60,7 +64,9 @@ def run_life(
 
 def draw_step(life: AccountLife, chance: Random) -> TakenStep:
     possible = [name for name, step in STEPS.items() if step.is_possible(life)]
-    (name,) = chance.choices(possible, weights=[STEPS[one].weight for one in possible])
+    fitting = [name for name in possible if name in life.fitting_steps]
+    drawn = fitting if fitting and chance.random() < FITTING_SHARE else possible
+    (name,) = chance.choices(drawn, weights=[STEPS[one].weight for one in drawn])
     return TakenStep(name, {field: chance.choice(found(life)) for field, found in STEPS[name].choices.items()})
 
 

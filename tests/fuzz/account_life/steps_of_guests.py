@@ -1,10 +1,10 @@
 """Steps: the ends of a guest, upgraded to a new account or merged into another one."""
 
 from tests.fuzz.account_life.installation import NAMES, VENDOR
-from tests.fuzz.account_life.machine import ADDRESSES, MachineBase, id_of
+from tests.fuzz.account_life.machine import MachineBase, free_addresses, id_of, used_addresses
 from tests.fuzz.account_life.model.records import GUEST, Identity
 from tests.fuzz.account_life.outcomes import IN
-from tests.fuzz.account_life.steps import EITHER, step
+from tests.fuzz.account_life.steps import step
 from tests.fuzz.account_life.steps_of_sign_in import ADDRESS_OR_NONE, APPLICATION_OR_NONE, SignInSteps
 
 
@@ -14,8 +14,19 @@ def people_with_a_guest(machine: MachineBase) -> list[str]:
 
 
 class GuestSteps(SignInSteps):
-    @step(person=people_with_a_guest, address=ADDRESSES, application=APPLICATION_OR_NONE, registers=EITHER)
-    def end_guest_with_password(self, *, person: str, address: str, application: str, registers: bool) -> None:
+    @step(person=people_with_a_guest, address=free_addresses, application=APPLICATION_OR_NONE)
+    def upgrade_guest(self, person: str, address: str, application: str) -> None:
+        """Register an account while the game waits."""
+        self.end_guest_with_password(person, address, application, registers=True)
+
+    @step(person=people_with_a_guest, address=used_addresses, application=APPLICATION_OR_NONE)
+    def merge_guest(self, person: str, address: str, application: str) -> None:
+        """Sign in to an account that was there before."""
+        self.end_guest_with_password(person, address, application)
+
+    def end_guest_with_password(
+        self, person: str, address: str, application: str, *, registers: bool = False
+    ) -> None:
         player, text, since = self.players[person], self.address(address), self.model.now
         game = self.do(player.begin_upgrade(application))
         if registers:

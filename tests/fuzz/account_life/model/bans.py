@@ -23,12 +23,6 @@ class Bans(Accounts):
         """Return the bans of devices that count for this account."""
         return [ban for ban in self.active_bans() if ban.devices & devices and ban.could_be_on(account)]
 
-    @property
-    def has_ban_to_shed(self) -> bool:
-        """Whether a banned person gave up something that no account has now."""
-        held = {key for account in self.live_accounts for key in account.keys}
-        return any(ban.keys - held for ban in self.active_bans())
-
     def refuses_new_account(self, keys: set[Key]) -> bool:
         return any(ban.scope == INSTALLATION and ban.keys & keys for ban in self.active_bans())
 

@@ -2,11 +2,18 @@
 
 from gatehouse.audit.events import AuditEvent
 from tests.fuzz.account_life.model.guests import Guests
-from tests.fuzz.account_life.model.records import CHANGED, UNPROVED_ORIGINS, Account, Name
+from tests.fuzz.account_life.model.records import CHANGED, GUEST, UNPROVED_ORIGINS, Account, Identity, Key, Name
 
 
 class Model(Guests):
     """What should be. A step returns how it ends, as the step of a player does."""
+
+    @property
+    def keys_of_shed_bans(self) -> set[Key]:
+        """Return what banned people gave up and no account has now; the key of a former guest opens nothing."""
+        held = {key for account in self.live_accounts for key in account.keys}
+        held |= {Identity(GUEST, person) for person in self.retired_keys if self.has_retired_key(person)}
+        return {key for ban in self.active_bans() for key in ban.keys - held}
 
     def import_account(self, user_id: str, account: Account) -> bool:
         if account.login and self.account_at(account.login) is not None:

@@ -133,11 +133,13 @@ class Checks(MachineBase):
 
     @invariant()
     def doors_are_open_to_whom_the_model_says(self) -> None:
-        """A few after each step: those of one person to one application, and one account, in turn."""
+        """A few after each step: those of one person to one application, and one of an account, in turn."""
         self.checked_steps += 1
         self.check_doors(*DOORS[self.checked_steps % len(DOORS)])
         if self.model.live_accounts:
-            self.check_account(self.choose_account(self.checked_steps % len(self.model.live_accounts)))
+            turn, number = divmod(self.checked_steps, len(self.model.live_accounts))
+            checks = (self.check_role, self.check_list_of_lost_accounts, self.check_management)
+            checks[turn % len(checks)](self.choose_account(number))
 
     def check_doors(self, person: str, application: str) -> None:
         self.check_grant(person, application)
@@ -193,13 +195,16 @@ class Checks(MachineBase):
     # -- accounts, as administrators see them ----------------------------------------------------------
 
     def check_account(self, account: Account) -> None:
-        self.check_rights(account)
+        self.check_role(account)
+        self.check_management(account)
         self.check_list_of_lost_accounts(account)
 
-    def check_rights(self, account: Account) -> None:
+    def check_role(self, account: Account) -> None:
         """No step raises rights."""
         may = account.has_role and not account.is_denied and not self.model.is_banned(account, SHOP)
         assert self.do(self.administration.has_role_rule(account.user_id)) == may, account
+
+    def check_management(self, account: Account) -> None:
         manages = account.is_manager and not self.model.is_banned(account, IN_PROJECT)
         assert self.do(self.administration.manages_project(account.user_id)) == manages, account
 

@@ -16,7 +16,7 @@ from tests.fuzz.account_life.walk import walk_lives
 from tests.fuzz.conftest import FACTOR, SEED
 from tests.fuzz.stepped_service import run_machine, stepped_service
 
-LIVES: Final = 16  # each start twice
+LIVES: Final = 18  # each start twice
 STEPS: Final = 12  # of a life; starts leave out what every life begins with
 
 

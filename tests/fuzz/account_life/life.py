@@ -51,7 +51,7 @@ def start(*fitting: Callable[..., None]) -> Callable[[Begin], Begin]:
 
 PROOFS: Final = (Steps.confirm, Steps.reset, Steps.sign_in_by_email)
 ENDS_OF_GUESTS: Final = (Steps.upgrade_guest, Steps.merge_guest, Steps.end_guest_with_provider)
-WITH_ADDRESS: Final = names_of(Steps.register, Steps.confirm, Steps.change_address, Steps.sign_in_with_provider)
+WITH_ADDRESS: Final = names_of(Steps.register, Steps.confirm, Steps.sign_in_by_email)
 WITH_IDENTITY: Final = {
     VENDOR: names_of(Steps.sign_in_with_provider),
     STEAM: names_of(Steps.send_ticket),
@@ -75,6 +75,12 @@ def sam_registered_annas_address(life: Steps) -> None:
 def anna_came_from_the_provider_and_is_banned(life: Steps) -> None:
     life.sign_in_with_provider(person=ANNA, address="anna")
     life.ban(number=0, scope=SHOP, by_moderator=True, ends=False, device=False)
+
+
+@start(*WITHOUT_PASSWORD)
+def banned_anna_has_another_address(life: Steps) -> None:
+    anna_came_from_the_provider_and_is_banned(life)
+    life.change_address(person=ANNA, address="anna.new")
 
 
 @start(*ENDS_OF_GUESTS, Steps.ban, Steps.edit)

@@ -1,8 +1,19 @@
 """Steps: prove an address, reset the password, change the address."""
 
-from tests.fuzz.account_life.machine import ADDRESSES, MAILBOXES, MachineBase, signed_in_people, used_addresses
+from tests.fuzz.account_life.machine import (
+    ADDRESSES,
+    MAILBOXES,
+    MachineBase,
+    free_addresses,
+    signed_in_people,
+    used_addresses,
+)
 from tests.fuzz.account_life.outcomes import IN
 from tests.fuzz.account_life.steps import step
+
+
+def mostly_free_addresses(machine: MachineBase) -> list[str]:
+    return [*ADDRESSES, *2 * free_addresses(machine)]
 
 
 class AddressSteps(MachineBase):
@@ -16,7 +27,7 @@ class AddressSteps(MachineBase):
         text, reader = self.address(address), MAILBOXES[address]
         assert self.do(self.players[reader].reset(text)) == self.model.reset(reader, text)
 
-    @step(person=signed_in_people, address=ADDRESSES)
+    @step(person=signed_in_people, address=mostly_free_addresses)
     def change_address(self, person: str, address: str) -> None:
         """The reader of the mailbox opens the link that anyone asked for."""
         text, reader = self.address(address), MAILBOXES[address]

@@ -18,7 +18,7 @@ from gatehouse.kernel.times import DAY
 from gatehouse.permissions.model.facts import ScopeHoldings
 from gatehouse.permissions.model.rules import ROOT, Tree
 from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser
-from tests.support.builders import a_record
+from tests.support.builders import a_record, an_identity
 from tests.support.database_contents import read_all_tables
 from tests.support.game import GET_GSID, Game, poll_ended_session
 from tests.support.guests import (
@@ -322,6 +322,39 @@ async def test_gu_08_guest_with_any_ban_is_not_merged(
     await ban_account(studio, administrator, anna.user_id, action="lift", application_id=other)
     game = await register_upgrade(service, device)
     assert (await confirm_upgrade(browser_client, game, ANNA)).url.path == "/game/done"
+
+
+@pytest.mark.both_databases
+async def test_gu_14_guest_with_an_address_is_not_replaced(studio: Studio, browser_client: HttpBrowser) -> None:
+    """An administrator gave the guest an address: the person who reads that mailbox keeps the account."""
+    service, device = studio.service, Device()
+    guest = await device.log_in(service)
+    administrator = await create_administrator(studio)
+    data = {"user_id": guest["user_id"], "login": "lee@studio.example", "email_verified": True}
+    await studio.expect_ok("user", {"action": "save", "data": data}, administrator.headers)
+    game = await register_upgrade(service, device)
+    await register_account(service, browser_client)
+    assert (await confirm_upgrade(browser_client, game, NEW)).url.path == "/game/not-merged"
+    assert (await poll_ended_session(game)).json()["status"] == "ERROR"
+    assert (await user_of(service, guest["user_id"])).login == "lee@studio.example"
+    assert (await device.log_in(service))["user_id"] == guest["user_id"]
+
+
+@pytest.mark.both_databases
+async def test_gu_14_guest_with_a_provider_is_not_merged(
+    studio: Studio, browser_client: HttpBrowser, anna: User
+) -> None:
+    del anna
+    service, device = studio.service, Device()
+    guest = await device.log_in(service)
+    identity, record = an_identity(guest["user_id"]), a_record(AuditEvent.IDENTITY_LINKED)
+    await service.services.storage.profile.link_identity(identity, record, ())
+    game = await register_upgrade(service, device)
+    assert (await confirm_upgrade(browser_client, game, ANNA)).url.path == "/game/not-merged"
+    assert (await poll_ended_session(game)).json()["status"] == "ERROR"
+    found = await service.services.storage.profile.user_by_identity(identity.issuer, identity.subject)
+    assert found is not None
+    assert found.user_id == guest["user_id"]
 
 
 @pytest.mark.both_databases

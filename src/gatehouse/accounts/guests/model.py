@@ -71,6 +71,12 @@ class MergeBanned(Conflict):
     public = "An account that is banned cannot be merged."
 
 
+class GuestHasAccount(Conflict):
+    """The guest has an address, a provider or a passkey already, which an upgrade or merge would end."""
+
+    public = "This guest can sign in without the device already."
+
+
 def refuse_banned_merge(*bans: UserBan) -> None:
     """Refuse a merge of accounts with these active bans; an upgrade keeps them. Raises MergeBanned."""
     if bans:

@@ -12,6 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 from gatehouse.accounts.guests.model import (
     FORMER_ID_SECONDS,
     GUEST_ISSUER,
+    GuestHasAccount,
     GuestNotUpgraded,
     GuestUpgrade,
     refuse_banned_merge,
@@ -77,6 +78,16 @@ DROP_DEVICE_KEY = Statement(
     delete(identities)
     .where(identities.c.user_id == bindparam("of"), identities.c.provider == GUEST_PROVIDER)
     .returning(identities.c.subject)
+)
+# An administrator may have given it an address, whose reader may have connected more.
+OTHER_METHODS = Statement(
+    select(users.c.user_id).where(
+        users.c.user_id == bindparam("of"),
+        or_(
+            users.c.login_key.is_not(None),
+            *(exists().where(table.c.user_id == users.c.user_id) for table in (identities, passkeys)),
+        ),
+    )
 )
 RETIRE_KEY = Statement(insert(retired_device_keys).on_conflict_do_nothing())
 INSERT_FORMER_ID = Statement(insert(user_aliases))
@@ -167,6 +178,8 @@ def complete_upgrade(
     keys = yield DROP_DEVICE_KEY(of=upgrade.guest_id)
     if not keys:
         raise GuestNotUpgraded
+    if (yield OTHER_METHODS(of=upgrade.guest_id)):
+        raise GuestHasAccount(f"guest {upgrade.guest_id} has other sign-in methods")
     merged = yield from is_merge(upgrade)
     dropped: Sequence[str] = ()
     kept, ended = (upgrade.user_id, upgrade.guest_id) if merged else (upgrade.guest_id, upgrade.user_id)

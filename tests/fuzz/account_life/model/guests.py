@@ -25,11 +25,11 @@ class Guests(AccountPage):
         session = self.sessions[person]
         account, guest = session.account, self.account_of(Identity(GUEST, person))
         assert guest is not None
-        if account is guest:  # an administrator gave it an address
-            return REFUSED
         if session.by_provider and account.password:  # the provider may not have asked
             return REFUSED
         if self.may_use(account, application) != IN:
+            return REFUSED
+        if guest.login or len(guest.identities) > 1:  # it would lose them, or is the account itself
             return REFUSED
         is_new = self.is_new(account, since)
         in_force = [*self.bans_on(guest), *self.bans_on(account), *self.bans_of_devices(guest, guest.devices)]

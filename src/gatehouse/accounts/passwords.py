@@ -5,6 +5,7 @@ Hashes of other systems have a pool of their own, so that expensive ones delay n
 
 import asyncio
 import os
+import secrets
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,8 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
-from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
+from cryptography.exceptions import InvalidKey
+from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
 from gatehouse.accounts.importing.hashes import is_imported, verify_imported
 from gatehouse.kernel.digests import hmac_sha256
@@ -26,6 +27,8 @@ T = TypeVar("T")
 
 LOWEST_PRIORITY: Final = 19  # nice value of a thread on Linux
 MAX_WAITING_IMPORTS: Final = 8  # checks of imported hashes running and queued; one can take a second
+SALT_BYTES: Final = 16
+HASH_BYTES: Final = 32
 MAX_WAITING: Final = 64  # hashes running and queued; at 0.1 s each the last one waits a few seconds
 
 
@@ -47,9 +50,7 @@ class Passwords:
     """Hashes and verifies passwords, without knowing accounts."""
 
     def __init__(self, cost: PasswordCost, *, pepper: bytes = b"") -> None:
-        self._hasher = PasswordHasher(
-            time_cost=cost.time_cost, memory_cost=cost.memory_kib, parallelism=cost.parallelism
-        )
+        self._cost = cost
         self._pepper = pepper
         self._decoy_hash: str | None = None
         self._waiting = 0
@@ -63,12 +64,12 @@ class Passwords:
         )
 
     async def hash(self, password: str) -> str:
-        return await self._run(partial(self._hasher.hash, self._bytes_to_hash(password)))
+        return await self._run(partial(self._hash, self._bytes_to_hash(password)))
 
     async def matches(self, password: str, password_hash: str) -> bool:
         if is_imported(password_hash):
             return await self._matches_imported(password, password_hash)
-        return await self._run(partial(self._verify, self._bytes_to_hash(password), password_hash))
+        return await self._run(partial(verify, self._bytes_to_hash(password), password_hash))
 
     async def _matches_imported(self, password: str, password_hash: str) -> bool:
         """Check the hash; a failure costs an Argon2id as well, like a success, which is followed by a new hash.
@@ -88,7 +89,10 @@ class Passwords:
 
     def is_outdated(self, password_hash: str) -> bool:
         """Return whether the hash was imported or made at another cost, to be replaced at the next login."""
-        return is_imported(password_hash) or self._hasher.check_needs_rehash(password_hash)
+        cost = self._cost
+        return not password_hash.startswith(
+            f"$argon2id$v=19$m={cost.memory_kib},t={cost.time_cost},p={cost.parallelism}$"
+        )
 
     def refuse_when_full(self) -> None:
         if self._waiting >= MAX_WAITING:
@@ -117,13 +121,25 @@ class Passwords:
         finally:
             self._waiting_imports -= 1
 
-    def _verify(self, prepared: bytes, password_hash: str) -> bool:
-        try:
-            return self._hasher.verify(password_hash, prepared)
-        except (VerificationError, InvalidHashError):
-            return False
+    def _hash(self, prepared: bytes) -> str:
+        argon2 = Argon2id(
+            salt=secrets.token_bytes(SALT_BYTES),
+            length=HASH_BYTES,
+            iterations=self._cost.time_cost,
+            lanes=self._cost.parallelism,
+            memory_cost=self._cost.memory_kib,
+        )
+        return argon2.derive_phc_encoded(prepared)
 
     def _bytes_to_hash(self, password: str) -> bytes:
         """Return the bytes to hash, in NFC, so that a password typed on two systems matches (LG-18)."""
         text = nfc(password).encode()
         return hmac_sha256(self._pepper, text) if self._pepper else text
+
+
+def verify(prepared: bytes, password_hash: str) -> bool:
+    try:
+        Argon2id.verify_phc_encoded(prepared, password_hash)
+    except (InvalidKey, ValueError):  # another password, a malformed hash, parameters that Argon2 does not allow
+        return False
+    return True

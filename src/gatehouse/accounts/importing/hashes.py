@@ -12,14 +12,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Final, TypeAlias
 
-import argon2
-from argon2.exceptions import InvalidHashError, VerificationError
-from argon2.low_level import verify_secret
+import structlog
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.kdf.argon2 import Argon2d, Argon2i, Argon2id
 
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.importing.sha_crypt import sha256_crypt, sha512_crypt
 from gatehouse.kernel.digests import constant_time_equal
+
+log = structlog.get_logger(__name__)
 
 IMPORTED: Final = "imported:"
 
@@ -31,7 +32,7 @@ MAX_ARGON2_MIB: Final = 256
 MAX_ARGON2_TIME: Final = 10
 MAX_SHA_CRYPT_ROUNDS: Final = 1_000_000
 MAX_SCRYPT_PASSES: Final = 4  # over the largest memory: bounds `p` by what the whole costs
-MAX_ARGON2_LANES: Final = 16  # each is a thread
+MAX_ARGON2_LANES: Final = 16
 
 BCRYPT_BYTES: Final = 72  # bcrypt reads no more; the library refuses longer ones instead of cutting them
 SHA_CRYPT_ROUNDS: Final = 5_000  # unless the hash names them
@@ -41,6 +42,7 @@ MIB: Final = 2**20
 BLANKS: Final = {"salt": "A", "checksum": "A", "value": "A", "bcrypt": "."}  # zeros, as each group writes them
 SCRYPT_BLOCK_BITS: Final = 16  # N of r blocks has fewer bits than r times so many
 MAX_SHA_CRYPT_PASSWORD: Final = 256  # bytes: each of up to a million rounds reads it
+ARGON2_VARIANTS: Final[dict[str, type[Argon2d | Argon2i | Argon2id]]] = {"d": Argon2d, "i": Argon2i, "id": Argon2id}
 NAMES: Final = "bcrypt, scrypt, PBKDF2, Argon2, SHA-crypt, salted SHA"
 
 
@@ -122,14 +124,25 @@ class FirebaseScrypt:
 class Argon2:
     kind: ClassVar[str] = "Argon2"
 
-    text: str
-    variant: argon2.Type
+    variant: type[Argon2d | Argon2i | Argon2id]
+    memory_kib: int
+    time_cost: int
+    lanes: int
+    salt: bytes
+    checksum: bytes
+
+    def derivation(self) -> Argon2d | Argon2i | Argon2id:
+        """Return what derives the checksum, once. Raises ValueError for parameters that Argon2 does not allow."""
+        return self.variant(
+            salt=self.salt,
+            length=len(self.checksum),
+            iterations=self.time_cost,
+            lanes=self.lanes,
+            memory_cost=self.memory_kib,
+        )
 
     def verify(self, password: bytes) -> bool:
-        try:
-            return verify_secret(self.text.encode(), password, self.variant)
-        except (VerificationError, InvalidHashError):
-            return False
+        return constant_time_equal(self.derivation().derive(password), self.checksum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +198,8 @@ def is_imported(stored: str) -> bool:
 def verify_imported(stored: str, password: str) -> bool:
     try:
         known = parse_hash(stored.removeprefix(IMPORTED))
-    except BadHash:
+    except BadHash as error:  # accepted by an earlier version, or stored some other way
+        log.warning("a stored imported password hash cannot be checked", reason=str(error))
         return False
     try:
         return known.verify(password.encode("utf-8", "surrogatepass"))
@@ -281,17 +295,26 @@ def _firebase(match: re.Match[str]) -> FirebaseScrypt:
 
 
 def _argon2(match: re.Match[str]) -> Argon2:
-    _refuse_above("Argon2 memory in MiB", -(-int(match["m"]) // 1024), MAX_ARGON2_MIB)
-    _refuse_above("the Argon2 time cost", int(match["t"]), MAX_ARGON2_TIME)
-    _refuse_above("Argon2 parallelism", int(match["p"]), MAX_ARGON2_LANES)
-    text = match["text"]
+    if match["version"] != "19":  # in decimal; version 1.0 is 16, or left out
+        raise BadHash("only version 1.3 of Argon2 (v=19) is supported")
+    memory_kib, time_cost, lanes = int(match["m"]), int(match["t"]), int(match["p"])
+    _refuse_above("Argon2 memory in MiB", -(-memory_kib // 1024), MAX_ARGON2_MIB)
+    _refuse_above("the Argon2 time cost", time_cost, MAX_ARGON2_TIME)
+    _refuse_above("Argon2 parallelism", lanes, MAX_ARGON2_LANES)
+    known = Argon2(
+        ARGON2_VARIANTS[match["variant"]],
+        memory_kib,
+        time_cost,
+        lanes,
+        decode_base64(match["salt"]),
+        decode_base64(match["checksum"]),
+    )
+    _refuse_short(known.checksum)
     try:
-        found = argon2.extract_parameters(text)
-        decoded = decode_base64(match["checksum"])
-    except InvalidHashError:
+        known.derivation()
+    except ValueError:
         raise BadHash("the Argon2 hash is malformed") from None
-    _refuse_short(decoded)
-    return Argon2(text, found.type)
+    return known
 
 
 def _sha_crypt(match: re.Match[str]) -> ShaCrypt:
@@ -371,8 +394,8 @@ NOTATIONS: Final[tuple[tuple[re.Pattern[str], Builder], ...]] = tuple(
         ),
         (
             (
-                rf"(argon2(?=\$))?(?P<text>\$argon2(i|d|id)\$(v=[0-9]{{2}}\$)?m=(?P<m>{NUMBER}),t=(?P<t>{NUMBER}),"
-                rf"p=(?P<p>{NUMBER})\$(?P<salt>[A-Za-z0-9+/]+)\$(?P<checksum>[A-Za-z0-9+/]+))"
+                rf"(argon2(?=\$))?\$argon2(?P<variant>i|d|id)\$(v=(?P<version>[0-9]{{2}})\$)?m=(?P<m>{NUMBER}),"
+                rf"t=(?P<t>{NUMBER}),p=(?P<p>{NUMBER})\$(?P<salt>[A-Za-z0-9+/]+)\$(?P<checksum>[A-Za-z0-9+/]+)"
             ),
             _argon2,
         ),

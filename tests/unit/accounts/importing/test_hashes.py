@@ -6,9 +6,11 @@ import threading
 import time
 
 import pytest
+from structlog.testing import capture_logs
 
 from gatehouse.accounts import passwords as passwords_module
 from gatehouse.accounts.importing.hashes import (
+    IMPORTED,
     BadHash,
     Scrypt,
     encode_base64,
@@ -72,6 +74,10 @@ VECTORS = {
     f"$scrypt$ln=14,r=8,p=1${encode_base64(b'SodiumChloride')}${phc(SCRYPT)}": "pleaseletmein",
     # the Argon2 reference implementation
     "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc": "password",
+    # argon2-cffi, with two lanes
+    "$argon2id$v=19$m=64,t=2,p=2$c2FsdHNhbHQ$lpUkiWjHnXtDFt/D+q2Fh/Qb5zkgFeDCaryaiBgnU0o": "secret",
+    "$argon2i$v=19$m=64,t=2,p=2$c2FsdHNhbHQ$GFdHczYwvP1Owb6f7aI9OsEDSkw4UhOOnWZgUMnZ0Uc": "secret",
+    "$argon2d$v=19$m=64,t=2,p=2$c2FsdHNhbHQ$XlBKXtfuHfCq9wVjg6FJ2YJ2Y1xyTYOcGgfgfhiHaWo": "secret",
     FIREBASE.convert(FIREBASE_HASH, "42xEC+ixf3L2lw=="): "user1password",
     # the specification of SHA-crypt
     "$5$saltstring$5B8vYYiY.CVt1RlTTf8KbXBH3hsxY/GNooZaBBGWEc5": "Hello world!",
@@ -118,6 +124,12 @@ BOMBS = {
     "$argon2id$v=19$m=262145,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc": "Argon2 memory",
     "$argon2id$v=19$m=8,t=11,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc": "time cost is 11",
     "$argon2id$v=19$m=8192,t=1,p=1024$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc": "parallelism",
+    # version 1.0 of Argon2, in both notations, and parameters that Argon2 does not allow
+    "$argon2i$v=16$m=64,t=2,p=1$c2FsdHNhbHQ$J4sF6LNAarbGevSHy0gUY5bpu3Cvo1ipYIMfykvIeBE": "only version 1.3",
+    "$argon2i$m=64,t=2,p=1$c2FsdHNhbHQ$J4sF6LNAarbGevSHy0gUY5bpu3Cvo1ipYIMfykvIeBE": "only version 1.3",
+    "$argon2id$v=19$m=64,t=0,p=1$c2FsdHNhbHQ$lpUkiWjHnXtDFt/D+q2Fh/Qb5zkgFeDCaryaiBgnU0o": "Argon2 hash is malformed",
+    "$argon2id$v=19$m=64,t=1,p=9$c2FsdHNhbHQ$lpUkiWjHnXtDFt/D+q2Fh/Qb5zkgFeDCaryaiBgnU0o": "Argon2 hash is malformed",
+    "$argon2id$v=19$m=64,t=1,p=1$c2FsdA$lpUkiWjHnXtDFt/D+q2Fh/Qb5zkgFeDCaryaiBgnU0o": "Argon2 hash is malformed",
     "$6$rounds=1000001$salt$" + "a" * 86: "SHA-crypt rounds",
     "{SSHA}" + encode_base64(bytes(20)): "without a salt",
     "$pbkdf2-sha256$1000$c2FsdA$AAAA": "fewer than 16 bytes",
@@ -135,6 +147,16 @@ def test_im_02_an_expensive_or_malformed_hash_is_refused_without_checking_it(tex
         imported_hash(text)
     assert not verify_imported(text, "password")  # also one that reached the database some other way
     assert time.process_time() - started < 0.5
+
+
+def test_a_stored_hash_that_cannot_be_checked_is_logged_without_its_text() -> None:
+    text = "$argon2i$v=16$m=64,t=2,p=1$c2FsdHNhbHQ$J4sF6LNAarbGevSHy0gUY5bpu3Cvo1ipYIMfykvIeBE"
+    with capture_logs() as logs:
+        assert not verify_imported(IMPORTED + text, "secret")
+    [line] = logs
+    assert line["log_level"] == "warning"
+    assert "only version 1.3 of Argon2" in line["reason"]
+    assert "J4sF6LNA" not in str(line)
 
 
 async def test_im_03_imported_hashes_are_checked_one_per_core_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from typing import cast
 
 import pytest
-from argon2.exceptions import VerifyMismatchError
-from argon2.low_level import verify_secret
 from bcrypt import checkpw
 
 from gatehouse.accounts.decoys import MAX_KINDS, PAGE, DecoyHashes
@@ -70,8 +68,6 @@ def parameters(known: ForeignHash) -> object:
     match known:
         case Bcrypt():
             return known.text[:7], known.prehashed
-        case Argon2():
-            return known.text.rsplit("$", 2)[0], known.variant
         case ShaCrypt():
             return known.make, known.rounds
         case SaltedSha():
@@ -85,8 +81,7 @@ def is_checked(known: ForeignHash) -> bool:
     if isinstance(known, Bcrypt):
         return not checkpw(b"wrong", known.text.encode())
     if isinstance(known, Argon2):
-        with pytest.raises(VerifyMismatchError):
-            verify_secret(known.text.encode(), b"wrong", known.variant)
+        return known.derivation().derive(b"wrong") != known.checksum
     return True
 
 

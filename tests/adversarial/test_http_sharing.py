@@ -1,5 +1,6 @@
 """Requests of several users on one connection, as behind a proxy (checklist HT-20)."""
 
+import asyncio
 import gc
 import weakref
 from collections.abc import AsyncIterator, Iterator
@@ -155,3 +156,24 @@ async def test_ht_20_a_held_request_hears_that_its_client_left_though_another_is
         await wait_until(lambda: server.echo.left == ["/hold"])
     await server.wait_until_no_connections()
     assert server.echo.bodies_read == 0  # the queued one was dropped with its connection
+
+
+async def test_ht_20_a_body_in_the_queue_does_not_grow_with_every_answer_before_it() -> None:
+    """Each answer made room in the queue, and the connection read on into the body at its end."""
+    size = 64 * 1024 * 1024
+    async with echo_server() as server, raw_connection(server.port) as connection:
+        held = server.echo.released
+        connection.send(HELD + GET * 98 + b"POST /write HTTP/1.1\r\n" + HOST + b"Content-Length: %d\r\n\r\n" % size)
+        connection.send(bytes(size))
+        await wait_until(lambda: server.echo.started == ["/hold"])
+        await server.wait_until_read()
+        server.echo.released = asyncio.Event()
+        held.set()
+        await wait_until(lambda: server.echo.started[-1] == "/write")
+        for _ in range(20):
+            await server.wait_until_read()
+        waiting = connection._writer.transport.get_write_buffer_size()
+        connection.abort()
+        server.echo.released.set()
+        await server.wait_until_no_connections()
+        assert waiting > size - 16 * 1024 * 1024

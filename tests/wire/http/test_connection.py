@@ -291,6 +291,28 @@ async def test_http_1_0_body_is_read(server: EchoServer) -> None:
         assert await connection.read_to_end() == b""
 
 
+async def test_http_1_0_gets_no_chunks() -> None:
+    """An old proxy would take the sizes for a part of the body (RFC 9112 §6.1)."""
+
+    async def answer(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send(body_message(b"one", more=True))
+        await send(body_message(b"two"))
+
+    head, _, body = (await response_bytes(answer, b"GET /echo HTTP/1.0\r\n\r\n")).partition(b"\r\n\r\n")
+    assert b"transfer-encoding" not in head
+    assert body == b"onetwo"
+
+
+async def test_http_1_0_is_not_told_to_continue(server: EchoServer) -> None:
+    async with raw_connection(server.port) as connection:
+        connection.send(b"POST /echo HTTP/1.0\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
+        await wait_until(lambda: server.echo.started == ["/echo"])
+        await server.wait_until_read()
+        connection.send(b"hello")
+        assert request_seen_by_app(await connection.read_response())["body"] == "hello"
+
+
 async def test_response_that_asks_for_it_ends_the_connection() -> None:
     async def answer(_scope: Scope, _receive: Receive, send: Send) -> None:
         await send({**START, "headers": [*START["headers"], (b"connection", b"close")]})

@@ -37,23 +37,35 @@ class CompactEvent:
 class FlowControl:
     """Stops reading from a client while the application is slow, and the application while its client is slow."""
 
-    __slots__ = ("_transport", "_writable", "read_paused", "write_paused")
+    __slots__ = ("_full", "_transport", "_writable", "read_paused", "write_paused")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
+        self._full: object | None = None  # the request whose body waits to be read before more may arrive
         self.read_paused = False
         self.write_paused = False
         self._writable: CompactEvent  # while writing is paused
 
-    def pause_reading(self) -> None:
+    def pause_reading(self, full: object | None = None) -> None:
+        self._full = full or self._full
         if not self.read_paused:
             self.read_paused = True
             self._transport.pause_reading()
 
+    def resume_reading_for(self, request: object) -> None:
+        """Resume, unless another request's body is full: a queued one must not grow with every response before it."""
+        if self._full is None or self._full is request:
+            self.resume_reading()
+
     def resume_reading(self) -> None:
+        self._full = None
         if self.read_paused:
             self.read_paused = False
             self._transport.resume_reading()
+
+    def release(self) -> None:
+        """Break the reference cycle with the request."""
+        self._full = None
 
     def pause_writing(self) -> None:
         self._writable = CompactEvent()

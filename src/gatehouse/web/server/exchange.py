@@ -32,6 +32,7 @@ class HttpExchange:
         "_flow",
         "_has_body",
         "_head",
+        "_is_chunked",
         "_is_connected",
         "_is_received",
         "_news",
@@ -68,7 +69,8 @@ class HttpExchange:
         # The response
         self._head = b""  # rendered when the application starts the response, sent with the first part of the body
         self._has_body = True
-        self._unsent: int | None = None  # bytes that the body still lacks; None: it is sent in chunks
+        self._is_chunked = False
+        self._unsent: int | None = None  # bytes that the body still lacks; None: its length is not announced
         self.has_begun = False  # the head is written
         self.is_complete = False
         # A response that does not wait for the body is the last one of its connection and says so (`Connection:
@@ -82,7 +84,7 @@ class HttpExchange:
             return
         self._body += part
         if len(self._body) > READ_AHEAD_BYTES:
-            self._flow.pause_reading()
+            self._flow.pause_reading(self)
         self._news.set()
 
     def end_body(self, *, keep_alive: bool) -> None:
@@ -113,7 +115,7 @@ class HttpExchange:
             self._expects_continue = False
             self._transport.write(CONTINUE)
         if not self._is_over():
-            self._flow.resume_reading()
+            self._flow.resume_reading_for(self)
             await self._news.wait()
             self._news.clear()
         if self._is_over():
@@ -152,7 +154,8 @@ class HttpExchange:
         length = named.get(b"content-length")
         self._has_body = self.scope["method"] != "HEAD" and status not in STATUSES_WITHOUT_BODY
         self._unsent = None if length is None else int(length)
-        if self._has_body and length is None:
+        self._is_chunked = self._has_body and length is None and self.scope["http_version"] != "1.0"
+        if self._is_chunked:
             headers.append((b"transfer-encoding", b"chunked"))
         if b"close" in named.get(b"connection", b"").lower():
             self.keep_alive = False
@@ -163,6 +166,10 @@ class HttpExchange:
     def _frame(self, body: bytes, *, is_last: bool) -> bytes:
         """Return the bytes that carry this part. Raises RuntimeError if the body has not the announced length."""
         if self._unsent is None:
+            if (
+                not self._is_chunked
+            ):  # HTTP/1.0 has no chunks: the end of the connection ends the body (RFC 9112 §6.3)
+                return body
             chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
             return chunk + LAST_CHUNK if is_last else chunk
         self._unsent -= len(body)

@@ -133,6 +133,7 @@ class HttpProtocol(ServedConnection):
         """
         self._client_owes.close()
         self._client_reads.close()
+        self.flow.release()
         self._queue.clear()
         self._receiving = self._answering = self._watched = self._on_lost = None
         del self._parser
@@ -229,7 +230,7 @@ class HttpProtocol(ServedConnection):
             transport=self.transport,
             flow=self.flow,
             clock=self._state.clock,
-            expects_continue=self._expects_continue,
+            expects_continue=self._expects_continue and version != "1.0",  # which has no 100 (RFC 9110 §10.1.1)
             on_end=self._on_exchange_end,
         )
         self._keeps_alive = version != "1.0" and self._parser.should_keep_alive()
@@ -329,7 +330,7 @@ class HttpProtocol(ServedConnection):
         if not exchange.keep_alive:
             self._close_after_response()
             return
-        self.flow.resume_reading()
+        self.flow.resume_reading_for(exchange)
         if self._queue:
             self._answer(self._queue.pop(0))
         elif self._refusal is not None:

@@ -267,6 +267,20 @@ async def test_id_14_kept_tag_ends_when_the_provider_withdraws_it_for_another_ac
     assert {one.subject for one in records} == {anna.user_id, player.user_id}
 
 
+async def test_id_14_kept_tag_follows_the_identity_to_another_account(
+    service: RunningService, account_browser: AccountBrowser, other: HttpBrowser, anna: User, steam: Steam
+) -> None:
+    await connect_person(account_browser, steam.vendor)
+    await steam.send_ticket(banned=True)
+    await disconnect(account_browser)
+    await sign_in_with(other, steam.vendor)  # which cannot carry the claim
+    player = await steam.find_player()
+    assert player.user_id != anna.user_id
+    assert await labels_of(service, player) == {"vac_banned"}
+    await steam.send_ticket()
+    assert (await labels_of(service, player), await labels_of(service, anna)) == ({"fair", "steam:480"}, set())
+
+
 async def test_id_14_claim_that_is_kept_elsewhere_changes_nothing(
     service: RunningService, browser_client: HttpBrowser, vendor: Vendor
 ) -> None:

@@ -21,7 +21,7 @@ from gatehouse.audit.model import AuditRecord
 from gatehouse.mail.model import OutboxMail
 from gatehouse.storage.accounts.ban_aware import BanFollower
 from gatehouse.storage.accounts.lost_addresses import free_address
-from gatehouse.storage.accounts.provided_labels import end_labels, store_answer
+from gatehouse.storage.accounts.provided_labels import copy_kept_tags, end_labels, store_answer
 from gatehouse.storage.accounts.sessions import end_sessions_made_with
 from gatehouse.storage.accounts.users import (
     ADD_TAG_ONCE,
@@ -204,6 +204,7 @@ def _add_identity(identity: Identity) -> Verb[None]:
     if not (yield INSERT_IDENTITY(**column_values(identity))):
         raise IdentityTaken
     yield ADD_TAG_ONCE(user_id=identity.user_id, tag=service_tag(identity.provider))
+    yield from copy_kept_tags(identity)
 
 
 def _bump_version(user_id: str) -> Verb[None]:

@@ -157,6 +157,19 @@ COPY_KEPT_TAGS = Statement(
     )
     .on_conflict_do_nothing()
 )
+# Of whatever account it was connected to before.
+COPY_KEPT_OF_IDENTITY = Statement(
+    insert(user_tags)
+    .from_select(
+        [column.name for column in user_tags.c],
+        select(_TO.label("user_id"), *tuple(user_tags.c)[1:]).where(
+            user_tags.c.kept.is_(True),
+            user_tags.c.issuer == bindparam("of_issuer"),
+            user_tags.c.subject == bindparam("of_subject"),
+        ),
+    )
+    .on_conflict_do_nothing()
+)
 END_SEARCH = Statement(delete(installation).where(installation.c.name == bindparam("name")))
 
 
@@ -221,6 +234,14 @@ def end_labels(user_id: str, issuer: str, subject: str) -> Verb[None]:
     """End what an identity brought, apart from kept tags; the identity was removed."""
     for labels in (TAGS, PURCHASES):
         yield labels.drop_of_identity(of=user_id, of_issuer=issuer, of_subject=subject)
+
+
+def copy_kept_tags(identity: Identity) -> Verb[None]:
+    """Give an account the kept tags of an identity that is new to it: they are about the identity.
+
+    Else disconnecting and signing in over a channel without claims would make an account without them.
+    """
+    yield COPY_KEPT_OF_IDENTITY(to=identity.user_id, of_issuer=identity.issuer, of_subject=identity.subject)
 
 
 def take_over_labels(of: str, to: str) -> Verb[None]:

@@ -103,6 +103,17 @@ async def test_the_reference_of_a_console_page_is_stored_with_the_reader(
     assert (found.reason, found.personal["actor"]) == ("no such game session", root.user_id)
 
 
+async def test_op_14_what_is_stored_of_a_signed_in_reader_is_a_number(
+    service: RunningService, browser_client: HttpBrowser, root: User
+) -> None:
+    """It stays when the account is erased: refused requests are not found by the person."""
+    await browser_client.sign_in(root.login or "")
+    page = await browser_client.get(f"{AUTHORIZE}?client_id=none&redirect_uri={SHOP}")
+    found = await stored(service, reference_of(page))
+    assert isinstance(found, Refusal)
+    assert found.personal == {"address": "", "actor": root.user_id}
+
+
 async def test_administrators_look_up_a_reference_in_the_console(
     service: RunningService, browser_client: HttpBrowser, root: User
 ) -> None:

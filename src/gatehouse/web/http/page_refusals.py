@@ -3,6 +3,7 @@
 The reference is the request ID. Anyone can cause error pages, so they are stored within limits; the log has each one.
 """
 
+from dataclasses import replace
 from typing import Final
 
 import structlog
@@ -43,6 +44,8 @@ class PageRefusals:
             if self._rates.admit(SOURCE, source) or self._rates.admit(PROCESS, ""):
                 return
             origin = origin_of(request, actor)
+            if actor:  # no address beside it: an erasure leaves nothing of the person but this number (OP-14)
+                origin = replace(origin, address="")
             await self._refusals.add(
                 AuditEvent.PAGE_REFUSED,
                 origin,

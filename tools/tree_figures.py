@@ -12,7 +12,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median, quantiles
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -114,13 +113,9 @@ def main() -> int:
 
 
 def measure(modules: Sequence[Module]) -> Iterator[Figure]:
-    lengths = sorted(one.lines for one in modules)
     protocols = protocol_implementations(modules)
     yield Figure("source files", len(modules))
-    yield Figure("source lines", sum(lengths))
-    yield Figure("lines of a file, median", median(lengths))
-    yield Figure("lines of a file, p90", round(quantiles(lengths, n=10)[-1]))
-    yield Figure("lines of a file, most", lengths[-1])
+    yield Figure("source lines", sum(one.lines for one in modules))
     yield Figure("ASGI wrappers before a handler", len(list(wrappers(modules))), CEILINGS["wrappers"])
     yield Figure("protocols for 100 files", round(100 * len(protocols) / len(modules), 1), CEILINGS["protocols"])
     yield Figure("protocols", len(protocols))

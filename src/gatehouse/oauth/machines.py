@@ -1,30 +1,17 @@
-"""The client credentials grant: clients and service accounts get access tokens for themselves (RFC 6749 §4.4, R9)."""
+"""The clients and service accounts that prove themselves at the token endpoint, without a person (R9)."""
 
-from dataclasses import dataclass, replace
-from typing import Final
-
-from cachetools import LRUCache
+from dataclasses import dataclass
 
 from gatehouse.accounts.model import MachineAccount
-from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.addresses import any_network_contains, parse_network
-from gatehouse.kernel.clock import Clock
-from gatehouse.oauth.api_tokens import ApiTokens, TokenSubject
-from gatehouse.oauth.claims import APPLICATION_CLAIMS
+from gatehouse.oauth.api_tokens import TokenSubject
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
-from gatehouse.oauth.errors import InvalidScope, InvalidTarget, NoClientCredentials, UnsupportedGrantType
-from gatehouse.oauth.grants import SCOPE_TEXT
-from gatehouse.oauth.model import API_TOKEN_SECONDS, Api, Client, ClientProfile
+from gatehouse.oauth.errors import NoClientCredentials, UnsupportedGrantType
+from gatehouse.oauth.model import Api, Client, ClientProfile
 from gatehouse.oauth.private_key_jwt import ClientAssertions
-from gatehouse.oauth.store import ClientStore, FindAccount, GrantStore, VerifyAccountJwt, refuse_long_scope
-from gatehouse.oauth.token_endpoint import TokenRequest
-from gatehouse.oauth.tokens import TokenSet
+from gatehouse.oauth.store import FindAccount, VerifyAccountJwt
 from gatehouse.oauth.vocabulary import ASSERTION_TYPE
 from gatehouse.tokens.claims import InvalidToken
-
-AUDIT_PERIOD: Final = 3_600  # seconds in which one machine's tokens for one API are recorded once, by each node
-MAX_RECORDED: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,69 +91,3 @@ class MachineAuthenticator:
             if found.user_id == account.user_id:
                 return True
         return False
-
-
-class ClientCredentialsGrant:
-    def __init__(
-        self,
-        *,
-        authentication: MachineAuthenticator,
-        clients: ClientStore,
-        grants: GrantStore,
-        tokens: ApiTokens,
-        recorder: Recorder,
-        clock: Clock,
-    ) -> None:
-        self._authentication = authentication
-        self._clients = clients
-        self._grants = grants
-        self._tokens = tokens
-        self._recorder = recorder
-        self._clock = clock
-        self._recorded: LRUCache[tuple[str, str], int] = LRUCache(MAX_RECORDED)
-
-    async def issue(self, token_request: TokenRequest) -> TokenSet:
-        """Issue an access token. Raises InvalidClient, InvalidTarget, InvalidScope and other errors of OAuth."""
-        machine = await self._authentication.authenticate(token_request.credentials)
-        if not token_request.resource:
-            return await self._issue_opaque(machine, token_request)
-        api = await self._clients.find_api(token_request.resource)
-        if api is None or not machine.may_ask_for(api):
-            raise InvalidTarget(f"{machine.subject.sub} may not ask for {token_request.resource}")
-        scopes = machine_scopes(token_request.scope, api, machine)
-        await self._record(machine, token_request, api.resource)
-        token = await self._tokens.issue(api, machine.subject, scopes, ends_at=self._clock.now() + api.token_seconds)
-        return TokenSet(access_token=token, expires_in=api.token_seconds, scope=" ".join(scopes))
-
-    async def _issue_opaque(self, machine: Machine, token_request: TokenRequest) -> TokenSet:
-        await self._record(machine, token_request, "")
-        token = await self._tokens.issue_opaque(machine.subject, ends_at=self._clock.now() + API_TOKEN_SECONDS)
-        return TokenSet(access_token=token, expires_in=API_TOKEN_SECONDS, scope="")
-
-    async def _record(self, machine: Machine, token_request: TokenRequest, resource: str) -> None:
-        """Record the first token in a while: machines ask every few minutes, and the log is not their meter."""
-        now, key = self._clock.now(), (machine.subject.sub, resource)
-        if abs(now - self._recorded.get(key, -AUDIT_PERIOD)) < AUDIT_PERIOD:
-            return
-        record = self._recorder.record(
-            AuditEvent.MACHINE_TOKEN_MADE,
-            replace(token_request.origin, actor=machine.subject.sub),
-            subject=machine.subject.client_id,
-            details={"resource": resource},
-        )
-        await self._grants.add_machine_record(record)
-        self._recorded[key] = now
-
-
-def machine_scopes(scope: str, api: Api, machine: Machine) -> tuple[str, ...]:
-    """Return the requested scopes that the API declares; roles and the like only for a service account.
-
-    Unknown ones are not granted (R9).
-    """
-    if scope and SCOPE_TEXT.fullmatch(scope) is None:
-        raise InvalidScope("scope contains invalid characters")
-    wanted = set(scope.split())
-    held = APPLICATION_CLAIMS if machine.account is not None else {}
-    granted = tuple(name for name in (*api.scopes, *held) if name in wanted)
-    refuse_long_scope(granted)
-    return granted

@@ -1,5 +1,6 @@
 """Protocol values that several modules use, in requests and in the discovery document."""
 
+import re
 from enum import StrEnum
 from typing import Final
 
@@ -14,6 +15,8 @@ ROLES: Final = "roles"
 PERMISSIONS: Final = "permissions"
 
 ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"  # RFC 7523 §2.2
+# RFC 6749 §3.3
+SCOPE_TEXT: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+( +[\x21\x23-\x5b\x5d-\x7e]+)*", re.ASCII)
 TOKEN_PATH: Final = "/proxy/oauth/token"  # noqa: S105 - a path
 
 

@@ -5,7 +5,7 @@ from typing import Final
 import httpx2
 
 from gatehouse.accounts.model import User
-from gatehouse.oauth.token_exchange import ACCESS_TOKEN, ID_TOKEN, JWT
+from gatehouse.oauth.grants.token_exchange import ACCESS_TOKEN, ID_TOKEN, JWT
 from gatehouse.oauth.vocabulary import GrantName
 from tests.support.oauth import (
     TOKEN,

@@ -15,17 +15,20 @@ from gatehouse.oauth.claims import MappedClaims
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientSecretVerifier
 from gatehouse.oauth.device import DeviceAuthorization, DeviceSignInPurpose
 from gatehouse.oauth.exchange import IdTokenExchange, UserJwtExchange
-from gatehouse.oauth.grants import AuthorizationCodeGrant, DeviceCodeGrant, RefreshTokenGrant
+from gatehouse.oauth.grants.authorization_code import AuthorizationCodeGrant
+from gatehouse.oauth.grants.client_credentials import ClientCredentialsGrant
+from gatehouse.oauth.grants.device_code import DeviceCodeGrant
+from gatehouse.oauth.grants.refresh_token import RefreshTokenGrant
+from gatehouse.oauth.grants.token_exchange import TokenExchangeGrant
 from gatehouse.oauth.id_tokens import IdTokens
 from gatehouse.oauth.introspection import Introspection
 from gatehouse.oauth.logout import LogoutRequests
-from gatehouse.oauth.machines import ClientCredentialsGrant, MachineAuthenticator
+from gatehouse.oauth.machines import MachineAuthenticator
 from gatehouse.oauth.metadata_clients import DOCUMENT_LIMITS, DOCUMENT_RATES, LOGO_LIMITS, MetadataClients
 from gatehouse.oauth.private_key_jwt import ClientAssertions
 from gatehouse.oauth.redirects import ClientOriginCache
 from gatehouse.oauth.revocation import Revocation
 from gatehouse.oauth.token_endpoint import DirectGrant, GrantAccess, GrantType, TokenEndpoint
-from gatehouse.oauth.token_exchange import TokenExchangeGrant
 from gatehouse.oauth.tokens import AccessTokens, AccessTokenVerifier, RefreshTokens, TokenIssuer
 from gatehouse.oauth.user_claims import UserClaims
 from gatehouse.oauth.userinfo import UserInfo

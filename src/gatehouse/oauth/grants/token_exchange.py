@@ -4,13 +4,7 @@ from typing import Final
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.client_auth import ClientAuthenticator
-from gatehouse.oauth.errors import (
-    InvalidRequest,
-    InvalidScope,
-    InvalidTarget,
-    MayNotExchange,
-    UnsupportedGrantType,
-)
+from gatehouse.oauth.errors import InvalidRequest, InvalidScope, InvalidTarget, MayNotExchange, UnsupportedGrantType
 from gatehouse.oauth.exchange import IdTokenExchange, UserJwtExchange
 from gatehouse.oauth.model import Client, ClientProfile
 from gatehouse.oauth.token_endpoint import TokenRequest

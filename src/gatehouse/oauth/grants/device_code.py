@@ -1,0 +1,69 @@
+"""The device grant: a device polls until a person has confirmed it (RFC 8628 §3.4)."""
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import sha256
+from gatehouse.oauth.errors import (
+    AuthorizationPending,
+    DeviceCodeExpired,
+    DeviceDenied,
+    InvalidGrant,
+    InvalidRequest,
+    SlowDown,
+)
+from gatehouse.oauth.model import Api, Client, DeviceRequest, DeviceState
+from gatehouse.oauth.store import DeviceStore, GrantStore
+from gatehouse.oauth.token_endpoint import GrantAccess, PresentedGrant, RedeemedGrant, TokenRequest
+from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
+
+
+class DeviceCodeGrant:
+    def __init__(self, *, store: DeviceStore, grants: GrantStore, access: GrantAccess, clock: Clock) -> None:
+        self._store = store
+        self._grants = grants
+        self._access = access
+        self._clock = clock
+
+    async def find_grant(self, token_request: TokenRequest) -> PresentedGrant | None:
+        """Return nothing: devices name their client, so no owner has to be found."""
+        if not token_request.device_code:
+            raise InvalidRequest("device_code is missing")
+        return None
+
+    async def record_failure(self, token_request: TokenRequest) -> None:
+        """A failed proof of the client does not use up the device code."""
+
+    async def redeem(
+        self,
+        token_request: TokenRequest,
+        client: Client,
+        found: PresentedGrant | None,  # noqa: ARG002 - as every grant type takes it
+    ) -> RedeemedGrant:
+        now = self._clock.now()
+        digest = sha256(token_request.device_code)
+        request, is_early = await self._store.record_poll(digest, now)
+        if request is None or request.client_id != client.client_id:
+            raise InvalidGrant("unknown device code, or it belongs to another client")
+        refuse_undecided(request, now, is_early=is_early)
+        api = await self._check_access(token_request, request, now)
+        generation = 1 if OFFLINE_ACCESS in request.scopes and OFFLINE_ACCESS in client.scopes else 0
+        holder = await self._store.redeem_request(request, now, generation=generation)
+        if holder is None:
+            raise InvalidGrant("the device code was already used or its grant has ended")
+        return RedeemedGrant(
+            holder=holder, scopes=holder.grant.scopes, generation=generation, refreshed_at=now, api=api
+        )
+
+    async def _check_access(self, token_request: TokenRequest, request: DeviceRequest, now: int) -> Api | None:
+        holder = await self._grants.find_live_grant(request.grant_id, now)
+        if holder is None:
+            raise InvalidGrant("the grant of the device has ended")
+        return await self._access.check(token_request, holder)
+
+
+def refuse_undecided(request: DeviceRequest, now: int, *, is_early: bool) -> None:
+    if request.ends_at <= now:
+        raise DeviceCodeExpired
+    if request.state is DeviceState.DENIED:
+        raise DeviceDenied
+    if request.state is DeviceState.PENDING:
+        raise SlowDown if is_early else AuthorizationPending

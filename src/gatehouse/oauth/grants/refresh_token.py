@@ -1,0 +1,118 @@
+"""The refresh token grant: returns new tokens and replaces the refresh token each time (interface §2.1, R3).
+
+Its `jti` is the grant and a number. The grant's row has the valid number, so the JWT alone is never enough.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import constant_time_equal
+from gatehouse.oauth.errors import InvalidGrant, InvalidRequest, InvalidScope
+from gatehouse.oauth.model import Client, ClientProfile, Grant, plain_scope
+from gatehouse.oauth.store import GrantStore, RotationOutcome
+from gatehouse.oauth.token_endpoint import GrantAccess, PresentedGrant, RedeemedGrant, TokenRequest
+from gatehouse.oauth.tokens import RefreshTokens
+from gatehouse.oauth.vocabulary import OFFLINE_ACCESS, OPENID, SCOPE_TEXT
+
+
+class RefreshTokenGrant:
+    """`grace`: seconds within which a parallel refresh gets the same new token; a client may have its own."""
+
+    def __init__(
+        self,
+        *,
+        store: GrantStore,
+        tokens: RefreshTokens,
+        access: GrantAccess,
+        recorder: Recorder,
+        clock: Clock,
+        grace: Callable[[], int],
+    ) -> None:
+        self._store = store
+        self._access = access
+        self._tokens = tokens
+        self._recorder = recorder
+        self._clock = clock
+        self._grace = grace
+
+    async def find_grant(self, token_request: TokenRequest) -> PresentedGrant | None:
+        if not token_request.refresh_token:
+            raise InvalidRequest("refresh_token is missing")
+        found = await self._tokens.find(token_request.refresh_token)
+        if found is None:
+            return None
+        holder = found.holder
+        if (
+            holder.client.profile is ClientProfile.NATIVE
+            and token_request.credentials.is_unnamed_proof
+            and not token_request.redirect_uri
+        ):
+            raise InvalidRequest("redirect_uri is missing")  # before the proof, which depends on it
+        return PresentedGrant(holder=holder, generation=found.generation)
+
+    async def record_failure(self, token_request: TokenRequest) -> None:
+        """Do nothing: a failed proof does not use up the token, which is worthless without a proof."""
+
+    async def redeem(
+        self, token_request: TokenRequest, client: Client, found: PresentedGrant | None
+    ) -> RedeemedGrant:
+        if found is None:
+            raise InvalidGrant("unknown refresh token, or its grant has ended")
+        if OFFLINE_ACCESS not in found.holder.scopes:
+            raise InvalidGrant("the client no longer has offline_access")
+        grant = found.holder.grant
+        refuse_other_redirect(token_request, client, grant)
+        scopes = narrow_scopes(token_request.scope, grant)
+        api = await self._access.check(token_request, found.holder)
+        turned = await self._store.rotate(
+            grant.grant_id,
+            found.generation,
+            self._clock.now(),
+            grace=self._grace_for(client),
+            reused=lambda: self._recorder.record(
+                AuditEvent.REFRESH_REUSED,
+                replace(token_request.origin, actor=client.subject),
+                subject=grant.user_id,
+                details={"client_id": client.client_id, "grant_id": grant.grant_id},
+            ),
+        )
+        if turned.outcome not in (RotationOutcome.ROTATED, RotationOutcome.REPEATED):
+            raise InvalidGrant(f"refresh token {found.generation} of grant {grant.grant_id}: {turned.outcome.name}")
+        return RedeemedGrant(
+            holder=found.holder,
+            scopes=scopes,
+            generation=turned.generation,
+            refreshed_at=turned.refreshed_at,
+            api=api,
+        )
+
+    def _grace_for(self, client: Client) -> int:
+        own = client.token_settings.refresh_grace_seconds
+        return self._grace() if own is None else own
+
+
+def refuse_other_redirect(token_request: TokenRequest, client: Client, grant: Grant) -> None:
+    """Refuse another redirect_uri than the grant's.
+
+    Native clients must repeat it, others may (R3, checklist TK-16).
+    """
+    if not token_request.redirect_uri:
+        if client.profile is ClientProfile.NATIVE:
+            raise InvalidRequest("redirect_uri is missing")
+        return
+    if not constant_time_equal(token_request.redirect_uri, grant.redirect_uri):
+        raise InvalidGrant("wrong redirect_uri for this grant")
+
+
+def narrow_scopes(scope: str, grant: Grant) -> tuple[str, ...]:
+    """Return fewer scopes for the access token, never more; openid stays (R3), and so does the API (RFC 8707)."""
+    if not scope:
+        return grant.scopes
+    wanted = set(scope.split()) if SCOPE_TEXT.fullmatch(scope) else {scope}
+    kept = {OPENID, ""}
+    if not wanted <= {plain_scope(one) for one in grant.scopes}:
+        raise InvalidScope("scope exceeds the grant")
+    return tuple(one for one in grant.scopes if plain_scope(one) in wanted | kept)

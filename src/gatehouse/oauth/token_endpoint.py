@@ -1,6 +1,6 @@
-"""POST /proxy/oauth/token: what all grant types share (interface §4.2, R3).
+"""POST /proxy/oauth/token: what the grant types share (interface §4.2, R3).
 
-The client is authenticated and everything else is checked before a grant is redeemed; tokens are signed after that.
+They authenticate the client and check everything else before a grant is redeemed; tokens are signed after that.
 """
 
 from collections import Counter
@@ -11,10 +11,10 @@ from typing import Protocol
 from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
-from gatehouse.oauth.errors import InvalidClient, InvalidGrant, InvalidRequest, InvalidTarget, UnsupportedGrantType
+from gatehouse.oauth.errors import InvalidGrant, InvalidRequest, InvalidTarget, UnsupportedGrantType
 from gatehouse.oauth.model import Api, Client, ClientProfile, GrantHolder, resource_in
 from gatehouse.oauth.store import ClientStore, deciding_applications, find_granted_api, may_log_in_to_client
-from gatehouse.oauth.tokens import TokenIssuer, TokenSet
+from gatehouse.oauth.tokens import TokenSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,55 +39,45 @@ class TokenRequest:
     origin: AuditOrigin
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PresentedGrant:
-    """The grant of the presented code or token; nothing is redeemed yet."""
-
-    holder: GrantHolder
-    generation: int = 0  # of the refresh token that was presented
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RedeemedGrant:
-    """A redeemed grant, for which tokens are issued."""
-
-    holder: GrantHolder
-    scopes: tuple[str, ...]
-    generation: int = 0  # of the valid refresh token; 0 for none
-    refreshed_at: int = 0
-    api: Api | None = None  # that the access token is for; None for this service
-
-
 class GrantType(Protocol):
-    async def find_grant(self, token_request: TokenRequest) -> PresentedGrant | None:
-        """Find the grant of what is presented, if that is known yet; redeems nothing.
+    async def issue(self, token_request: TokenRequest) -> TokenSet:
+        """Authenticate the client, check everything else, then redeem what is presented, once, and sign tokens.
 
-        Raises InvalidRequest when a parameter is missing.
+        Raises InvalidRequest when a parameter is missing, InvalidClient, InvalidGrant and other errors of OAuth.
         """
-
-    async def record_failure(self, token_request: TokenRequest) -> None:
-        """Count a presentation without a valid proof of the client."""
-
-    async def redeem(
-        self, token_request: TokenRequest, client: Client, found: PresentedGrant | None
-    ) -> RedeemedGrant:
-        """Do the remaining checks, then redeem it, once. Raises InvalidGrant and other errors of OAuth."""
 
 
 class GrantAccess:
-    """Checks that a grant may still give tokens, before its code or token is taken: a refusal uses up none."""
+    """Checks who presents a grant and that it may still give tokens, before its code or token is used up."""
 
     def __init__(
         self,
         *,
+        authentication: ClientAuthenticator,
         clients: ClientStore,
         rules: ApplicationAccess,
         has_pending_terms: Callable[[str, int], Awaitable[bool]],
     ) -> None:
         """`has_pending_terms`: whether a person has not accepted the terms of an application."""
+        self._authentication = authentication
         self._clients = clients
         self._rules = rules
         self._has_pending_terms = has_pending_terms
+
+    async def authenticate(self, token_request: TokenRequest, holder: GrantHolder | None) -> Client:
+        """Return the authenticated client, which must own the presented code or token.
+
+        `holder`: of the grant of what is presented; None if it is unknown, or known only after this.
+        """
+        owner = None if holder is None else holder.client
+        if owner is None and token_request.credentials.is_unnamed_proof:
+            raise InvalidGrant("the code or token does not exist")
+        client = await self._authentication.authenticate_at_token_endpoint(
+            token_request.credentials, owner, token_request.redirect_uri
+        )
+        if owner is not None and client.client_id != owner.client_id:
+            raise InvalidGrant(f"{client.client_id} sent a code or token of {owner.client_id}")
+        return client
 
     async def check(self, token_request: TokenRequest, holder: GrantHolder) -> Api | None:
         """Return the API that the grant is for; None for none. Raises InvalidTarget, InvalidGrant.
@@ -105,6 +95,12 @@ class GrantAccess:
         return api
 
 
+def refuse_native_proof(token_request: TokenRequest) -> None:
+    """Refuse the SHA-1 proof at a grant type that profile native does not have."""
+    if token_request.credentials.proof:
+        raise UnsupportedGrantType
+
+
 def refuse_other_resource(token_request: TokenRequest, client: Client, scopes: Iterable[str]) -> None:
     """Refuse another API than the one the grant is for (RFC 8707 §2.2); clients of profile native name none."""
     named = token_request.resource if client.profile is ClientProfile.OIDC else ""
@@ -112,69 +108,18 @@ def refuse_other_resource(token_request: TokenRequest, client: Client, scopes: I
         raise InvalidTarget("the grant is not for this resource")
 
 
-DirectGrant = Callable[[TokenRequest], Awaitable[TokenSet]]
-
-
 class TokenEndpoint:
-    """`direct_grants`: grant types that issue tokens without a stored grant."""
-
-    def __init__(
-        self,
-        *,
-        authentication: ClientAuthenticator,
-        grants: Mapping[str, GrantType],
-        direct_grants: Mapping[str, DirectGrant],
-        token_issuer: TokenIssuer,
-    ) -> None:
-        self._authentication = authentication
+    def __init__(self, grants: Mapping[str, GrantType]) -> None:
         self._grants = grants
-        self._direct_grants = direct_grants
-        self._token_issuer = token_issuer
 
         self.issued: Counter[str] = Counter()  # by grant type, for the metrics of this process
 
     async def issue_tokens(self, token_request: TokenRequest) -> TokenSet:
-        issue = self._direct_grants.get(token_request.grant_type, self._redeem_grant)
-        if issue != self._redeem_grant and token_request.credentials.proof:
-            raise UnsupportedGrantType  # profile native has none of them
-        issued = await issue(token_request)
-        self.issued[token_request.grant_type] += 1
-        return issued
-
-    async def _redeem_grant(self, token_request: TokenRequest) -> TokenSet:
-        grant = self._grant_type(token_request.grant_type)
-        found = await grant.find_grant(token_request)
-        try:
-            client = await self._client(token_request, found)
-        except (InvalidClient, InvalidGrant):
-            if found is not None:
-                await grant.record_failure(token_request)
-            raise
-        taken = await grant.redeem(token_request, client, found)
-        return await self._token_issuer.issue(
-            taken.holder,
-            scopes=taken.scopes,
-            generation=taken.generation,
-            refreshed_at=taken.refreshed_at,
-            api=taken.api,
-        )
-
-    def _grant_type(self, name: str) -> GrantType:
-        if not name:
+        if not token_request.grant_type:
             raise InvalidRequest("grant_type is missing")
-        grant = self._grants.get(name)
+        grant = self._grants.get(token_request.grant_type)
         if grant is None:
             raise UnsupportedGrantType
-        return grant
-
-    async def _client(self, token_request: TokenRequest, found: PresentedGrant | None) -> Client:
-        """Return the authenticated client; it must own the presented code or token."""
-        owner = None if found is None else found.holder.client
-        if owner is None and token_request.credentials.is_unnamed_proof:
-            raise InvalidGrant("the code or token does not exist")
-        client = await self._authentication.authenticate_at_token_endpoint(
-            token_request.credentials, owner, token_request.redirect_uri
-        )
-        if owner is not None and client.client_id != owner.client_id:
-            raise InvalidGrant(f"{client.client_id} sent a code or token of {owner.client_id}")
-        return client
+        issued = await grant.issue(token_request)
+        self.issued[token_request.grant_type] += 1
+        return issued

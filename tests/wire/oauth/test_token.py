@@ -256,13 +256,16 @@ async def test_tk_09_nothing_that_resembles_a_code_is_one(web: RelyingPartyClien
     assert success_body(await web.redeem(code))
 
 
-@pytest.mark.parametrize("grant_type", [None, "", "password", "client_credentials", ["refresh_token"], {"a": 1}, 7])
+UNKNOWN_TO_NATIVE = ("password", "client_credentials", "urn:ietf:params:oauth:grant-type:token-exchange")
+
+
+@pytest.mark.parametrize("grant_type", [None, "", *UNKNOWN_TO_NATIVE, ["refresh_token"], {"a": 1}, 7])
 async def test_tk_20_odd_grant_types_are_refused(
     service: RunningService, web: RelyingPartyClient, anna: User, grant_type: object
 ) -> None:
     body = {"code": await web.issue_code(anna), "redirect_uri": REDIRECT}
     answer = await service.client.post(TOKEN, json=body | {"grant_type": grant_type}, headers=web.headers)
-    unknown = grant_type in ("password", "client_credentials")
+    unknown = grant_type in UNKNOWN_TO_NATIVE
     assert oauth_error(answer) == (400, "unsupported_grant_type" if unknown else "invalid_request")
     answer = await service.client.post(TOKEN, json=body, headers=web.headers)
     assert oauth_error(answer) == (400, "invalid_request")

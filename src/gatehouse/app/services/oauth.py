@@ -28,7 +28,7 @@ from gatehouse.oauth.metadata_clients import DOCUMENT_LIMITS, DOCUMENT_RATES, LO
 from gatehouse.oauth.private_key_jwt import ClientAssertions
 from gatehouse.oauth.redirects import ClientOriginCache
 from gatehouse.oauth.revocation import Revocation
-from gatehouse.oauth.token_endpoint import DirectGrant, GrantAccess, GrantType, TokenEndpoint
+from gatehouse.oauth.token_endpoint import GrantAccess, GrantType, TokenEndpoint
 from gatehouse.oauth.tokens import AccessTokens, AccessTokenVerifier, RefreshTokens, TokenIssuer
 from gatehouse.oauth.user_claims import UserClaims
 from gatehouse.oauth.userinfo import UserInfo
@@ -235,55 +235,50 @@ class OAuthServices(AccountServices):
         )
 
     @cached_property
+    def token_endpoint(self) -> TokenEndpoint:
+        return TokenEndpoint(self.grant_types)
+
+    @cached_property
     def grant_types(self) -> dict[str, GrantType]:
-        store, recorder, clock = self.storage.grants, self.recorder, self.clock
+        store, issuer, recorder, clock = self.storage.grants, self.token_issuer, self.recorder, self.clock
         access = GrantAccess(
-            clients=self.storage.clients, rules=self.login_rules, has_pending_terms=self.terms.is_pending_for
+            authentication=self.client_authenticator,
+            clients=self.storage.clients,
+            rules=self.login_rules,
+            has_pending_terms=self.terms.is_pending_for,
         )
         return {
             GrantName.AUTHORIZATION_CODE: AuthorizationCodeGrant(
-                store=store, access=access, recorder=recorder, clock=clock
+                store=store, access=access, token_issuer=issuer, recorder=recorder, clock=clock
             ),
             GrantName.REFRESH_TOKEN: RefreshTokenGrant(
                 store=store,
                 tokens=self.refresh_tokens,
                 access=access,
+                token_issuer=issuer,
                 recorder=recorder,
                 clock=clock,
                 grace=lambda: self.settings.oauth.refresh_grace_seconds,
             ),
             GrantName.DEVICE_CODE: DeviceCodeGrant(
-                store=self.storage.device_requests, grants=store, access=access, clock=clock
+                store=self.storage.device_requests, grants=store, access=access, token_issuer=issuer, clock=clock
+            ),
+            GrantName.CLIENT_CREDENTIALS: ClientCredentialsGrant(
+                authentication=self.machine_authenticator,
+                clients=self.storage.clients,
+                grants=store,
+                tokens=self.api_tokens,
+                recorder=recorder,
+                clock=clock,
+            ),
+            GrantName.TOKEN_EXCHANGE: TokenExchangeGrant(
+                authentication=self.client_authenticator,
+                access_token_verifier=self.access_token_verifier,
+                user_jwts=self.user_jwt_exchange,
+                id_tokens=self.id_token_exchange,
+                clock=clock,
             ),
         }
-
-    @cached_property
-    def direct_grants(self) -> dict[str, DirectGrant]:
-        machines = ClientCredentialsGrant(
-            authentication=self.machine_authenticator,
-            clients=self.storage.clients,
-            grants=self.storage.grants,
-            tokens=self.api_tokens,
-            recorder=self.recorder,
-            clock=self.clock,
-        )
-        exchange = TokenExchangeGrant(
-            authentication=self.client_authenticator,
-            access_token_verifier=self.access_token_verifier,
-            user_jwts=self.user_jwt_exchange,
-            id_tokens=self.id_token_exchange,
-            clock=self.clock,
-        )
-        return {GrantName.CLIENT_CREDENTIALS: machines.issue, GrantName.TOKEN_EXCHANGE: exchange.issue}
-
-    @cached_property
-    def token_endpoint(self) -> TokenEndpoint:
-        return TokenEndpoint(
-            authentication=self.client_authenticator,
-            grants=self.grant_types,
-            direct_grants=self.direct_grants,
-            token_issuer=self.token_issuer,
-        )
 
     @cached_property
     def userinfo(self) -> UserInfo:

@@ -8,40 +8,47 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.oauth.client_auth import matches_code_challenge
-from gatehouse.oauth.errors import InvalidGrant, InvalidRequest
+from gatehouse.oauth.errors import InvalidClient, InvalidGrant, InvalidRequest
 from gatehouse.oauth.model import Client, Grant
 from gatehouse.oauth.store import GrantStore, RedeemOutcome
-from gatehouse.oauth.token_endpoint import GrantAccess, PresentedGrant, RedeemedGrant, TokenRequest
+from gatehouse.oauth.token_endpoint import GrantAccess, TokenRequest
+from gatehouse.oauth.tokens import TokenIssuer, TokenSet
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 
 MAX_CODE_FAILURES: Final = 5  # attempts with one code; then it is invalid (R3)
 
 
 class AuthorizationCodeGrant:
-    def __init__(self, *, store: GrantStore, access: GrantAccess, recorder: Recorder, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        store: GrantStore,
+        access: GrantAccess,
+        token_issuer: TokenIssuer,
+        recorder: Recorder,
+        clock: Clock,
+    ) -> None:
         self._store = store
         self._access = access
+        self._token_issuer = token_issuer
         self._recorder = recorder
         self._clock = clock
 
-    async def find_grant(self, token_request: TokenRequest) -> PresentedGrant | None:
+    async def issue(self, token_request: TokenRequest) -> TokenSet:
+        """Redeem the code after all other checks, so that an attempt by another party does not use it up (R3)."""
         if not token_request.code or not token_request.redirect_uri:
             raise InvalidRequest("code or redirect_uri is missing")
         holder = await self._store.find_grant_by_code(sha256(token_request.code))
-        return None if holder is None else PresentedGrant(holder=holder)
-
-    async def record_failure(self, token_request: TokenRequest) -> None:
-        await self._store.count_code_failure(sha256(token_request.code), most=MAX_CODE_FAILURES)
-
-    async def redeem(
-        self, token_request: TokenRequest, client: Client, found: PresentedGrant | None
-    ) -> RedeemedGrant:
-        """Redeem the code after all other checks, so that an attempt by another party does not use it up (R3)."""
-        if found is None:
+        try:
+            client = await self._access.authenticate(token_request, holder)
+        except (InvalidClient, InvalidGrant):
+            if holder is not None:
+                await self._count_failure(token_request)
+            raise
+        if holder is None:
             raise InvalidGrant("unknown code")
-        holder = found.holder
         if not is_bound_to(token_request, client, holder.grant):
-            await self.record_failure(token_request)
+            await self._count_failure(token_request)
             raise InvalidGrant("wrong redirect_uri or verifier for this code")
         api = await self._access.check(token_request, holder)
         now = self._clock.now()
@@ -59,9 +66,12 @@ class AuthorizationCodeGrant:
         )
         if taking is not RedeemOutcome.REDEEMED:
             raise InvalidGrant(f"the code of grant {holder.grant.grant_id}: {taking.name}")
-        return RedeemedGrant(
-            holder=holder, scopes=holder.grant.scopes, generation=generation, refreshed_at=now, api=api
+        return await self._token_issuer.issue(
+            holder, scopes=holder.grant.scopes, generation=generation, refreshed_at=now, api=api
         )
+
+    async def _count_failure(self, token_request: TokenRequest) -> None:
+        await self._store.count_code_failure(sha256(token_request.code), most=MAX_CODE_FAILURES)
 
 
 def is_bound_to(token_request: TokenRequest, client: Client, grant: Grant) -> bool:

@@ -14,7 +14,7 @@ from gatehouse.oauth.errors import InvalidScope, InvalidTarget
 from gatehouse.oauth.machines import Machine, MachineAuthenticator
 from gatehouse.oauth.model import API_TOKEN_SECONDS, Api
 from gatehouse.oauth.store import ClientStore, GrantStore, refuse_long_scope
-from gatehouse.oauth.token_endpoint import TokenRequest
+from gatehouse.oauth.token_endpoint import TokenRequest, refuse_native_proof
 from gatehouse.oauth.tokens import TokenSet
 from gatehouse.oauth.vocabulary import SCOPE_TEXT
 
@@ -43,6 +43,7 @@ class ClientCredentialsGrant:
 
     async def issue(self, token_request: TokenRequest) -> TokenSet:
         """Issue an access token. Raises InvalidClient, InvalidTarget, InvalidScope and other errors of OAuth."""
+        refuse_native_proof(token_request)
         machine = await self._authentication.authenticate(token_request.credentials)
         if not token_request.resource:
             return await self._issue_opaque(machine, token_request)

@@ -10,34 +10,34 @@ from gatehouse.oauth.errors import (
     InvalidRequest,
     SlowDown,
 )
-from gatehouse.oauth.model import Api, Client, DeviceRequest, DeviceState
+from gatehouse.oauth.model import Api, DeviceRequest, DeviceState
 from gatehouse.oauth.store import DeviceStore, GrantStore
-from gatehouse.oauth.token_endpoint import GrantAccess, PresentedGrant, RedeemedGrant, TokenRequest
+from gatehouse.oauth.token_endpoint import GrantAccess, TokenRequest
+from gatehouse.oauth.tokens import TokenIssuer, TokenSet
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 
 
 class DeviceCodeGrant:
-    def __init__(self, *, store: DeviceStore, grants: GrantStore, access: GrantAccess, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        store: DeviceStore,
+        grants: GrantStore,
+        access: GrantAccess,
+        token_issuer: TokenIssuer,
+        clock: Clock,
+    ) -> None:
         self._store = store
         self._grants = grants
         self._access = access
+        self._token_issuer = token_issuer
         self._clock = clock
 
-    async def find_grant(self, token_request: TokenRequest) -> PresentedGrant | None:
-        """Return nothing: devices name their client, so no owner has to be found."""
+    async def issue(self, token_request: TokenRequest) -> TokenSet:
+        """Issue tokens once the person has confirmed; a failed proof of the client does not use up the code."""
         if not token_request.device_code:
             raise InvalidRequest("device_code is missing")
-        return None
-
-    async def record_failure(self, token_request: TokenRequest) -> None:
-        """A failed proof of the client does not use up the device code."""
-
-    async def redeem(
-        self,
-        token_request: TokenRequest,
-        client: Client,
-        found: PresentedGrant | None,  # noqa: ARG002 - as every grant type takes it
-    ) -> RedeemedGrant:
+        client = await self._access.authenticate(token_request, None)  # devices name their client
         now = self._clock.now()
         digest = sha256(token_request.device_code)
         request, is_early = await self._store.record_poll(digest, now)
@@ -49,8 +49,8 @@ class DeviceCodeGrant:
         holder = await self._store.redeem_request(request, now, generation=generation)
         if holder is None:
             raise InvalidGrant("the device code was already used or its grant has ended")
-        return RedeemedGrant(
-            holder=holder, scopes=holder.grant.scopes, generation=generation, refreshed_at=now, api=api
+        return await self._token_issuer.issue(
+            holder, scopes=holder.grant.scopes, generation=generation, refreshed_at=now, api=api
         )
 
     async def _check_access(self, token_request: TokenRequest, request: DeviceRequest, now: int) -> Api | None:

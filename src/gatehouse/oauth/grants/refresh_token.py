@@ -13,8 +13,8 @@ from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.oauth.errors import InvalidGrant, InvalidRequest, InvalidScope
 from gatehouse.oauth.model import Client, ClientProfile, Grant, plain_scope
 from gatehouse.oauth.store import GrantStore, RotationOutcome
-from gatehouse.oauth.token_endpoint import GrantAccess, PresentedGrant, RedeemedGrant, TokenRequest
-from gatehouse.oauth.tokens import RefreshTokens
+from gatehouse.oauth.token_endpoint import GrantAccess, TokenRequest
+from gatehouse.oauth.tokens import RefreshTokens, TokenIssuer, TokenSet
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS, OPENID, SCOPE_TEXT
 
 
@@ -27,38 +27,32 @@ class RefreshTokenGrant:
         store: GrantStore,
         tokens: RefreshTokens,
         access: GrantAccess,
+        token_issuer: TokenIssuer,
         recorder: Recorder,
         clock: Clock,
         grace: Callable[[], int],
     ) -> None:
         self._store = store
         self._access = access
+        self._token_issuer = token_issuer
         self._tokens = tokens
         self._recorder = recorder
         self._clock = clock
         self._grace = grace
 
-    async def find_grant(self, token_request: TokenRequest) -> PresentedGrant | None:
+    async def issue(self, token_request: TokenRequest) -> TokenSet:
+        """Rotate the token; a failed proof does not use it up, because it is worthless without a proof."""
         if not token_request.refresh_token:
             raise InvalidRequest("refresh_token is missing")
         found = await self._tokens.find(token_request.refresh_token)
-        if found is None:
-            return None
-        holder = found.holder
         if (
-            holder.client.profile is ClientProfile.NATIVE
+            found is not None
+            and found.holder.client.profile is ClientProfile.NATIVE
             and token_request.credentials.is_unnamed_proof
             and not token_request.redirect_uri
         ):
             raise InvalidRequest("redirect_uri is missing")  # before the proof, which depends on it
-        return PresentedGrant(holder=holder, generation=found.generation)
-
-    async def record_failure(self, token_request: TokenRequest) -> None:
-        """Do nothing: a failed proof does not use up the token, which is worthless without a proof."""
-
-    async def redeem(
-        self, token_request: TokenRequest, client: Client, found: PresentedGrant | None
-    ) -> RedeemedGrant:
+        client = await self._access.authenticate(token_request, None if found is None else found.holder)
         if found is None:
             raise InvalidGrant("unknown refresh token, or its grant has ended")
         if OFFLINE_ACCESS not in found.holder.scopes:
@@ -67,7 +61,7 @@ class RefreshTokenGrant:
         refuse_other_redirect(token_request, client, grant)
         scopes = narrow_scopes(token_request.scope, grant)
         api = await self._access.check(token_request, found.holder)
-        turned = await self._store.rotate(
+        rotated = await self._store.rotate(
             grant.grant_id,
             found.generation,
             self._clock.now(),
@@ -79,13 +73,13 @@ class RefreshTokenGrant:
                 details={"client_id": client.client_id, "grant_id": grant.grant_id},
             ),
         )
-        if turned.outcome not in (RotationOutcome.ROTATED, RotationOutcome.REPEATED):
-            raise InvalidGrant(f"refresh token {found.generation} of grant {grant.grant_id}: {turned.outcome.name}")
-        return RedeemedGrant(
-            holder=found.holder,
+        if rotated.outcome not in (RotationOutcome.ROTATED, RotationOutcome.REPEATED):
+            raise InvalidGrant(f"refresh token {found.generation} of grant {grant.grant_id}: {rotated.outcome.name}")
+        return await self._token_issuer.issue(
+            found.holder,
             scopes=scopes,
-            generation=turned.generation,
-            refreshed_at=turned.refreshed_at,
+            generation=rotated.generation,
+            refreshed_at=rotated.refreshed_at,
             api=api,
         )
 

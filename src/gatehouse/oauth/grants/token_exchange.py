@@ -7,7 +7,7 @@ from gatehouse.oauth.client_auth import ClientAuthenticator
 from gatehouse.oauth.errors import InvalidRequest, InvalidScope, InvalidTarget, MayNotExchange, UnsupportedGrantType
 from gatehouse.oauth.exchange import IdTokenExchange, UserJwtExchange
 from gatehouse.oauth.model import Client, ClientProfile
-from gatehouse.oauth.token_endpoint import TokenRequest
+from gatehouse.oauth.token_endpoint import TokenRequest, refuse_native_proof
 from gatehouse.oauth.tokens import AccessTokenVerifier, TokenSet
 from gatehouse.tokens.claims import InvalidToken
 
@@ -37,6 +37,7 @@ class TokenExchangeGrant:
 
     async def issue(self, token_request: TokenRequest) -> TokenSet:
         """Exchange the subject token. Raises InvalidClient, InvalidRequest and other errors of OAuth."""
+        refuse_native_proof(token_request)
         client = await self._client(token_request)
         refuse_other_exchange(token_request)
         try:

@@ -177,7 +177,7 @@ class LoginResult:
         named = await self._named_applications(options)
         await self._devices.record_sign_in(user.user_id, options.factor)
         device_bans = await self._devices.find_bans(options.factor)
-        ban = await self._rules.find_ban(user, named.applications, device_bans)
+        ban = await self._rules.find_ban_from(user, named.applications, device_bans)
         if user.blocked or ban is not None or not await self._rules.may_log_in(user, named.applications):
             raise LoginDenied(ban=None if user.blocked else ban)
         token, stoken = new_secret(), new_secret() if options.short_token else None
@@ -212,10 +212,10 @@ class LoginResult:
         if method in WEAK_METHODS and await self._rules.has_protected_role(user):
             raise LoginDenied(f"a protected role cannot be used with {method.value}")
 
-    async def find_ban(self, user: User, options: LoginOptions) -> UserBan | None:
+    async def find_login_ban(self, user: User, options: LoginOptions) -> UserBan | None:
         """Return the ban that denies this login."""
         device_bans = await self._devices.find_bans(options.factor)
-        return await self._rules.find_ban(user, options.applications, device_bans)
+        return await self._rules.find_ban_from(user, options.applications, device_bans)
 
     async def with_service_application(self, options: LoginOptions) -> LoginOptions:
         """Return the options with the application of the service JWT.

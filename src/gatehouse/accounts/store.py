@@ -253,7 +253,7 @@ class ApplicationAccess(Protocol):
         A ban from any of them, or from the installation, admits no one either.
         """
 
-    async def find_ban(
+    async def find_ban_from(
         self, user: User, application_ids: Sequence[int], device_bans: tuple[UserBan, ...] = ()
     ) -> UserBan | None:
         """Return the ban of the user from any of these applications, or from the installation (R10).

@@ -319,7 +319,7 @@ class PollService:
 
     async def _ended_or_retry(self, session: GameSession) -> PollAnswer:
         if session.state is GameSessionState.FAILED:
-            ban = await self._results.find_ban(session)
+            ban = await self._results.find_session_ban(session)
             return PollAnswer(status=ERROR, session=session, error=session.failure, ban=ban)
         return self._retry(session)
 

@@ -120,9 +120,9 @@ class GameSignInPurpose:
         """Return the session until it expires, in any state, for the pages that show it."""
         return await self._store.find_session(gsid, self._clock.now())
 
-    async def find_ban(self, session: GameSession) -> UserBan | None:
+    async def find_session_ban(self, session: GameSession) -> UserBan | None:
         """Return the ban that denies the person of the session its applications now."""
-        return await self._results.find_ban(session)
+        return await self._results.find_session_ban(session)
 
     async def destination(self, interaction: SignInFlow) -> Destination:
         session = await self._pending_session(interaction.ask[GSID_KEY])
@@ -219,7 +219,7 @@ class GameSignInPurpose:
         upgrade = guest_upgrade(session, proof)
         try:
             guest, person = [await self._accounts.user(one) for one in (session.guest_id, proof.user_id)]
-            banned = await self._rules.find_ban(guest, self.application_ids(session)) is not None
+            banned = await self._rules.find_ban_from(guest, self.application_ids(session)) is not None
             if banned and await self._guests.is_merge(upgrade):
                 return await self._deny(session, origin, proof.user_id, "the guest is banned")
             # A ban of the device that the guest is on counts for the guest, who may never have signed in with it.

@@ -50,14 +50,14 @@ class GameLoginResults:
         )
         return replace(prepared, data={**prepared.data, "id_token": id_token})
 
-    async def find_ban(self, session: GameSession) -> UserBan | None:
+    async def find_session_ban(self, session: GameSession) -> UserBan | None:
         """Return the ban that denies the person of the session, or the guest who upgrades, its applications now."""
         if not session.user_id or not session.options:
             return None
         for user_id in filter(None, (session.user_id, session.guest_id)):
             try:
                 user = await self._accounts.user(user_id)
-                ban = await self._login_result.find_ban(user, self.open_options(session))
+                ban = await self._login_result.find_login_ban(user, self.open_options(session))
             except (NotFound, OptionsDamaged):
                 continue
             if ban is not None:

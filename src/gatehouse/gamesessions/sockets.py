@@ -155,7 +155,7 @@ class Presence:
         wrong = socket_proof_fault(session, presented)
         if wrong and not session.public_key:
             raise await self._refusals.violation(gsid, origin, wrong)
-        ban = await self._results.find_ban(session)
+        ban = await self._results.find_session_ban(session)
         if session.state is GameSessionState.FAILED:
             raise SessionFailed(session.failure, "the session failed", ban=ban)
         if ban is not None:
@@ -266,7 +266,7 @@ class Presence:
     async def _check_session(self, sockets: SessionSockets) -> None:
         try:
             session = await self._store.find_session(sockets.gsid, self._clock.now())
-            ban = None if session is None else await self._results.find_ban(session)
+            ban = None if session is None else await self._results.find_session_ban(session)
             if session is None:
                 await self._expire(sockets)
             elif ban is not None and session.state is not GameSessionState.FAILED:

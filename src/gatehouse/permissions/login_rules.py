@@ -88,7 +88,7 @@ class LoginRules:
             for number in application_ids
         )
 
-    async def find_ban(
+    async def find_ban_from(
         self, user: User, application_ids: Sequence[int], device_bans: tuple[UserBan, ...] = ()
     ) -> UserBan | None:
         """Return the ban of the user or their device from any of these applications, or from the installation.

@@ -91,7 +91,7 @@ class NoRecords:
 
 
 class NoBans:
-    async def find_ban(self, _session: GameSession) -> None:
+    async def find_session_ban(self, _session: GameSession) -> None:
         return None
 
 

@@ -149,7 +149,7 @@ class GamePages:
             or session.user_id != user.user_id
         ):
             return self._end_page(request, GameEnd.OVER)
-        ban = await self._purpose.find_ban(session)
+        ban = await self._purpose.find_session_ban(session)
         if ban is not None:
             application = await self._purpose.application(session)
             return self._pages.render(request, banned_page(user.login or user.nick, ban, application.name))

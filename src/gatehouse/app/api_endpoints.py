@@ -13,7 +13,6 @@ from gatehouse.languages import LANGUAGES
 from gatehouse.oauth.discovery import provider_metadata
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.web.api.forward_auth import ForwardAuthEndpoint
 from gatehouse.web.api.game_proof import AccessKeySignatureVerifier
 from gatehouse.web.api.games import GameSessionEndpoints
 from gatehouse.web.api.guest import GuestEndpoint
@@ -62,10 +61,13 @@ from gatehouse.web.api.permissions.user_permissions import (
 from gatehouse.web.api.permissions.users import UserEndpoints, UserSessionEndpoints
 from gatehouse.web.api.permissions.webhooks import WebhookEndpoint
 from gatehouse.web.api.platform_login import PlatformLoginEndpoint
+from gatehouse.web.forward_auth.authentication import ForwardAuthEndpoint
+from gatehouse.web.forward_auth.cookies import SiteCookies
+from gatehouse.web.forward_auth.denied_page import SiteDeniedPage
+from gatehouse.web.forward_auth.sign_in import SiteSignInPages
 from gatehouse.web.http.routing import Endpoint
 from gatehouse.web.pages.access_denied import AccessDeniedPage
 from gatehouse.web.pages.rendering import PageRenderer
-from gatehouse.web.pages.site_sign_in import SiteCookies, SiteDeniedPage, SiteSignInPages
 from gatehouse.web.server.server import ShutdownSignal
 
 

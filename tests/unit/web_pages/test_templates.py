@@ -11,11 +11,11 @@ from markupsafe import Markup
 
 from gatehouse.languages import FALLBACK_LANG
 from gatehouse.permissions.login_rules import LoginRefusalReason
+from gatehouse.web.forward_auth.denied_page import SiteDeniedContext
 from gatehouse.web.pages import contexts as page
 from gatehouse.web.pages.assets import STATIC_DIRECTORY, Assets
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.rendering import DisplayPreferences, PageRenderer
-from gatehouse.web.pages.site_sign_in import SiteDeniedContext
 from gatehouse.web.pages.template_filters import (
     DAY,
     HOUR,
@@ -89,7 +89,12 @@ def test_every_text_key_used_by_a_template_or_module_exists() -> None:
 
 
 def requested_keys() -> set[str]:
-    sources = [*(TEMPLATES / name for name in NAMES), *modules("pages"), *modules("console")]
+    sources = [
+        *(TEMPLATES / name for name in NAMES),
+        *modules("pages"),
+        *modules("forward_auth"),
+        *modules("console"),
+    ]
     return {key for source in sources for key in USED.findall(source.read_text())}
 
 
@@ -108,7 +113,8 @@ def test_every_console_text_is_used() -> None:
 
 def test_every_template_belongs_to_exactly_one_page_context() -> None:
     parts = {"base.html", "brand.html", "parts.html"} | {name for name in NAMES if "/" in name}
-    pages = [kind for kind in PageContext.__subclasses__() if kind.__module__.startswith("gatehouse.web.pages.")]
+    packages = ("gatehouse.web.pages.", "gatehouse.web.forward_auth.")
+    pages = [kind for kind in PageContext.__subclasses__() if kind.__module__.startswith(packages)]
     kinds = {kind.__name__: kind.template for kind in pages}
     assert sorted(kinds.values()) == sorted(set(NAMES) - parts)
     assert {context.template for context in [*STATES.values(), SITE_DENIED]} == set(kinds.values())

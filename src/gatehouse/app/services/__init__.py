@@ -24,10 +24,10 @@ from gatehouse.storage.migrations import ensure_current
 from gatehouse.throttle.rate_limiter import RateLimit, RateLimiter
 from gatehouse.web.api.oauth.authorize import AUTHORIZE_LIMIT_KEY
 from gatehouse.web.api.oauth.device import DEVICE_LIMIT_KEY
+from gatehouse.web.forward_auth.sign_in import SITE_LIMIT_KEY
 from gatehouse.web.http.page_refusals import PAGE_RATES, PageRefusals
 from gatehouse.web.http.routing import RateClass
 from gatehouse.web.pages.game import GAME_SIGN_IN_LIMIT_KEY
-from gatehouse.web.pages.site_sign_in import SITE_LIMIT_KEY
 
 
 class Services(GameServices):

@@ -1,8 +1,6 @@
 """The pages of a sign-in to a protected site: two paths on the site itself, two here (R9)."""
 
-import base64
-import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 from urllib.parse import urlencode
 
@@ -12,15 +10,16 @@ from starlette.responses import Response
 
 from gatehouse.forward_auth.errors import BadSiteRequest
 from gatehouse.forward_auth.model import SITE_PREFIX, SiteSignInRequest, is_site_path
-from gatehouse.forward_auth.sign_in import DENIED_PATH, KIND, SITE_KEY, SiteSignIn, decode_site_request
+from gatehouse.forward_auth.sign_in import DENIED_PATH, KIND, SiteSignIn, decode_site_request
 from gatehouse.forward_auth.sign_in import encode_site_request as encode_request_fields
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany
 from gatehouse.kernel.ids import new_secret
-from gatehouse.permissions.model.application import ProtectedSite
 from gatehouse.sign_in_flow.flows import SignInFlows
-from gatehouse.sign_in_flow.model import FLOW_LIFETIME, FlowStep, SignInProof, proof_of_session
+from gatehouse.sign_in_flow.model import FlowStep, SignInProof, proof_of_session
 from gatehouse.throttle.rate_limiter import RateLimiter
+from gatehouse.web.forward_auth.cookies import SiteCookies
+from gatehouse.web.forward_auth.denied_page import SiteDeniedPage, host_of
 from gatehouse.web.http.browser import Browser, BrowserSessions, is_full_session, is_prefetch
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
@@ -30,107 +29,13 @@ from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import NO_STORE, see_other
 from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages.consent import ApplicationOwners
-from gatehouse.web.pages.contexts import AccessDeniedContext, PageContext
+from gatehouse.web.pages.contexts import AccessDeniedContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.sign_in_flow import continue_flow, pack_request, step_address
 
 SITE_LIMIT_KEY: Final = "site_sign_in"  # the name of the limit that counts pending sign-ins
 SERVICE_UNAVAILABLE: Final = 503
-SECRET_LENGTH: Final = 43  # characters of a secret in base64url
-DENIED_STYLE: Final = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:32rem;margin:15vh auto;padding:0 1rem}"
-    "@media(prefers-color-scheme:dark){body{background:#13171f;color:#c2c7d0}a{color:#7aa2f7}}"
-)
-DENIED_POLICY: Final = (
-    "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; style-src 'sha256-"
-    f"{base64.b64encode(hashlib.sha256(DENIED_STYLE.encode()).digest()).decode()}'"
-)
-
-
-# The cookies on a site. Over https they carry `__Host-`, so that no other host can set them (checklist FA-05).
-
-
-SESSION: Final = "gh_site"
-START: Final = "gh_site_start"
-
-
-class SiteCookies:
-    def read_session(self, request: Request, origin: str) -> str:
-        """Return the secret of the session on the site; empty without one."""
-        return self._cookie(request, origin, SESSION)
-
-    def read_start(self, request: Request, origin: str) -> str:
-        """Return the secret that the sign-in began with; empty without one."""
-        return self._cookie(request, origin, START)
-
-    def set_session(self, response: Response, origin: str, secret: str) -> None:
-        self._set(response, origin, SESSION, secret, max_age=None)
-
-    def set_start(self, response: Response, origin: str, secret: str) -> None:
-        self._set(response, origin, START, secret, max_age=FLOW_LIFETIME)
-
-    def _cookie(self, request: Request, origin: str, name: str) -> str:
-        """Return the cookie; one that is sent twice or has another length is ignored."""
-        wanted = cookie_name(origin, name)
-        pairs = (pair.partition("=") for pair in "; ".join(request.headers.getlist("cookie")).split("; "))
-        values = [value for found, _, value in pairs if found == wanted]
-        return values[0] if len(values) == 1 and len(values[0]) == SECRET_LENGTH else ""
-
-    def _set(self, response: Response, origin: str, name: str, value: str, *, max_age: int | None) -> None:
-        response.set_cookie(
-            cookie_name(origin, name),
-            value,
-            max_age=max_age,
-            path="/",
-            secure=is_https(origin),
-            httponly=True,
-            samesite="lax",
-        )
-
-
-def is_https(origin: str) -> bool:
-    return origin.startswith("https:")
-
-
-def cookie_name(origin: str, name: str) -> str:
-    return f"__Host-{name}" if is_https(origin) else name
-
-
-# The page that a site shows to a person without the permission. No other file of this service can be loaded there.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiteDeniedContext(PageContext):
-    template = "site_denied.html"
-    status = 403
-
-    application: str  # the host of the site
-    login: str
-    style: str
-    more: str  # address of the same page here, with the people to ask
-
-
-class SiteDeniedPage:
-    def __init__(self, *, pages: PageRenderer, base_url: str) -> None:
-        self._pages = pages
-        self._base_url = base_url
-
-    def render(self, request: Request, site: ProtectedSite, login: str) -> Response:
-        context = SiteDeniedContext(
-            application=host_of(site.origin),
-            login=login,
-            style=DENIED_STYLE,
-            more=f"{self._base_url}{DENIED_PATH}?{urlencode({SITE_KEY: site.origin})}",
-        )
-        return self._pages.render(request, context, headers={"Content-Security-Policy": DENIED_POLICY})
-
-
-def host_of(origin: str) -> str:
-    return origin.partition("://")[2]
-
-
-# The paths on the site, which its proxy passes on to this service.
 
 
 class StartQuery(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,13 +14,14 @@ from gatehouse.forward_auth.model import SITE_PREFIX
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.model.application import ProtectedSite
 from gatehouse.permissions.questions.parsing import read_rule
+from gatehouse.web.forward_auth.cookies import SiteCookies
+from gatehouse.web.forward_auth.denied_page import SiteDeniedPage
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.errors import Dialect, PlainFailure, request_id_of
 from gatehouse.web.http.forwarded_request import ForwardedRequest, read_forwarded_request
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import NO_STORE, json_response
 from gatehouse.web.http.routing import Endpoint, HtmlPageOrFailure, RateClass
-from gatehouse.web.pages.site_sign_in import SiteCookies, SiteDeniedPage
 
 FOUND: Final = 302
 UNAUTHORIZED: Final = 401

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gatehouse.settings import LoadPurpose
+from gatehouse.settings.checks import LoadPurpose
 from tests.unit.settings.installation import (
     BASE_URL,
     MASTER,

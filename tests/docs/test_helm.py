@@ -12,8 +12,8 @@ import pytest
 import yaml
 from tools.repository import read_project
 
-from gatehouse.settings import Settings
 from gatehouse.settings.entries import all_names, setting_of_name
+from gatehouse.settings.model import Settings
 from gatehouse.settings.providers import ProviderSettings
 from gatehouse.settings.sources import setting_of_variable
 from tests.support.capabilities import HELM, KUBECONFORM, require_program

@@ -19,7 +19,7 @@ import asyncpg
 from click.testing import CliRunner
 
 from gatehouse.cli import main as gatehouse
-from gatehouse.settings import LoadedSettings, load
+from gatehouse.settings.merge import LoadedSettings, load
 from tests.support.find_programs import ROOT
 from tests.support.processes import GATEHOUSE_COMMAND, inherited_environment
 from tests.support.service import FAST_SETTINGS

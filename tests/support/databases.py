@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gatehouse.app.services import open_services
-from gatehouse.settings import load
+from gatehouse.settings.merge import load
 from gatehouse.settings.secret import DEV_KEY_FILE
 from gatehouse.storage.migrations import run_in_child
 from tests.support.clock import MovableClock

@@ -14,7 +14,7 @@ from gatehouse.accounts import passwords
 from gatehouse.accounts.passwords import PasswordCost
 from gatehouse.app.endpoints import build_app
 from gatehouse.app.services import Services, core, open_services
-from gatehouse.settings import LoadedSettings, load
+from gatehouse.settings.merge import LoadedSettings, load
 from gatehouse.web.server.server import ShutdownSignal, serve_in_loop
 from tests.support.clock import MovableClock
 from tests.support.processes import free_port

@@ -22,7 +22,6 @@ from gatehouse.kernel.stored_settings import (
     image_reference,
     setting_sealing_purpose,
 )
-from gatehouse.settings import LoadedSettings, Settings
 from gatehouse.settings.entries import (
     Setting,
     Value,
@@ -34,6 +33,8 @@ from gatehouse.settings.entries import (
     setting_of_name,
     value_of,
 )
+from gatehouse.settings.merge import LoadedSettings
+from gatehouse.settings.model import Settings
 from gatehouse.settings.secret import MASK, Secret
 from gatehouse.storage.settings import SettingsStorage
 

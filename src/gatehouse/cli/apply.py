@@ -25,7 +25,7 @@ from gatehouse.provision.file_secrets import SecretResolver
 from gatehouse.provision.model import Action, Change, Plan, Unfit
 from gatehouse.provision.plan import SECTION_NAMES, SECTIONS
 from gatehouse.provision.sections.section import Options, SectionEntries, read_entries
-from gatehouse.settings import file_privacy, process_environment
+from gatehouse.settings.merge import file_privacy, process_environment
 from gatehouse.settings.secret import FilePrivacy, read_private
 
 EXIT_REFUSED: Final = 1

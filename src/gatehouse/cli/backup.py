@@ -33,7 +33,7 @@ from gatehouse.kernel.clock import SystemClock
 from gatehouse.kernel.errors import Misconfigured, NotWritable, Refused
 from gatehouse.keys.model import Tampered, WrongMasterKey
 from gatehouse.keys.sealing import MasterKeys, derive_key, sealing_key_id
-from gatehouse.settings import LoadedSettings
+from gatehouse.settings.merge import LoadedSettings
 from gatehouse.storage.archive import (
     FORMAT,
     Archive,

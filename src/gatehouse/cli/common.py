@@ -20,7 +20,8 @@ import msgspec
 
 from gatehouse.cli import EX_CONFIG
 from gatehouse.kernel.errors import NotWritable
-from gatehouse.settings import FILE_NAME, LoadedSettings, LoadPurpose, SettingsRefused, load, process_environment
+from gatehouse.settings.checks import LoadPurpose
+from gatehouse.settings.merge import FILE_NAME, LoadedSettings, SettingsRefused, load, process_environment
 from gatehouse.settings.secret import DEV_KEY_FILE, path_exists
 
 DEFAULT_DATA: Final = Path("data")

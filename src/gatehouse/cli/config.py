@@ -22,8 +22,9 @@ from gatehouse.cli.common import (
 from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.services import PasswordSource, operator_origin, password_options, run_with_services
 from gatehouse.images.model import MAX_UPLOAD_BYTES
-from gatehouse.settings import LoadedSettings, LoadPurpose, SettingsRefused
+from gatehouse.settings.checks import LoadPurpose
 from gatehouse.settings.entries import all_names, display_line, display_value, find_stored_setting
+from gatehouse.settings.merge import LoadedSettings, SettingsRefused
 
 EXIT_REFUSED: Final = 1
 URL_SCHEMES: Final = ("https:", "http:", "data:")  # other values of a logo are files

@@ -33,7 +33,8 @@ from gatehouse.demo.sample_app.application import create_app
 from gatehouse.demo.sample_app.settings import SampleSettings
 from gatehouse.demo.seeding import seed
 from gatehouse.kernel.clock import Clock
-from gatehouse.settings import LoadedSettings, LoadPurpose, SettingsRefused
+from gatehouse.settings.checks import LoadPurpose
+from gatehouse.settings.merge import LoadedSettings, SettingsRefused
 from gatehouse.settings.sources import SettingProblem
 from gatehouse.web.server.server import bind_sockets, serve_in_loop
 

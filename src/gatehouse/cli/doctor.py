@@ -41,8 +41,9 @@ from gatehouse.permissions.documents.rules import schema_rules
 from gatehouse.permissions.documents.sites import NAMING_APPLICATIONS
 from gatehouse.permissions.model.application import ProtectedSite
 from gatehouse.permissions.questions.parsing import read_rule
-from gatehouse.settings import LoadedSettings, LoadPurpose, SettingsRefused
+from gatehouse.settings.checks import LoadPurpose
 from gatehouse.settings.grammar import is_loopback
+from gatehouse.settings.merge import LoadedSettings, SettingsRefused
 from gatehouse.settings.secret import DEV_KEY_FILE, GROUP_AND_WORLD, path_exists
 from gatehouse.storage.database import Storage
 from gatehouse.storage.inspection import (

@@ -7,7 +7,8 @@ from enum import StrEnum
 from gatehouse.app.live_settings import LiveSettings
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.settings import LoadedSettings, Settings
+from gatehouse.settings.merge import LoadedSettings
+from gatehouse.settings.model import Settings
 from gatehouse.storage.database import Storage
 
 

@@ -27,8 +27,9 @@ from gatehouse.kernel.clock import SystemClock
 from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeyState, RotationPending, SigningKey, key_state
 from gatehouse.keys.rotation import KEY_LINES, RotationMode
 from gatehouse.keys.sealing import master_key_id, new_master_key, parse_master_key
-from gatehouse.settings import LoadedSettings, LoadPurpose
+from gatehouse.settings.checks import LoadPurpose
 from gatehouse.settings.entries import ALL_SETTINGS, FILE_SUFFIX
+from gatehouse.settings.merge import LoadedSettings
 from gatehouse.settings.secret import DEV_KEY_FILE, path_exists, write_if_missing
 
 MASTER_KEY_FILE: Final = "master.key"

@@ -10,7 +10,7 @@ from gatehouse.app.instance_key import refuse_wrong_master_key
 from gatehouse.app.services.core import master_keys, open_database
 from gatehouse.cli.common import Invocation, common_options, json_option, load_settings, print_json
 from gatehouse.cli.services import NoInstallation, open_existing_database
-from gatehouse.settings import LoadedSettings
+from gatehouse.settings.merge import LoadedSettings
 from gatehouse.storage.migrations import HEAD, SchemaTooNew, ensure_current
 
 

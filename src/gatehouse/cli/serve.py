@@ -29,7 +29,8 @@ from gatehouse.kernel.background import shorten_switch_interval
 from gatehouse.kernel.clock import Clock, SystemClock
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.keys.model import names_of
-from gatehouse.settings import LoadedSettings, LoadPurpose
+from gatehouse.settings.checks import LoadPurpose
+from gatehouse.settings.merge import LoadedSettings
 from gatehouse.storage.sqlite.runner import serve_lock, sqlite_path
 from gatehouse.web.api.health import operations_app
 from gatehouse.web.pages.setup import NO_SAMPLES, SampleCommands

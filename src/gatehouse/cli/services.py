@@ -26,7 +26,7 @@ from gatehouse.permissions.documents.rules import schema_rules
 from gatehouse.permissions.errors import ApplicationNotFound
 from gatehouse.permissions.rights.operators import operator_actor as acting
 from gatehouse.permissions.rights.rights import Actor
-from gatehouse.settings import LoadedSettings
+from gatehouse.settings.merge import LoadedSettings
 from gatehouse.storage.database import Storage
 from gatehouse.storage.sqlite.runner import sqlite_path
 

@@ -30,7 +30,7 @@ from gatehouse.provision.tests.cases import (
     read_suite,
 )
 from gatehouse.provision.tests.runners import ServiceRunner, build_model_runner
-from gatehouse.settings import file_privacy, process_environment
+from gatehouse.settings.merge import file_privacy, process_environment
 
 EXIT_FAILED: Final = 1
 EXIT_UNREADABLE: Final = 2

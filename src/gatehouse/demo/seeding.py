@@ -15,7 +15,7 @@ from gatehouse.demo.samples import SAMPLE_APP, SAMPLE_GAME, SETTINGS_FILE, apply
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.provision.document import read_document
-from gatehouse.settings import LoadedSettings
+from gatehouse.settings.merge import LoadedSettings
 from gatehouse.web.server.server import ShutdownSignal
 
 FACT: Final = "demo"  # of the installation

@@ -16,7 +16,7 @@ from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
 from gatehouse.keys.rotation import make_key
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.oauth.model import Client, ClientProfile, TokenSettings
-from gatehouse.settings import LoadedSettings
+from gatehouse.settings.merge import LoadedSettings
 from gatehouse.storage.database import Storage, open_storage
 from gatehouse.storage.migrations import run_in_child
 from tests.support.builders import ORIGIN, a_record

@@ -8,8 +8,7 @@ import pytest
 from gatehouse.admin.settings import Posture, find_risks
 from gatehouse.app.services.installation import posture
 from gatehouse.kernel.addresses import parse_network
-from gatehouse.settings import Settings
-from gatehouse.settings.model import ServerSettings
+from gatehouse.settings.model import ServerSettings, Settings
 
 SOUND = Posture(
     dev=False,

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from gatehouse.cli import COMMANDS, SECTIONS, main
 from gatehouse.cli.common import Invocation, find_installation
-from gatehouse.settings import FILE_NAME
+from gatehouse.settings.merge import FILE_NAME
 from gatehouse.settings.secret import DEV_KEY_FILE
 
 DEFAULT = Invocation(data=Path("data"), config=None, dev=False)

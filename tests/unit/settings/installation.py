@@ -7,7 +7,8 @@ from typing import Final
 
 import pytest
 
-from gatehouse.settings import LoadedSettings, LoadPurpose, SettingsRefused, load
+from gatehouse.settings.checks import LoadPurpose
+from gatehouse.settings.merge import LoadedSettings, SettingsRefused, load
 
 # Random; never used to seal anything.
 MASTER_KEY: Final = "hJ3oGkP0rVtYw1mXq9Zc5sEdN7uBfLaI2xRkT8vQ4yM"

@@ -1,6 +1,6 @@
 import pytest
 
-from gatehouse.settings import LoadPurpose
+from gatehouse.settings.checks import LoadPurpose
 from tests.unit.settings.installation import BASE_URL, MASTER, MASTER_KEY, SOUND, TemporaryInstallation
 
 LISTEN_URL = "GATEHOUSE__DATABASE__LISTEN_URL"

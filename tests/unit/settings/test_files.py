@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gatehouse.settings import LoadPurpose
+from gatehouse.settings.checks import LoadPurpose
 from gatehouse.settings.secret import FilePrivacy, read_private, write_if_missing
 from tests.unit.settings.installation import MASTER_KEY, OTHER_MASTER_KEY, SOUND, TemporaryInstallation
 

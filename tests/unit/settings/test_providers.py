@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gatehouse.settings import LoadedSettings, SettingsRefused, load
+from gatehouse.settings.merge import LoadedSettings, SettingsRefused, load
 
 FILE = """
 [providers.google]

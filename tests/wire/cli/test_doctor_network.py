@@ -11,7 +11,7 @@ from gatehouse.cli.doctor_network import about_address, about_mail, certificate_
 from gatehouse.cli.findings import CheckedInstallation, Finding, Level
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.mail.delivery import SmtpSecurity
-from gatehouse.settings import LoadedSettings
+from gatehouse.settings.merge import LoadedSettings
 from gatehouse.storage.installation import BASE_URL
 from tests.support.builders import ORIGIN
 from tests.support.mail import Mailbox, certificates, mail_server, refusing_port, smtp_transport_to

@@ -8,7 +8,7 @@ from gatehouse.accounts.model import User
 from gatehouse.app.services import Services, open_services
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.clock import SystemClock
-from gatehouse.settings import load
+from gatehouse.settings.merge import load
 from tests.support.builders import ORIGIN, a_passkey
 from tests.support.command_line import CommandLine, InstallationPaths
 

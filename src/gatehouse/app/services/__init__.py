@@ -15,7 +15,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.authorize.purpose import KIND as AUTHORIZE
 from gatehouse.oauth.device import KIND as DEVICE
 from gatehouse.permissions.site_access import SiteAccess
-from gatehouse.settings import LoadedSettings
+from gatehouse.settings.merge import LoadedSettings
 from gatehouse.sign_in_flow.flows import ACCOUNT_KIND as ACCOUNT
 from gatehouse.sign_in_flow.flows import AccountSignInPurpose, RefusablePurpose, SignInFlows
 from gatehouse.storage.database import Storage

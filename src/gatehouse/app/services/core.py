@@ -52,8 +52,9 @@ from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.model import central
 from gatehouse.personal_data.data_jobs import DataJobs
 from gatehouse.personal_data.requests import DataRequests
-from gatehouse.settings import LoadedSettings, Settings
 from gatehouse.settings.guests import GuestSettings
+from gatehouse.settings.merge import LoadedSettings
+from gatehouse.settings.model import Settings
 from gatehouse.storage.database import Storage, connect_storage
 from gatehouse.storage.promotion import record_timeline
 from gatehouse.storage.runner import PoolLimits

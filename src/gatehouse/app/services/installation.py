@@ -10,9 +10,9 @@ from gatehouse.app.services import Services
 from gatehouse.fields.model import Kind
 from gatehouse.kernel.graphics import Color
 from gatehouse.mail.model import MailTemplate
-from gatehouse.settings import Settings
 from gatehouse.settings.entries import Setting, all_names, display_line, display_value, setting_of_name
 from gatehouse.settings.grammar import is_loopback, parse_origin
+from gatehouse.settings.model import Settings
 from gatehouse.storage.migrations import HEAD
 from gatehouse.web.api.health import Readiness
 from gatehouse.web.api.permissions.installation import Installation, InstallationReader, SettingParts

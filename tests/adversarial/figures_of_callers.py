@@ -18,7 +18,7 @@ from gatehouse.kernel.clock import SystemClock
 from gatehouse.kernel.digests import sha256
 from gatehouse.oauth.client_auth import GUESS_LIMIT
 from gatehouse.oauth.model import Client, ClientProfile
-from gatehouse.permissions.authentication.vouching import USE_RECORD_INTERVAL
+from gatehouse.permissions.authentication.access_keys import USE_RECORD_INTERVAL
 from gatehouse.settings.model import RateSettings
 from tests.adversarial.measuring import AT_ONCE, JSON, Figure, Target, client_of, json_body, scale_volume, send_many
 from tests.support.builders import ORIGIN, a_record

@@ -22,7 +22,7 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.keys.encoding import public_pem
 from gatehouse.oauth.client_document import ClientPatch
 from gatehouse.oauth.model import ClientProfile
-from gatehouse.permissions.authentication import vouching
+from gatehouse.permissions.authentication import access_keys
 from gatehouse.permissions.commands.app_schemas import SCHEMA_ROOTS
 from gatehouse.permissions.commands.applications import ApplicationDraft
 from gatehouse.permissions.model.application import Application
@@ -634,7 +634,7 @@ async def undo(world: World, operation: str) -> None:
 @pytest.fixture
 async def world(installed_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     # An access token without a dot is read as an access key that does not exist, once for each line.
-    monkeypatch.setattr(vouching, "KEY_ATTEMPT_LIMIT", AttemptLimit(free_attempts=10_000))
+    monkeypatch.setattr(access_keys, "KEY_ATTEMPT_LIMIT", AttemptLimit(free_attempts=10_000))
     environment = {"GATEHOUSE__RATES__ADMIN": "1000000", "GATEHOUSE__RATES__TOKEN": "1000000"}
     async with running_service(installed_url, tmp_path, environment=environment) as service:
         yield await a_world(await a_studio(service))

@@ -9,10 +9,10 @@ from typing import Any, Final
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.addresses import parse_address
 from gatehouse.kernel.digests import hmac_sha256
+from gatehouse.permissions.authentication.access_keys import AccessKeyVerifier
 from gatehouse.permissions.authentication.callers import PRINCIPAL_RATE_CLASS, CallerIdentifier
 from gatehouse.permissions.authentication.credentials import KeySignature, RequestCredentials
 from gatehouse.permissions.authentication.jwts import CallerJwtVerifier, ServiceJwtVerifier
-from gatehouse.permissions.authentication.vouching import AccessKeyVerifier
 from gatehouse.permissions.commands.application_credentials import stored_access_key
 from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.model.application import AccessKey, FoundServiceToken, ServiceToken

@@ -11,10 +11,10 @@ from gatehouse.admin.names import NameStore
 from gatehouse.audit.recorder import RefusalLog
 from gatehouse.mail.composer import Composer
 from gatehouse.oauth.client_auth import ClientSecretVerifier
+from gatehouse.permissions.authentication.access_keys import AccessKeyVerifier
 from gatehouse.permissions.authentication.application_keys import ApplicationKeyDirectory
 from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.callers import CallerIdentifier
-from gatehouse.permissions.authentication.vouching import AccessKeyVerifier
 from gatehouse.permissions.login_rules import LoginRules
 from gatehouse.throttle.limits import AttemptLimiter
 from gatehouse.throttle.rate_limiter import RateLimiter

@@ -13,11 +13,11 @@ from gatehouse.admin.schema_versions import SchemaVersionStore
 from gatehouse.admin.visibility import ConsoleAccess, VisibilityLoader, VisibilityStore
 from gatehouse.app.services.core import DAY, CoreServices
 from gatehouse.oauth.exchange import GrantLiveness
+from gatehouse.permissions.authentication.access_keys import AccessKeyVerifier
 from gatehouse.permissions.authentication.application_keys import ApplicationKeyDirectory, KeyFiles
 from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.callers import PRINCIPAL_RATE_CLASS, CallerIdentifier, JwtExchange
 from gatehouse.permissions.authentication.jwts import CallerJwtVerifier, ServiceJwtVerifier, ServiceTokens
-from gatehouse.permissions.authentication.vouching import AccessKeyVerifier
 from gatehouse.permissions.changes.feed import ChangeFeed
 from gatehouse.permissions.changes.readers import ChangeReaders
 from gatehouse.permissions.changes.streams import ChangeStreams

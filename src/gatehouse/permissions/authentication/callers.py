@@ -16,6 +16,7 @@ from gatehouse.kernel.addresses import Address, any_network_contains, parse_netw
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.kernel.errors import TooMany
+from gatehouse.permissions.authentication.access_keys import AccessKeyVerifier
 from gatehouse.permissions.authentication.credentials import (
     EXCHANGE_JWT,
     CredentialPolicy,
@@ -24,7 +25,6 @@ from gatehouse.permissions.authentication.credentials import (
 )
 from gatehouse.permissions.authentication.jwts import CallerClaims, CallerJwtVerifier, ServiceJwtVerifier
 from gatehouse.permissions.authentication.vouching import (
-    AccessKeyVerifier,
     CallerKind,
     VouchingApplication,
     client_address,

@@ -13,7 +13,7 @@ from gatehouse.kernel.addresses import Address, parse_address, source_of
 from gatehouse.kernel.errors import BadInput
 from gatehouse.keys.encoding import parse_rsa_public_key
 from gatehouse.keys.model import BadPublicKey
-from gatehouse.permissions.authentication.vouching import AccessKeyVerifier
+from gatehouse.permissions.authentication.access_keys import AccessKeyVerifier
 from gatehouse.web.api.permissions.authentication import CredentialFields as SignedFields
 from gatehouse.web.api.permissions.authentication import read_credential_headers, signed_request_of
 from gatehouse.web.http.client_address import CallerAddress, caller_address_of

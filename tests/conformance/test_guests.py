@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.accounts.guests.model import GuestNotUpgraded, MergeBanned
 from gatehouse.accounts.identities import NoAccountForIdentity
+from gatehouse.accounts.merge import GuestNotUpgraded, MergeBanned
 from gatehouse.accounts.model import User
 from gatehouse.storage.accounts.bans import save_ban
 from gatehouse.storage.accounts.guest_upgrades import complete_upgrade

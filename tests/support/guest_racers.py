@@ -11,10 +11,10 @@ from gatehouse.accounts.guests.model import (
     ChallengeIntent,
     DeviceProof,
     GuestPolicy,
-    GuestUpgrade,
     read_device_key,
 )
 from gatehouse.accounts.guests.sign_in import DeviceChallenges, GuestSignIn
+from gatehouse.accounts.merge import GuestUpgrade
 from gatehouse.accounts.model import GUEST_PROVIDER, EnabledMethods
 from gatehouse.accounts.own_account.identities import IdentityAccounts, IdentitySignIn
 from gatehouse.accounts.second_factors.notifications import AccountNotifier

@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 from gatehouse.accounts.bans.devices import SignInDevices
 from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.errors import LoginDenied, UserNotFound
-from gatehouse.accounts.guests.model import GuestNotUpgraded, GuestUpgrade
 from gatehouse.accounts.login_result import LoginOptions
+from gatehouse.accounts.merge import GuestNotUpgraded, GuestUpgrade
 from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.accounts.second_factors.notifications import AccountNotifier

@@ -7,10 +7,8 @@ from typing import Final
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from gatehouse.accounts.bans.model import UserBan
 from gatehouse.kernel.digests import sha256
-from gatehouse.kernel.errors import BadInput, Conflict, Refused
-from gatehouse.kernel.times import DAY
+from gatehouse.kernel.errors import BadInput, Refused
 from gatehouse.keys.encoding import decode_key_text
 from gatehouse.keys.model import BadPublicKey
 
@@ -20,7 +18,6 @@ KEY_BYTES: Final = 32
 SIGNATURE_BYTES: Final = 64
 MAX_KEY_LENGTH: Final = 100  # characters
 CHALLENGE_SECONDS: Final = 120
-FORMER_ID_SECONDS: Final = 90 * DAY  # how long services find an account by a former ID (R10)
 
 
 class ChallengeIntent(StrEnum):
@@ -57,48 +54,6 @@ class GuestPolicy:
         return not self.application_ids or (
             bool(application_ids) and self.application_ids.issuperset(application_ids)
         )
-
-
-class GuestNotUpgraded(Conflict):
-    """The guest was upgraded or erased in the meantime, or the account or the game session has changed."""
-
-    public = "This guest cannot be upgraded any more."
-
-
-class MergeBanned(Conflict):
-    """A ban refuses the person's own merge, wherever it counts: it would move or end with an account (R10)."""
-
-    public = "An account that is banned cannot be merged."
-
-
-class GuestHasAccount(Conflict):
-    """The guest has an address, a provider or a passkey already, which an upgrade or merge would end."""
-
-    public = "This guest can sign in without the device already."
-
-
-def refuse_banned_merge(*bans: UserBan) -> None:
-    """Refuse a merge of accounts with these active bans; an upgrade keeps them. Raises MergeBanned."""
-    if bans:
-        raise MergeBanned(f"ban {bans[0].ban_id}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuestUpgrade:
-    """A guest and the person who signed in to keep what the guest has.
-
-    An account that was registered after the game session began, and holds nothing yet, becomes the guest's: the guest
-    keeps its user ID. Any other account takes over what the guest has, and the guest ends.
-    """
-
-    gsid: str
-    session_created_at: int
-    guest_id: str
-    user_id: str
-    rev: int  # of the person's account at the sign-in
-    auth: str
-    second_factor: str
-    auth_time: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

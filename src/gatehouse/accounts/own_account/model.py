@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from gatehouse.accounts.address_proofs.model import ProvingBrowser
 from gatehouse.accounts.bans.model import Ban
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.guests.model import GuestUpgrade
+from gatehouse.accounts.merge import GuestUpgrade
 from gatehouse.accounts.model import (
     EmailLink,
     EnabledMethods,

@@ -44,6 +44,15 @@ def merge_records(own: UserRecord, given: UserRecord, roles: Collection[str], no
     return MergedRecord(record=record, dropped=tuple(f"{own.application_id}: {one}" for one in dropped))
 
 
+def may_take_over(*, is_protected: bool, user_limit: int, holders: int, is_held: bool) -> bool:
+    """Whether the account may get a role: no protected one, a limited one while a seat is free or its own."""
+    return not is_protected and (not user_limit or is_held or holders < user_limit)
+
+
+def live_roles(record: UserRecord, now: int) -> frozenset[str]:
+    return frozenset(one.role for held in record.scopes.values() for one in held.roles if is_live(one, now))
+
+
 def is_live(one: Assignment, now: int) -> bool:
     return not one.end.is_past(now)
 

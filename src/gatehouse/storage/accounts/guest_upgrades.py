@@ -1,30 +1,32 @@
-"""The end of a guest: upgraded to an account, or merged into one (accounts/own_account/model.py).
+"""The statements of an upgrade and a merge of a guest; accounts/merge.py has the rules.
 
-Both are one transaction that holds the lock of the structure and both accounts: a second one finds no device key.
+Each is one transaction that holds the lock of the structure and both accounts: a second one finds no device key.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from sqlalchemy import Table, Update, bindparam, delete, exists, or_, select, union, update
 from sqlalchemy.dialects.postgresql import insert
 
-from gatehouse.accounts.guests.model import (
+from gatehouse.accounts.guests.model import GUEST_ISSUER
+from gatehouse.accounts.merge import (
     FORMER_ID_SECONDS,
-    GUEST_ISSUER,
     GuestHasAccount,
     GuestNotUpgraded,
     GuestUpgrade,
+    LockedAccount,
     refuse_banned_merge,
+    refuse_changed_accounts,
+    upgraded_account,
 )
-from gatehouse.accounts.model import GUEST_PROVIDER, OWN_FIELDS, AccountKind, LinkKind, User
+from gatehouse.accounts.model import GUEST_PROVIDER, AccountKind, LinkKind
 from gatehouse.accounts.system_tags import GUEST_TAG
 from gatehouse.audit.model import AuditRecord
 from gatehouse.gamesessions.model import SessionConfirmation
 from gatehouse.images.model import picture_owner
 from gatehouse.mail.model import OutboxMail
 from gatehouse.permissions.model.facts import UserRecord
-from gatehouse.permissions.model.merging import merge_records
+from gatehouse.permissions.model.merging import live_roles, may_take_over, merge_records
 from gatehouse.permissions.store import Change, EditResult
 from gatehouse.storage import gamesessions, personal_data
 from gatehouse.storage.accounts.ban_aware import BanFollower
@@ -48,7 +50,7 @@ from gatehouse.storage.permissions.record_checks import ROLES_BY_KEY, count_hold
 from gatehouse.storage.permissions.row_readers import read_record
 from gatehouse.storage.permissions.structure import bump_if_members, lock_structure
 from gatehouse.storage.permissions.user_records import DROP_ASSIGNMENTS, edit_records, touch_records
-from gatehouse.storage.statements import InStringList, Notification, Row, Statement, Verb
+from gatehouse.storage.statements import InStringList, Notification, Statement, Verb
 from gatehouse.storage.tables.accounts import (
     accepted_terms,
     identities,
@@ -182,7 +184,7 @@ def complete_upgrade(
         raise GuestHasAccount(f"guest {upgrade.guest_id} has other sign-in methods")
     merged = yield from is_merge(upgrade)
     dropped: Sequence[str] = ()
-    kept, ended = (upgrade.user_id, upgrade.guest_id) if merged else (upgrade.guest_id, upgrade.user_id)
+    kept, ended = upgrade.kept_and_ended(is_merge=merged)
     if merged:
         active = [*(yield ACTIVE_BANS(of=ended, now=now)), *(yield ACTIVE_BANS(of=kept, now=now))]
         refuse_banned_merge(*map(user_ban_from_row, active), *(yield from bans.bans_of_devices(ended, now)))
@@ -213,12 +215,9 @@ def complete_upgrade(
 
 
 def _lock_both(upgrade: GuestUpgrade) -> Verb[None]:
-    locked = {row.user_id: row for row in (yield LOCK_ACCOUNTS(ids=sorted({upgrade.guest_id, upgrade.user_id})))}
-    guest, person = locked.get(upgrade.guest_id), locked.get(upgrade.user_id)
-    if guest is None or person is None or guest is person or guest.blocked or person.blocked:
-        raise GuestNotUpgraded
-    if person.rev != upgrade.rev:
-        raise GuestNotUpgraded
+    rows = yield LOCK_ACCOUNTS(ids=sorted({upgrade.guest_id, upgrade.user_id}))
+    locked = {row.user_id: LockedAccount(user_id=row.user_id, rev=row.rev, blocked=row.blocked) for row in rows}
+    refuse_changed_accounts(upgrade, locked.get(upgrade.guest_id), locked.get(upgrade.user_id))
 
 
 def _upgrade(guest_id: str, new_id: str, now: int) -> Verb[int]:
@@ -235,27 +234,8 @@ def _upgrade(guest_id: str, new_id: str, now: int) -> Verb[int]:
     yield from touch_records((row.application_id, guest_id) for row in dropped)
     yield ADD_TAG_ONCE.bulk([{"user_id": guest_id, "tag": tag} for tag in sorted(new.service_tags)])
     yield DROP_ACCOUNT(of=new_id)  # before its login and user name get their new owner
-    yield from update_user(with_profile_of(guest, new, now))
+    yield from update_user(upgraded_account(guest, new, now))
     return rev
-
-
-def with_profile_of(guest: User, new: User, now: int) -> User:
-    return replace(
-        guest,
-        login=new.login,
-        email_verified=new.email_verified,
-        phone_verified=new.phone_verified,
-        password_hash=new.password_hash,
-        password_browser=new.password_browser,
-        **{one.name: one.value_of(new) or one.value_of(guest) for one in OWN_FIELDS},
-        username=new.username or guest.username,
-        username_at=new.username_at or guest.username_at,
-        lang=new.lang,
-        country=new.country or guest.country,
-        meta={**guest.meta, **new.meta},
-        tags=guest.tags | new.tags,
-        updated_at=now,
-    )
 
 
 def _merge(guest_id: str, user_id: str, now: int) -> Verb[Sequence[str]]:
@@ -277,10 +257,7 @@ def _merge(guest_id: str, user_id: str, now: int) -> Verb[Sequence[str]]:
 
 
 def _merge_records(guest_id: str, user_id: str, now: int) -> Verb[Sequence[str]]:
-    """Give the account the guest's roles and restrictions and return what it did not get.
-
-    Protected roles are not given, and limited ones only while a seat is free.
-    """
+    """Give the account the guest's roles and restrictions and return what it did not get."""
     dropped: list[str] = []
     records: list[UserRecord] = []
     for row in (yield APPLICATIONS_OF_RECORDS(of=guest_id)):
@@ -298,12 +275,17 @@ def _assignable_roles(given: UserRecord, user_id: str, now: int) -> Verb[frozens
     rows = yield ROLES_BY_KEY(application=given.application_id, keys=keys)
     holders = yield from count_holders_of_roles(given.application_id, keys, now)
     own = yield from read_record(given.application_id, user_id)
-    held = {one.role for there in own.scopes.values() for one in there.roles if not one.end.is_past(now)}
-    return frozenset(row.role_key for row in rows if _has_seat(row, holders.get(row.role_key, 0), held))
-
-
-def _has_seat(role: Row, holders: int, held: set[str]) -> bool:
-    return not role.protected and (not role.user_limit or role.role_key in held or holders < role.user_limit)
+    live = live_roles(own, now)
+    return frozenset(
+        row.role_key
+        for row in rows
+        if may_take_over(
+            is_protected=row.protected,
+            user_limit=row.user_limit,
+            holders=holders.get(row.role_key, 0),
+            is_held=row.role_key in live,
+        )
+    )
 
 
 def _take_over(given: UserRecord, allowed: frozenset[str], now: int, dropped: list[str]) -> Change[UserRecord]:

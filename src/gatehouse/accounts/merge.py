@@ -1,0 +1,109 @@
+"""What becomes of a guest whose person signs in: upgraded with a new account, or merged into an older one (R10).
+
+An upgrade: the guest keeps its ID and everything it has. Of the new account it gets the sign-in (login, password,
+identities, sessions, links, mails) and what providers say; in the profile the new account wins. The guest's tokens
+end, and roles that became protected after it got them are dropped.
+
+A merge: the account keeps its ID, sign-in and profile. Purchases, tags, groups, the history of bans and former IDs of
+both are united; of roles and restrictions it takes over what permissions/model/merging.py says. The guest's grants,
+sessions, user name and profile are dropped.
+
+In both, acceptances of terms are united, and the device key and the other ID end. A guest who can sign in without the
+device is refused.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from gatehouse.accounts.bans.model import UserBan
+from gatehouse.accounts.model import OWN_FIELDS, User
+from gatehouse.kernel.errors import Conflict
+from gatehouse.kernel.times import DAY
+
+FORMER_ID_SECONDS: Final = 90 * DAY  # how long services find an account by a former ID (R10)
+
+
+class GuestNotUpgraded(Conflict):
+    """The guest was upgraded or erased in the meantime, or the account or the game session has changed."""
+
+    public = "This guest cannot be upgraded any more."
+
+
+class MergeBanned(Conflict):
+    """A ban refuses the person's own merge, wherever it counts: it would move or end with an account (R10)."""
+
+    public = "An account that is banned cannot be merged."
+
+
+class GuestHasAccount(Conflict):
+    """The guest has an address, a provider or a passkey already, which an upgrade or merge would end."""
+
+    public = "This guest can sign in without the device already."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuestUpgrade:
+    """A guest and the person who signed in to keep what the guest has.
+
+    An account that was registered after the game session began, and holds nothing yet, becomes the guest's: the guest
+    keeps its user ID. Any other account takes over what the guest has, and the guest ends.
+    """
+
+    gsid: str
+    session_created_at: int
+    guest_id: str
+    user_id: str
+    rev: int  # of the person's account at the sign-in
+    auth: str
+    second_factor: str
+    auth_time: int
+
+    def kept_and_ended(self, *, is_merge: bool) -> tuple[str, str]:
+        """Return the user ID that stays and the one that ends."""
+        return (self.user_id, self.guest_id) if is_merge else (self.guest_id, self.user_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockedAccount:
+    """The state of an account that stays as it is until the upgrade or merge commits."""
+
+    user_id: str
+    rev: int
+    blocked: bool
+
+
+def refuse_changed_accounts(upgrade: GuestUpgrade, guest: LockedAccount | None, person: LockedAccount | None) -> None:
+    """Refuse accounts that are gone, one and the same or blocked, and a sign-in that has ended since.
+
+    Raises GuestNotUpgraded.
+    """
+    if guest is None or person is None or guest.user_id == person.user_id or guest.blocked or person.blocked:
+        raise GuestNotUpgraded
+    if person.rev != upgrade.rev:
+        raise GuestNotUpgraded
+
+
+def refuse_banned_merge(*bans: UserBan) -> None:
+    """Refuse a merge of accounts with these active bans; an upgrade keeps them. Raises MergeBanned."""
+    if bans:
+        raise MergeBanned(f"ban {bans[0].ban_id}")
+
+
+def upgraded_account(guest: User, new: User, now: int) -> User:
+    """Return the guest with sign-in and profile of the new account; the guest's fills what is empty there."""
+    return replace(
+        guest,
+        login=new.login,
+        email_verified=new.email_verified,
+        phone_verified=new.phone_verified,
+        password_hash=new.password_hash,
+        password_browser=new.password_browser,
+        **{one.name: one.value_of(new) or one.value_of(guest) for one in OWN_FIELDS},
+        username=new.username or guest.username,
+        username_at=new.username_at or guest.username_at,
+        lang=new.lang,
+        country=new.country or guest.country,
+        meta={**guest.meta, **new.meta},
+        tags=guest.tags | new.tags,
+        updated_at=now,
+    )

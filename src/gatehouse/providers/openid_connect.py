@@ -18,14 +18,7 @@ from gatehouse.keys.encoding import encode_base64url
 from gatehouse.keys.jwk_parsing import KeyOfSet, matching_keys, usable_keys
 from gatehouse.providers.answers import ProviderCalls, flag_in, object_in, text_in
 from gatehouse.providers.apple import client_secret_jwt, name_of_first_sign_in
-from gatehouse.providers.model import (
-    DEFAULT_TENANT,
-    TENANT_MARK,
-    Provider,
-    ProviderAuthorization,
-    ProviderUnavailable,
-    TicketRefused,
-)
+from gatehouse.providers.model import Provider, ProviderAuthorization, ProviderUnavailable, TicketRefused
 from gatehouse.tokens.claims import InvalidToken
 from gatehouse.tokens.verifier import (
     LEEWAY,
@@ -36,6 +29,8 @@ from gatehouse.tokens.verifier import (
     is_signed_by,
 )
 
+TENANT_MARK: Final = "{tenantid}"  # in the issuer of Microsoft's discovery document
+DEFAULT_TENANT: Final = "common"
 DISCOVERY_PATH: Final = "/.well-known/openid-configuration"
 CACHE_BYTES: Final = 4 * 2**20
 CACHE_SECONDS: Final = 3_600

@@ -16,12 +16,12 @@ from gatehouse.kernel.errors import NotFound
 from gatehouse.kernel.ids import new_secret
 from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.keys.encoding import decode_base64url, encode_base64url
+from gatehouse.providers.kinds import ProviderProtocol
 from gatehouse.providers.model import (
     Provider,
     ProviderAuthorization,
     ProviderCanceled,
     ProviderProblem,
-    ProviderProtocol,
     ProviderRequestGone,
 )
 

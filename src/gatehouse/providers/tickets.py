@@ -13,7 +13,8 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import SignInTally
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput, Unavailable
-from gatehouse.providers.model import Provider, ProviderProblem, ProviderProtocol, TicketRefused, VerifiedTicket
+from gatehouse.providers.kinds import ProviderProtocol
+from gatehouse.providers.model import Provider, ProviderProblem, TicketRefused, VerifiedTicket
 from gatehouse.providers.sign_in import log_problem
 from gatehouse.throttle.limits import AttemptLimiter, ThrottleSubject
 

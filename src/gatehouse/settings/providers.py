@@ -2,11 +2,12 @@
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 from gatehouse.kernel.addresses import parse_web_url
 from gatehouse.kernel.stored_settings import BadSetting
 from gatehouse.kernel.text import is_plain_line
+from gatehouse.providers.kinds import PRESETS
 from gatehouse.settings import grammar
 from gatehouse.settings.info import SettingField, text
 from gatehouse.settings.secret import Secret
@@ -81,17 +82,13 @@ def tag_rule(given: str) -> None:
         )
 
 
-ProviderKind = Literal[
-    "oidc", "google", "apple", "microsoft", "discord", "github", "twitch", "epic", "steam", "unity", "jwt"
-]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderSettings:
     """A sign-in provider. You choose `<id>`: a lower-case letter, then up to 19 lower-case letters and digits."""
 
     kind: Annotated[
-        ProviderKind, SettingField("Kind of the provider; it cannot be changed.", fixed=True, stored=True)
+        str,
+        SettingField("Kind of the provider; it cannot be changed.", choices=tuple(PRESETS), fixed=True, stored=True),
     ] = "oidc"
     name: Annotated[
         str, text("Name on buttons and pages.", provider_name, without="that of its kind, or the ID", stored=True)

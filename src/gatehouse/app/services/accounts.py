@@ -34,7 +34,8 @@ from gatehouse.kernel.times import HOUR
 from gatehouse.keys.sealing import derive_key
 from gatehouse.providers.answers import PROVIDER_LIMITS, ProviderCalls
 from gatehouse.providers.jwt_tickets import JwtTickets
-from gatehouse.providers.model import Provider, ProviderProtocol
+from gatehouse.providers.kinds import ProviderProtocol
+from gatehouse.providers.model import Provider
 from gatehouse.providers.oauth_user import OAuthUsers
 from gatehouse.providers.openid_connect import OpenIdConnect
 from gatehouse.providers.sign_in import ProviderSignIn

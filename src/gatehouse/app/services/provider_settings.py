@@ -7,7 +7,8 @@ from typing import Final
 from gatehouse.accounts.identities import IdentityRules, TagRule
 from gatehouse.accounts.importing.checks import ProviderIssuer
 from gatehouse.accounts.model import ProvidedLabels
-from gatehouse.providers.model import PRESETS, Provider
+from gatehouse.providers.kinds import PRESETS
+from gatehouse.providers.model import Provider
 from gatehouse.providers.steam_tickets import purchase_of_app
 from gatehouse.settings.providers import KEEP, ProviderSettings
 

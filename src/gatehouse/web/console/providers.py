@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from gatehouse.kernel.errors import BadInput
 from gatehouse.permissions.rights.guard import Operation, require_operation
-from gatehouse.providers.model import PRESETS
+from gatehouse.providers.kinds import PRESETS
 from gatehouse.settings.entries import PROVIDER_ID, PROVIDERS
 from gatehouse.web.api.permissions.installation import InstallationReader, SaveSettings
 from gatehouse.web.console.settings import ENTRY, SETTINGS_TABS

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from gatehouse.admin.settings import SettingListItem
 from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.providers.kinds import PRESETS, ProviderProtocol
 from gatehouse.settings.entries import PROVIDERS, TERMS, table_of
 from gatehouse.web.api.permissions.installation import InstallationReader, SaveSettings
 from gatehouse.web.console.paths import ConsoleEntry
@@ -58,6 +59,12 @@ FORM_GROUPS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
     "languages": {"languages": ("languages.default", "languages.offered")},
 }
 
+
+def kinds_with(*protocols: ProviderProtocol) -> tuple[str, ...]:
+    return tuple(kind for kind, preset in PRESETS.items() if preset.protocol in protocols)
+
+
+CLIENT_KINDS: Final = kinds_with(ProviderProtocol.OIDC, ProviderProtocol.OAUTH)  # that this service is a client of
 # Fields that only some kinds of providers have.
 KINDS_WITH: Final[Mapping[str, Sequence[str]]] = {
     "provider__kind": (),  # fixed
@@ -67,16 +74,13 @@ KINDS_WITH: Final[Mapping[str, Sequence[str]]] = {
     "provider__team_id": ("apple",),
     "provider__key_id": ("apple",),
     "provider__private_key": ("apple",),
-    "provider__tickets": ("oidc", "google", "apple", "microsoft", "twitch", "epic", "steam", "unity", "jwt"),
-    "provider__applications": (
-        *("oidc", "google", "apple", "microsoft", "discord", "github", "twitch", "epic"),
-        "steam",
-    ),
+    "provider__tickets": kinds_with(ProviderProtocol.OIDC, ProviderProtocol.STEAM, ProviderProtocol.TOKENS),
+    "provider__applications": (*CLIENT_KINDS, *kinds_with(ProviderProtocol.STEAM)),
     "provider__ticket_identity": ("steam",),
     "provider__publisher_key": ("steam",),
-    "provider__client_id": ("oidc", "google", "apple", "microsoft", "discord", "github", "twitch", "epic"),
-    "provider__client_secret": ("oidc", "google", "microsoft", "discord", "github", "twitch", "epic"),
-    "provider__scopes": ("oidc", "google", "apple", "microsoft", "discord", "github", "twitch", "epic"),
+    "provider__client_id": CLIENT_KINDS,
+    "provider__client_secret": tuple(kind for kind in CLIENT_KINDS if kind != "apple"),  # which signs instead
+    "provider__scopes": CLIENT_KINDS,
 }
 
 LIST_PARTS: Final = re.compile(r"[^\s,]+")  # of a list, one per line or with commas

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from gatehouse.kernel.times import HOUR
-from tests.fuzz.account_life.installation import NAMES, PURCHASE, SHOP, STEAM, VENDOR
+from tests.fuzz.account_life.installation import NAMES, SHOP, STEAM, VENDOR
 from tests.fuzz.account_life.machine import ADDRESSES, MAILBOXES, MachineBase, account_numbers, used_addresses
 from tests.fuzz.account_life.model.records import IMPORTED, SCOPES, Account, Identity
 from tests.fuzz.account_life.steps import EITHER, RARELY, step
@@ -147,9 +147,8 @@ class AdministrationSteps(MachineBase):
     def edit(self, *, number: int, tag: bool, role: bool, denied: bool) -> None:
         """Set what an administrator sets by hand; the tags of providers stay."""
         account, own = self.choose_account(number), {TAG} if tag else set[str]()
-        tags = account.all_labels - {TAG, PURCHASE} | own
-        self.do(self.administration.edit(account.user_id, sorted(tags), has_role=role, is_denied=denied))
-        account.tags, account.has_role, account.is_denied = account.tags - {TAG} | own, role, denied
+        self.do(self.administration.edit(account.user_id, sorted(own), has_role=role, is_denied=denied))
+        account.tags, account.has_role, account.is_denied = own, role, denied
 
     @step(weight=RARELY, number=account_numbers)
     def make_manager(self, *, number: int) -> None:

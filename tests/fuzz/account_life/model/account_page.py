@@ -88,5 +88,8 @@ class AccountPage(Addresses):
 
     def erase(self, account: Account) -> None:
         self.give_up(account, account.keys)
+        for ban in self.active_bans():
+            if ban.account is account:
+                ban.lifted = not (ban.keys or ban.devices)  # no one could match it
         account.gone = True
         self.record(AuditEvent.USER_ERASED, account)

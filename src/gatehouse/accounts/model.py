@@ -491,10 +491,11 @@ class SessionStrength(StrEnum):
 # by its `Factor`, a passkey by its ID.
 
 PASSWORD_PROOF: Final = "password"  # noqa: S105 - a name
+IDENTITY_PROOF: Final = "identity:"  # begins one
 
 
 def identity_proof(issuer: str, subject: str) -> str:
-    return f"identity:{issuer} {subject}"
+    return f"{IDENTITY_PROOF}{issuer} {subject}"
 
 
 def passkey_proof(passkey_id: str) -> str:

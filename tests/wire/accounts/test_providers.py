@@ -443,6 +443,22 @@ async def test_id_07_second_factor_is_still_asked(
     await browser.client.aclose()
 
 
+@pytest.mark.both_databases
+async def test_id_14_identity_that_is_disconnected_at_the_second_factor_opens_no_session(
+    service: RunningService, browser_client: HttpBrowser, vendor: Vendor, account_browser: AccountBrowser
+) -> None:
+    await come_back(account_browser, vendor.sign_in(await connect(account_browser)))
+    secret, _ = await account_browser.set_up_totp(service)
+    response = await sign_in_with(browser_client, vendor)
+    assert response.headers["location"].startswith("/sign-in/factor")
+    await browser_client.follow()
+    await account_browser.submit_and_read_notice("/account/identities/remove", end_sessions="1")
+    await service.clock.advance(30)
+    refused = await browser_client.post("/sign-in/factor", otp=totp_code(secret, service))
+    assert refused.status_code == 403
+    assert "gh_session" not in browser_client.cookies
+
+
 async def test_application_decides_which_providers_it_offers(
     service: RunningService, browser_client: HttpBrowser
 ) -> None:

@@ -8,7 +8,9 @@ from sqlalchemy import and_, bindparam, case, delete, insert, select, update
 
 from gatehouse.accounts.bans.model import find_ban
 from gatehouse.accounts.errors import UserNotFound
+from gatehouse.accounts.identities import NoAccountForIdentity
 from gatehouse.accounts.model import (
+    IDENTITY_PROOF,
     LoginToken,
     LoginTokenRecord,
     Session,
@@ -16,6 +18,7 @@ from gatehouse.accounts.model import (
     ShortTokenOwner,
     SignInMethod,
     UserSession,
+    identity_proof,
 )
 from gatehouse.audit.model import AuditRecord
 from gatehouse.mail.model import OutboxMail
@@ -28,7 +31,7 @@ from gatehouse.storage.permissions.row_readers import bans_from_document
 from gatehouse.storage.rows import RowPart, column_values
 from gatehouse.storage.runner import SqlStore, inline_write, read, write
 from gatehouse.storage.statements import Row, Statement, Verb
-from gatehouse.storage.tables.accounts import login_tokens, sessions, users
+from gatehouse.storage.tables.accounts import identities, login_tokens, sessions, users
 from gatehouse.storage.tables.permissions import applications
 
 IDENTITY_METHODS: Final = frozenset({SignInMethod.PROVIDER, SignInMethod.PLATFORM})
@@ -79,15 +82,33 @@ DROP_OLDER_SESSIONS = Statement(
 DROP_LOGIN_TOKENS = Statement(delete(login_tokens).where(login_tokens.c.user_id == bindparam("of")))
 
 
+# Locked until the session is stored: an identity that is disconnected at this moment ends it, or is gone here.
+PROVED_IDENTITIES = Statement(
+    select(identities.c.issuer, identities.c.subject)
+    .where(identities.c.user_id == bindparam("of"))
+    .with_for_update(read=True)
+)
+
+
 def open_session(
     session: Session, entry: AuditRecord, *, replaces: bytes | None, mails: Sequence[OutboxMail] = ()
 ) -> Verb[Session]:
+    yield from refuse_gone_identity(session)
     if replaces is not None:
         session = yield from _replace_session(replaces, session)
     yield INSERT_SESSION(**column_values(session))
     yield from queue_mails(mails, session.user_id)
     yield from add_audit_record(entry)
     return session
+
+
+def refuse_gone_identity(session: Session) -> Verb[None]:
+    """Refuse a session with an identity that was disconnected while its second factor was asked for."""
+    proved = {name for name in session.proved if name.startswith(IDENTITY_PROOF)}
+    if proved and not proved <= {
+        identity_proof(row.issuer, row.subject) for row in (yield PROVED_IDENTITIES(of=session.user_id))
+    }:
+        raise NoAccountForIdentity
 
 
 def _replace_session(old: bytes, session: Session) -> Verb[Session]:

@@ -136,7 +136,13 @@ UNPUBLISHED_EVENTS: Final = frozenset(
             AuditEvent.KEY_DISTRUSTED,
         ),
         AuditEvent.USER_IMPORTED,  # a million at once would delay every other message
-        *(AuditEvent.CLIENT_REFUSED, AuditEvent.GAME_VIOLATION, AuditEvent.GAME_ENDED, AuditEvent.GAME_BLOCKED),
+        *(
+            AuditEvent.CLIENT_REFUSED,
+            AuditEvent.PAGE_REFUSED,
+            AuditEvent.GAME_VIOLATION,
+            AuditEvent.GAME_ENDED,
+            AuditEvent.GAME_BLOCKED,
+        ),
         *(AuditEvent.LOGOUT_TOLD, AuditEvent.LOGOUT_GIVEN_UP),
         *(
             AuditEvent.WEBHOOK_CREATED,

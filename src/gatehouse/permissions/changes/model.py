@@ -178,6 +178,7 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, StreamChangeKind | None]] = {
             AuditEvent.PASSKEY_RENAMED,
             AuditEvent.PASSKEY_SUSPECTED,
             AuditEvent.CLIENT_REFUSED,
+            AuditEvent.PAGE_REFUSED,
             AuditEvent.GRANT_MADE,
             AuditEvent.SITE_SIGNED_IN,
             AuditEvent.CONSENT_GIVEN,

@@ -34,7 +34,9 @@ class PageRefusals:
     async def add(self, request: Request, error: GatehouseError, *, actor: str = "", client_id: str = "") -> None:
         """Log and store the error of a page that is shown without raising it."""
         client = _printable(client_id, MAX_CLIENT_LENGTH)
-        log.info("refused", kind=type(error).__name__, detail=str(error), client=client, endpoint=_endpoint(request))
+        log.info(
+            "refused", kind=type(error).__name__, detail=str(error), client_id=client, endpoint=_endpoint(request)
+        )
         await self.store(request, str(error), actor=actor, client_id=client)
 
     async def store(self, request: Request, reason: str, *, actor: str = "", client_id: str = "") -> None:

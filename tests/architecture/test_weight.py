@@ -4,8 +4,6 @@ import subprocess
 import sys
 
 HEAVY = (
-    "OpenSSL",
-    "pyasn1",
     "asyncpg",
     "babel",
     "yaml",
@@ -14,8 +12,7 @@ HEAVY = (
     "maxminddb",
     "segno",
     "zxcvbn_rs_py",
-    "webauthn",
-    "cbor2",
+    "fido2",
     "websockets",
 )
 SERVES = "import sys, gatehouse.logs, gatehouse.cli.serve, gatehouse.app.endpoints; print(*sys.modules)"

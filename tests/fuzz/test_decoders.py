@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import msgspec
 import pytest
+from fido2 import cbor
+from fido2.cose import CoseKey
 from hypothesis import example, given, seed
 from hypothesis import strategies as st
 
@@ -20,6 +22,7 @@ from gatehouse.accounts.importing.hashes import parse_hash
 from gatehouse.accounts.importing.model import ImportFormat
 from gatehouse.accounts.importing.vendors import parse_hash_config
 from gatehouse.accounts.login_result import check_fixed_ips
+from gatehouse.accounts.second_factors.ceremony import check_public_key
 from gatehouse.admin.assignments import read_end as read_end_of_list
 from gatehouse.kernel.addresses import parse_address, parse_web_url
 from gatehouse.kernel.errors import GatehouseError
@@ -52,7 +55,9 @@ from gatehouse.web.http import parse_form, parse_json
 from gatehouse.web.pages.sign_in_flow import restart_address
 from tests.fuzz.conftest import SEED, examples
 from tests.fuzz.stepped_service import stepped_service
+from tests.support.authenticator import from_base64url, to_base64url
 from tests.support.vendors import STEAM_ID
+from tests.unit.accounts.second_factors import test_ceremony_checks as ceremony_checks
 
 LONGEST: Final = 5  # seconds a response may take
 SOON: Final = 1.0  # seconds; a decoder that reads its input twice takes a thousandth of it
@@ -178,6 +183,68 @@ def token_person(claims: dict[str, object]) -> object:
     return person_of(ISSUER, metadata_without_discovery(ISSUER), claims, name="")
 
 
+# Passkeys: what a browser sent, with bytes changed, cut out, repeated or put in, and other members in the JSON.
+
+REGISTERED_PASSKEY: Final = cbor.encode({"fmt": "none", "attStmt": {}, "authData": ceremony_checks.MADE})
+USED_PASSKEY: Final = ceremony_checks.authenticator_data(0x85, b"\xa1\x61x\x82\x01\x43abc")
+CBOR_PIECES: Final = (
+    b"\xf6",
+    b"\xf7",
+    b"\x5f",
+    b"\xff",
+    b"\xbf",
+    b"\xc2\x41\x05",
+    b"\x1b" + b"\xff" * 8,
+    b"\x81" * 60,
+)
+
+
+@st.composite
+def mutated(draw: st.DrawFn, whole: bytes) -> bytes:
+    changed = bytearray(whole)
+    for _ in range(draw(st.integers(0, 4))):
+        start = draw(st.integers(0, len(changed)))
+        end = draw(st.integers(start, min(start + 40, len(changed))))
+        changed[start:end] = draw(
+            st.sampled_from([*CBOR_PIECES, b"", bytes(changed[start:end]) * 2]) | st.binary(max_size=4)
+        )
+    return bytes(changed)
+
+
+def passkey_response(name: str, whole: bytes) -> st.SearchStrategy[str]:
+    kind = "webauthn.create" if name == "attestationObject" else "webauthn.get"
+    client = st.dictionaries(st.sampled_from(["type", "challenge", "origin", "crossOrigin", "x"]), leaves, max_size=1)
+    other = st.dictionaries(st.sampled_from(["userHandle", "signature", "transports", name]), leaves, max_size=1)
+    members = st.dictionaries(st.sampled_from(["id", "rawId", "type", "response", "x"]), leaves, max_size=1)
+
+    def build(data: bytes, client: dict[str, Any], other: dict[str, Any], members: dict[str, Any]) -> str:
+        collected = ceremony_checks.client_data(kind, **client)
+        response = {
+            "clientDataJSON": to_base64url(collected),
+            name: to_base64url(data),
+            "signature": to_base64url(ceremony_checks.sign(data, collected)),
+        }
+        return ceremony_checks.credential(response | other, **members)
+
+    return st.builds(build, mutated(whole), st.just({}) | client, st.just({}) | other, st.just({}) | members)
+
+
+def register_passkey(text: str) -> None:
+    ceremony = ceremony_checks.CEREMONY
+    made = ceremony.verify_registration(ceremony.parse_registration(text))
+    check_public_key(CoseKey.parse(msgspec.convert(cbor.decode(made.public_key), dict[int, Any])))
+    assert made.credential_id == ceremony_checks.CREDENTIAL_ID
+
+
+def sign_in_with_passkey(text: str) -> None:
+    ceremony = ceremony_checks.CEREMONY
+    answer = ceremony.parse_sign_in(text)
+    ceremony.verify_sign_in(answer, cbor.encode(ceremony_checks.KEY))
+    data = from_base64url(answer.answer.response.authenticator_data)
+    assert data[:32] == ceremony_checks.MADE[:32]
+    assert data[32] & ceremony_checks.USED == ceremony_checks.USED
+
+
 DECODERS: Final = (
     Decoder("import csv", import_rows(ImportFormat.CSV), as_bytes(csv_text)),
     *(
@@ -239,6 +306,8 @@ DECODERS: Final = (
         lambda content: read_document(content, ".toml"),
         as_bytes(text_of('[]="\n.#', "[[roles]]\n", "1979-05-27")),
     ),
+    Decoder("passkey registration", register_passkey, passkey_response("attestationObject", REGISTERED_PASSKEY)),
+    Decoder("passkey sign-in", sign_in_with_passkey, passkey_response("authenticatorData", USED_PASSKEY)),
     Decoder(
         "json file",
         lambda content: read_document(content, ".json"),

@@ -8,9 +8,9 @@ import json
 import secrets
 from typing import Any
 
-import cbor2
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
+from fido2 import cbor
 
 from gatehouse.keys.encoding import decode_base64url, encode_base64url
 
@@ -34,7 +34,7 @@ class Authenticator:
         client_data = self._client_data("webauthn.create", body["challenge"], lies)
         credential = len(self.credential_id).to_bytes(2, "big") + self.credential_id + self._public_key()
         data = self._data(body["rp"]["id"], ATTESTED, lies) + bytes(16) + credential
-        attestation = cbor2.dumps({"fmt": "none", "attStmt": {}, "authData": data})
+        attestation = cbor.encode({"fmt": "none", "attStmt": {}, "authData": data})
         return self._answer(
             {"attestationObject": to_base64url(attestation), "transports": ["internal", "hybrid"]}, client_data
         )
@@ -72,7 +72,7 @@ class Authenticator:
     def _public_key(self) -> bytes:
         point = self._key.public_key().public_numbers()
         x, y = point.x.to_bytes(32, "big"), point.y.to_bytes(32, "big")
-        return cbor2.dumps({1: 2, 3: ES256, -1: 1, -2: x, -3: y})
+        return cbor.encode({1: 2, 3: ES256, -1: 1, -2: x, -3: y})
 
     def _answer(self, response: dict[str, Any], client_data: bytes) -> str:
         return json.dumps(

@@ -88,7 +88,7 @@ async def load_ceremony(party: RelyingParty) -> WebAuthnCeremony:
 
 
 def build_ceremony(party: RelyingParty) -> WebAuthnCeremony:
-    # The library takes 6 MB, and many servers never see a passkey.
+    # The library takes a megabyte and 50 ms of CPU, and many servers never see a passkey.
     from gatehouse.accounts.second_factors.ceremony import WebAuthn  # noqa: PLC0415
 
     return WebAuthn(party)

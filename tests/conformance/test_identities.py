@@ -6,12 +6,24 @@ import pytest
 
 from gatehouse.accounts.errors import IdentityNotFound, IdentityTaken, LastSignInMethod
 from gatehouse.accounts.model import ProvidedLabels, ProviderAnswer, SignInMethod
+from gatehouse.accounts.own_account.label_rules import AFTER_START, LabelRules
 from gatehouse.audit.model import AuditRecord
 from gatehouse.storage.accounts.provided_labels import AT_ONCE
 from gatehouse.storage.database import Storage
 from tests.conformance.test_sessions import a_session
 from tests.support import racers
-from tests.support.builders import ALL_METHODS, ISSUER, NOW, a_passkey, a_record, a_user, an_identity
+from tests.support.builders import (
+    ALL_METHODS,
+    ISSUER,
+    NOW,
+    ORIGIN,
+    RECORDER,
+    a_passkey,
+    a_record,
+    a_user,
+    an_identity,
+)
+from tests.support.clock import MovableClock
 from tests.support.racers import RACED_USER, WON, race
 
 TRIES = 20  # four processes, five attempts each
@@ -126,3 +138,33 @@ async def test_id_14_labels_without_a_rule_end_in_small_transactions(storage: St
     assert sorted(ended) == sorted((user.user_id, "google") for user in users for _ in range(2))
     for user in await storage.accounts.all_users():
         assert (user.provided_tags, user.provided_purchases) == ({"staff"}, set())
+
+
+async def test_id_14_process_that_starts_with_other_rules_ends_labels_after_an_hour(storage: Storage) -> None:
+    """It may have the wrong file, or an older one; a change while it runs is meant."""
+    user, clock = a_user(), MovableClock(NOW)
+    identity = an_identity(user.user_id)
+    await storage.profile.create_with_identity(user, identity, a_record())
+    answer = ProviderAnswer(tags={"artist": True, "staff": True})
+    await storage.profile.record_identity_use(identity, answer, lambda _: a_record())
+    rules = {"google": ProvidedLabels(tags={"staff": False})}
+
+    def start() -> LabelRules:
+        return LabelRules(
+            store=storage.profile, recorder=RECORDER, origin=ORIGIN, clock=clock, rules=lambda: dict(rules)
+        )
+
+    async def tags() -> frozenset[str]:
+        return (await storage.accounts.user(user.user_id)).provided_tags
+
+    started = start()
+    await started.apply()
+    await clock.advance(AFTER_START - 1)
+    await started.apply()
+    assert await tags() == {"artist", "staff"}
+    await clock.advance(1)
+    await started.apply()
+    assert await tags() == {"staff"}
+    rules["google"] = ProvidedLabels()
+    await started.apply()
+    assert await tags() == set()

@@ -128,6 +128,7 @@ class CoreServices:
             store=self.storage.profile,
             recorder=self.recorder,
             origin=SERVICE_ORIGIN,
+            clock=self.clock,
             rules=lambda: provided_labels(self.settings.providers) if self.live_settings.is_complete else None,
         )
 

@@ -1,7 +1,7 @@
 """`gatehouse webhook`: webhooks and their deliveries."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 import click
 from msgspec import UNSET
@@ -10,39 +10,39 @@ from gatehouse.app.services import Services
 from gatehouse.cli.common import (
     Invocation,
     common_options,
-    format_time,
     json_option,
+    print_columns,
     print_facts,
     print_json,
-    print_table,
 )
 from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.services import operator_actor, run_with_services
+from gatehouse.fields.derive import entry_values
 from gatehouse.kernel.times import DAY
 from gatehouse.permissions.rights.rights import Actor
+from gatehouse.web.api.permissions.webhooks import delivery_entry, webhook_entry, webhook_entry_with_secret
 from gatehouse.webhooks.model import (
     MAX_LOGGED_DELIVERIES,
     OLD_SECRET_LIFETIME,
+    WEBHOOK_FIELDS,
     Delivery,
     DeliveryState,
     Topic,
-    Webhook,
 )
 from gatehouse.webhooks.service import WebhookDraft, Webhooks, WebhookWithSecret
 
-WEBHOOK_HEADINGS: Final = ("webhook", "url", "events", "enabled", "description")
-DELIVERY_HEADINGS: Final = (
-    "delivery",
+WEBHOOK_COLUMNS: Final = ("webhook_id", "url", "events", "enabled", "stopped", "description")
+DELIVERY_COLUMNS: Final = (
+    "delivery_id",
     "event",
     "created",
     "state",
-    "attempts",
+    "tries",
     "status",
-    "ms",
-    "next attempt",
-    "error",
+    "duration_ms",
+    "next_try",
+    "trouble",
 )
-TIME_FIELDS: Final = ("stopped_at", "old_secret_ends_at", "created_at")
 TOPICS: Final = click.Choice([topic.value for topic in Topic])
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ def list_webhooks(invocation: Invocation, *, as_json: bool) -> None:
     if as_json:
         print_json([webhook_entry(one) for one in found])
     else:
-        print_table(WEBHOOK_HEADINGS, [webhook_row(one) for one in found])
+        print_columns(WEBHOOK_COLUMNS, map(webhook_entry, found))
 
 
 @webhook.command()
@@ -96,38 +96,21 @@ def change(
     invocation: Invocation,
     *,
     webhook_id: str,
-    url: str | None,
     events: tuple[str, ...],
-    description: str | None,
-    enabled: bool | None,
-    from_now: bool,
-    new_secret: bool,
     as_json: bool,
+    **given: Any,  # noqa: ANN401 - options
 ) -> None:
     """Change a webhook; options not given stay unchanged."""
-    draft = WebhookDraft(
-        webhook_id=webhook_id,
-        url=UNSET if url is None else url,
-        events=unique(events) if events else UNSET,
-        description=UNSET if description is None else description,
-        enabled=UNSET if enabled is None else enabled,
-        from_now=from_now,
-        new_secret=new_secret,
-    )
+    values = {name: value for name, value in given.items() if value is not None}
+    draft = WebhookDraft(webhook_id=webhook_id, events=unique(events) if events else UNSET, **values)
     saved = run_webhook_command(invocation, lambda webhooks, actor: webhooks.change(actor, draft))
     if saved.secret:
         print_with_secret(saved, as_json=as_json)
         return
-    changed = webhook_entry(saved.webhook)
     if as_json:
-        print_json(changed)
+        print_json(webhook_entry(saved.webhook))
     else:
-        print_facts(
-            {
-                name: format_time(cast("int", value)) if name in TIME_FIELDS else value
-                for name, value in changed.items()
-            }
-        )
+        print_facts(entry_values(saved.webhook, WEBHOOK_FIELDS))
 
 
 @webhook.command("rotate-secret")
@@ -215,30 +198,9 @@ def unique(events: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(events))
 
 
-def webhook_entry(one: Webhook) -> dict[str, object]:
-    return {
-        "webhook_id": one.webhook_id,
-        "url": one.url,
-        "description": one.description,
-        "events": [topic.value for topic in one.topics],
-        "enabled": one.enabled,
-        "stopped_at": one.stopped_at,
-        "old_secret_ends_at": one.old_secret_ends_at,
-        "created_by": one.created_by,
-        "created_at": one.created_at,
-        "version": one.version,
-    }
-
-
-def webhook_row(one: Webhook) -> Sequence[str]:
-    stopped = f"stopped {format_time(one.stopped_at)}" if one.stopped_at else "no"
-    events = ", ".join(topic.value for topic in one.topics)
-    return (one.webhook_id, one.url, events, "yes" if one.enabled else stopped, one.description)
-
-
 def print_with_secret(made: WebhookWithSecret, *, as_json: bool) -> None:
     if as_json:
-        print_json({**webhook_entry(made.webhook), "secret": made.secret})
+        print_json(webhook_entry_with_secret(made))
         return
     click.echo(made.webhook.webhook_id)
     click.echo(made.secret)
@@ -249,27 +211,4 @@ def print_deliveries(found: Sequence[Delivery], *, as_json: bool) -> None:
     if as_json:
         print_json([delivery_entry(one) for one in found])
     else:
-        print_table(DELIVERY_HEADINGS, [delivery_row(one) for one in found])
-
-
-def delivery_entry(one: Delivery) -> dict[str, object]:
-    return {
-        "delivery_id": one.delivery_id,
-        "webhook_id": one.webhook_id,
-        "event_id": one.event_id,
-        "event": one.event,
-        "state": one.state.value,
-        "tries": one.tries,
-        "status": one.status,
-        "duration_ms": one.duration_ms,
-        "trouble": one.trouble,
-        "created_at": one.created_at,
-        "next_try_at": one.next_try_at if one.is_waiting else 0,
-        "done_at": one.done_at,
-    }
-
-
-def delivery_row(one: Delivery) -> Sequence[object]:
-    next_try = format_time(one.next_try_at) if one.is_waiting else ""
-    answered = (one.status or "", one.duration_ms, next_try, one.trouble)
-    return (one.delivery_id, one.event, format_time(one.created_at), one.state.value, one.tries, *answered)
+        print_columns(DELIVERY_COLUMNS, map(delivery_entry, found))

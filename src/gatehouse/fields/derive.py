@@ -1,12 +1,14 @@
 """Derive requests, entries and differences from described fields."""
 
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import NODEFAULT, UNSET, UnsetType
 
-from gatehouse.fields.model import DescribedField, FieldT
+from gatehouse.fields.model import DescribedField, FieldT, Kind
+from gatehouse.kernel.times import iso8601
 
 T = TypeVar("T")
 StructT = TypeVar("StructT", bound=msgspec.Struct)
@@ -45,7 +47,24 @@ def patch_members(described: Iterable[DescribedField[Any]]) -> Iterator[Member]:
 def entry_members(described: Iterable[DescribedField[Any]]) -> Iterator[Member]:
     """Yield the members of a record as the API returns it."""
     for one in described:
-        yield one.name, one.type, NODEFAULT
+        yield one.entry_name, str if one.kind is Kind.TIME else one.type, NODEFAULT
+
+
+def draft_members(described: Iterable[DescribedField[Any]]) -> Iterator[Member]:
+    """Yield the members of a request that sends a whole entry; its reader checks those that may change (R6)."""
+    for one in described:
+        yield one.entry_name, object, UNSET
+
+
+def entry_values(record: object, described: Iterable[DescribedField[Any]]) -> dict[str, Any]:
+    """Return the members of an entry by name."""
+    values = ((one, one.value_of(record)) for one in described)
+    return {one.entry_name: iso8601(value) if one.kind is Kind.TIME else value for one, value in values}
+
+
+def entry_columns(described: Iterable[DescribedField[Any]]) -> dict[str, Callable[[Any], object]]:
+    """Return the columns of a CSV file of entries."""
+    return {one.entry_name: attrgetter(one.entry_name) for one in described}
 
 
 def patched_value(given: T | UnsetType | None, *, kept: T, cleared: T) -> T:

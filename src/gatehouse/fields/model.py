@@ -25,6 +25,7 @@ class Kind(Enum):
     FLAG = auto()
     CHOICE = auto()  # a member of an enumeration or of a Literal
     NUMBER = auto()
+    TIME = auto()  # seconds since 1970; ISO 8601 in entries
     SECRET = auto()
     IMAGE = auto()
     CLAIMS = auto()
@@ -47,6 +48,7 @@ class Field:
     maximum: int | None = None  # of a number, or of the length of a text
     check: Callable[[Any], object] | None = None  # returns the stored form; raises ValueError or BadInput
     choices: tuple[str, ...] = ()  # where they are not the type's
+    entry_name: str = ""  # in entries and requests, if it is not the name
     option: str = ""  # if it is not the name with dashes
     section: str | None = None  # of the form; None: it is shown in a place of its own, or not at all
     hint: bool = True  # whether the form has a hint: `field.<name>_hint`
@@ -71,6 +73,10 @@ class DescribedField(Generic[FieldT]):
     def path(self) -> str:
         """The path of the field in documents and error messages."""
         return f"{self.group}.{self.name}" if self.group else self.name
+
+    @property
+    def entry_name(self) -> str:
+        return self.field.entry_name or self.name
 
     @cached_property
     def kind(self) -> Kind:

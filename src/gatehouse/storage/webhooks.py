@@ -15,6 +15,7 @@ from gatehouse.storage.statements import Notification, Row, Statement, Verb
 from gatehouse.storage.tables.installation import audit_seals
 from gatehouse.storage.tables.outgoing import webhook_deliveries, webhooks
 from gatehouse.webhooks.model import (
+    CHANGEABLE_FIELDS,
     LOG_RETENTION,
     MAX_LOGGED_DELIVERIES,
     MAX_WAITING_DELIVERIES,
@@ -47,7 +48,7 @@ INSERT_WEBHOOK = Statement(insert(webhooks).on_conflict_do_nothing().returning(w
 WEBHOOK_BY_ID = Statement(select(*_WEBHOOK_COLUMNS).where(_THIS_WEBHOOK))
 LOCK_WEBHOOK = Statement(select(webhooks.c.webhook_id).where(_THIS_WEBHOOK).with_for_update())
 ALL_WEBHOOKS = Statement(select(*_WEBHOOK_COLUMNS).order_by(webhooks.c.created_at, webhooks.c.webhook_id))
-CHANGEABLE: Final = ("url", "description", "topics", "enabled")
+CHANGEABLE: Final = tuple(one.name for one in CHANGEABLE_FIELDS)
 SECRETS: Final = ("sealed_secret", "sealed_old_secret", "old_secret_ends_at")
 UPDATE_WEBHOOK = Statement(
     update(webhooks)
@@ -299,7 +300,7 @@ def claim_deliveries(
         any=not only,
         one=only,
     )
-    held = [LeasedDelivery(delivery=_delivery_from_row(row), webhook=webhook) for row in taken]
+    held = [LeasedDelivery(delivery=delivery_from_row(row), webhook=webhook) for row in taken]
     return sorted(held, key=lambda one: one.delivery.place)
 
 
@@ -341,14 +342,14 @@ def delivery_by_id(webhook_id: str, delivery_id: str) -> Verb[Delivery]:
     rows = yield DELIVERY_BY_ID(of=webhook_id, one=delivery_id)
     if not rows:
         raise DeliveryNotFound
-    return _delivery_from_row(rows[0])
+    return delivery_from_row(rows[0])
 
 
 def deliveries_of(webhook_id: str, state: DeliveryState | None, limit: int) -> Verb[Sequence[Delivery]]:
     rows = yield DELIVERY_LOG(
         of=webhook_id, any=state is None, state="" if state is None else state.value, most=limit
     )
-    return [_delivery_from_row(row) for row in rows]
+    return [delivery_from_row(row) for row in rows]
 
 
 def sweep_webhooks(now: int) -> Verb[None]:
@@ -384,6 +385,6 @@ def _webhook_from_row(row: Row) -> Webhook:
     return Webhook(**{**fields, "topics": tuple(Topic(name) for name in fields["topics"])})
 
 
-def _delivery_from_row(row: Row) -> Delivery:
+def delivery_from_row(row: Row) -> Delivery:
     fields = row._asdict()
     return Delivery(**{**fields, "state": DeliveryState(fields["state"])})

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Annotated, Final, Protocol
 
 from gatehouse.audit.model import AuditRecord, HeadSwap
+from gatehouse.fields.model import Field, Kind, described_fields
 from gatehouse.kernel.errors import Conflict, GatehouseError, NotFound
 from gatehouse.kernel.times import DAY
 
@@ -27,6 +28,10 @@ class Topic(StrEnum):
     AUDIT = "audit"
 
 
+FIXED: Final = Field(patchable=False)
+CREATED: Final = Field(kind=Kind.TIME, entry_name="created", patchable=False)
+
+
 class DeliveryState(StrEnum):
     WAITING = "waiting"  # not tried yet, or to be retried
     DELIVERED = "delivered"
@@ -35,46 +40,56 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    webhook_id: str
-    url: str
-    description: str = ""
-    topics: tuple[Topic, ...]
-    enabled: bool = True
+    """A webhook; a `Field` says how the API, the command line, CSV and audit records read a field."""
+
+    webhook_id: Annotated[str, FIXED]
+    url: Annotated[str, Field()]
+    description: Annotated[str, Field()] = ""
+    topics: Annotated[tuple[Topic, ...], Field(entry_name="events")]
+    enabled: Annotated[bool, Field()] = True
     place: int = 0  # of the last sealed audit record read for it
     given_up: int = 0  # consecutive failed deliveries
-    stopped_at: int = 0  # when the service disabled it, 0 if it did not
     sealed_secret: bytes = field(repr=False)
     sealed_old_secret: bytes | None = field(default=None, repr=False)  # also signs until it ends
-    old_secret_ends_at: int = 0
-    created_by: str
-    created_at: int
-    version: int = 1
+    created_by: Annotated[str, FIXED]
+    created_at: Annotated[int, CREATED]
+    version: Annotated[int, FIXED] = 1
+    # When the service disabled it, 0 if it did not.
+    stopped_at: Annotated[int, Field(kind=Kind.TIME, entry_name="stopped", patchable=False)] = 0
+    old_secret_ends_at: Annotated[int, Field(kind=Kind.TIME, entry_name="old_secret_until", patchable=False)] = 0
+
+
+WEBHOOK_FIELDS: Final = tuple(described_fields(Webhook, Field))
+CHANGEABLE_FIELDS: Final = tuple(one for one in WEBHOOK_FIELDS if one.field.patchable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
     """One event for one webhook. Sending the same event again makes a new delivery with its own ID."""
 
-    delivery_id: str
+    delivery_id: Annotated[str, FIXED]
     webhook_id: str
-    event_id: str  # by which the receiver recognizes repetitions
-    event: str
+    event_id: Annotated[str, FIXED]  # by which the receiver recognizes repetitions
+    event: Annotated[str, FIXED]
     place: int  # of the event in the audit log, 0 for a ping
     body: str = field(repr=False)
-    state: DeliveryState = DeliveryState.WAITING
-    tries: int = 0  # grows with every claim: an older count means that another node holds it
-    next_try_at: int
+    state: Annotated[DeliveryState, FIXED] = DeliveryState.WAITING
+    tries: Annotated[int, FIXED] = 0  # grows with every claim: an older count means that another node holds it
     held_until: int = 0
     ends_at: int  # a failed attempt after this is the last one
-    status: int = 0  # HTTP status of the last response, 0 without one
-    duration_ms: int = 0
-    trouble: str = ""  # the last error
-    created_at: int
-    done_at: int = 0
+    status: Annotated[int, FIXED] = 0  # HTTP status of the last response, 0 without one
+    duration_ms: Annotated[int, FIXED] = 0
+    trouble: Annotated[str, FIXED] = ""  # the last error
+    created_at: Annotated[int, CREATED]
+    next_try_at: Annotated[int, Field(kind=Kind.TIME, entry_name="next_try", patchable=False)]
+    done_at: Annotated[int, Field(kind=Kind.TIME, entry_name="done", patchable=False)] = 0
 
     @property
     def is_waiting(self) -> bool:
         return self.state is DeliveryState.WAITING
+
+
+DELIVERY_FIELDS: Final = tuple(described_fields(Delivery, Field))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Details
 from gatehouse.audit.recorder import Recorder
+from gatehouse.fields.derive import changed_names, draft_members, with_members
 from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_record_id
@@ -22,10 +23,12 @@ from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.permissions.rights.rights import Actor
 from gatehouse.webhooks.messages import new_webhook_key, ping_body, secret_text
 from gatehouse.webhooks.model import (
+    CHANGEABLE_FIELDS,
     MAX_LOGGED_DELIVERIES,
     OLD_SECRET_LIFETIME,
     PING_EVENT,
     RETRY_PERIOD,
+    WEBHOOK_FIELDS,
     Delivery,
     DeliveryState,
     Topic,
@@ -35,16 +38,16 @@ from gatehouse.webhooks.model import (
 )
 
 MAX_DESCRIPTION: Final = 200
-CHANGEABLE_FIELDS: Final = ("url", "description", "topics", "enabled", "sealed_secret")
 
 
+@with_members(lambda: draft_members(WEBHOOK_FIELDS))
 class WebhookDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`data`: save uses the first six fields and creates without an ID; other fields are ignored (R6)."""
+    """`data`: save changes what may change and creates without an ID; other members of an entry are ignored (R6)."""
 
     webhook_id: str = ""
     url: object = UNSET
     description: object = UNSET
-    events: object = UNSET  # topics
+    events: object = UNSET
     enabled: bool | UnsetType = UNSET
     version: int | UnsetType = UNSET
     new_secret: bool = False  # required when the URL changes: the new receiver must not know the old one's
@@ -52,11 +55,7 @@ class WebhookDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     delivery_id: str = ""  # redeliver
     state: str = ""  # this and the next are for deliveries
     limit: int = 100
-    kind: object = None
-    stopped: object = None
-    created: object = None
-    created_by: object = None
-    old_secret_until: object = None
+    kind: object = None  # of an entry that is sent back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +128,7 @@ class Webhooks:
         if key is not None:
             sealed = self._secret_sealer.seal(key, purpose=webhook_secret_purpose(before.webhook_id))
             after = replace(after, sealed_secret=sealed, sealed_old_secret=None, old_secret_ends_at=0)
-        names = [name for name in CHANGEABLE_FIELDS if getattr(before, name) != getattr(after, name)]
+        names = [*changed_names(before, after, CHANGEABLE_FIELDS), *(() if key is None else ("sealed_secret",))]
         entry = self._entry(AuditEvent.WEBHOOK_CHANGED, actor, before.webhook_id, {"fields": ", ".join(names)})
         changed = await self._store.change_webhook(before, after, entry, from_now=draft.from_now)
         return WebhookWithSecret(webhook=changed, secret="" if key is None else secret_text(key))

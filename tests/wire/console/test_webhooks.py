@@ -1,7 +1,11 @@
 """Webhooks in the console."""
 
+import csv
 import re
 
+import msgspec
+
+from gatehouse.web.api.permissions.webhooks import DeliveryEntry, webhook_entry
 from gatehouse.webhooks.model import Delivery, DeliveryState, Webhook
 from tests.support.builders import NOW
 from tests.support.console import ADA, OLGA, ConsoleBrowsers
@@ -74,7 +78,18 @@ async def test_deliveries_are_searched_paged_and_downloaded(
     page = await ada.get(f"{webhook_path}?q=E4&state=given_up")
     assert "1 to 5 of 5" in page.text
     assert "?q=E4&state=given_up&format=csv" in page.text.replace("&amp;", "&")
+    [row] = csv.DictReader((await ada.get(f"{PATH}?format=csv")).text.splitlines())
+    entry = msgspec.to_builtins(webhook_entry(webhook))
+    del entry["kind"]
+    assert row == {
+        "stopped": "",
+        "old_secret_until": "",
+        **{name: str(value) for name, value in entry.items()},
+        "events": "account",
+        "enabled": "yes",
+    }
     file = await ada.get(f"{webhook_path}?q=E4&state=given_up&format=csv")
+    assert set(file.text.splitlines()[0].split(",")) == set(DeliveryEntry.__struct_fields__)
     assert [line.split(",")[2] for line in file.text.splitlines()[1:]] == [
         f"user.e{number}" for number in (48, 46, 44, 42, 40)
     ]

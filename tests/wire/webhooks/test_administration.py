@@ -1,12 +1,15 @@
 """Managing webhooks: permissions, refusals, secrets shown once, commands."""
 
+import asyncio
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from gatehouse.app.rewrapping import SEALED_COLUMNS, rewrap_row
 from gatehouse.webhooks.model import MAX_WEBHOOKS
+from tests.support.command_line import InstallationPaths
 from tests.support.database_contents import read_all_tables
-from tests.wire.webhooks.conftest import WebhookSetup
+from tests.wire.webhooks.conftest import ALLOWED, WebhookSetup
 from tests.wire.webhooks.test_delivery import is_signed
 
 DAY = 86_400
@@ -119,6 +122,23 @@ async def test_secrets_move_to_another_master_key_like_every_secret(webhook_setu
         rows = await services.storage.runner.snapshot_read(partial(place.read_page, b"another", None, 10))
         assert [rewrap_row(place, row, services.masters) is not None for row in rows] == [True]
     assert len(places) == 2
+
+
+async def test_command_line_has_the_records_of_the_api(
+    webhook_setup: WebhookSetup, migrated_url: str, tmp_path: Path
+) -> None:
+    """Under the same names, with times as text."""
+    paths = InstallationPaths(data=tmp_path, url=migrated_url, environment=ALLOWED)
+    run = partial(asyncio.to_thread, paths.command_line().json, "webhook")
+    created = await run("add", webhook_setup.url, "--event", "account", "--event", "session", "--description", "CRM")
+    [record] = await webhook_setup.ask("get")
+    assert await run("list") == [record]
+    assert created == {**record, "secret": created["secret"]}
+    assert set(await run("rotate-secret", record["webhook_id"])) == {*record, "secret", "old_secret_until"}
+    await run("test", record["webhook_id"])
+    [delivery] = await webhook_setup.delivery_log(record)
+    assert await run("deliveries", record["webhook_id"]) == [delivery]
+    assert all(delivery[name].endswith("Z") for name in ("created", "done"))
 
 
 async def test_webhooks_are_limited_in_number(webhook_setup: WebhookSetup) -> None:

@@ -1,6 +1,6 @@
 """Webhooks: their addresses, events, secrets and deliveries."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,7 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.paging import PAGE_SIZE, Page
-from gatehouse.admin.webhooks import DeliveryListItem, DeliveryListStore
+from gatehouse.admin.webhooks import DeliveryListStore
+from gatehouse.fields.derive import entry_columns
 from gatehouse.web.api.permissions.webhooks import delivery_entry, webhook_entry
 from gatehouse.web.console.forms import (
     FieldConflict,
@@ -26,32 +27,11 @@ from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute,
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
-from gatehouse.webhooks.model import DeliveryState, Topic, Webhook
+from gatehouse.webhooks.model import DELIVERY_FIELDS, WEBHOOK_FIELDS, Delivery, DeliveryState, Topic, Webhook
 from gatehouse.webhooks.service import WebhookDraft, Webhooks, WebhookWithSecret
 
 ENTRY: Final = ConsoleEntry.SETTINGS
 PATH: Final = f"{ENTRY.path}/webhooks"
-WEBHOOK_COLUMNS: Final = {
-    "webhook_id": lambda one: one.webhook_id,
-    "address": lambda one: one.url,
-    "description": lambda one: one.description,
-    "events": lambda one: one.topics,
-    "enabled": lambda one: one.enabled,
-    "stopped": lambda one: one.stopped_at or "",
-    "created": lambda one: one.created_at,
-}
-DELIVERY_COLUMNS: Final[Mapping[str, Callable[[DeliveryListItem], object]]] = {
-    "delivery_id": lambda one: one.delivery_id,
-    "event_id": lambda one: one.event_id,
-    "event": lambda one: one.event,
-    "created": lambda one: one.created_at,
-    "state": lambda one: one.state,
-    "tries": lambda one: one.tries,
-    "status": lambda one: one.status or "",
-    "milliseconds": lambda one: one.duration_ms,
-    "trouble": lambda one: one.trouble,
-    "next_try": lambda one: one.next_try_at if one.state == DeliveryState.WAITING else "",
-}
 
 
 class WebhookForm(VersionedForm, frozen=True, kw_only=True):
@@ -74,7 +54,7 @@ class DeliveryForm(CsrfForm, frozen=True, kw_only=True):
     delivery_id: str = ""
 
 
-NO_DELIVERIES: Final[Page[DeliveryListItem]] = Page(rows=(), total=0)
+NO_DELIVERIES: Final[Page[Delivery]] = Page(rows=(), total=0)
 DEFAULT_DELIVERY_QUERY: Final = DeliveryQuery()
 
 
@@ -98,7 +78,7 @@ class WebhookContext(PageContext):
     webhook: Webhook | None = None
     form: WebhookForm
     topics: Sequence[Topic] = tuple(Topic)
-    found: Page[DeliveryListItem] = NO_DELIVERIES  # of its deliveries
+    found: Page[Delivery] = NO_DELIVERIES  # of its deliveries
     query: DeliveryQuery = DEFAULT_DELIVERY_QUERY
     states: Sequence[DeliveryState] = tuple(DeliveryState)
     given_up: DeliveryState = DeliveryState.GIVEN_UP
@@ -118,7 +98,7 @@ class WebhookScreens:
     async def list(self, request: Request, admin: AdminRequest) -> Response:
         found = await self._webhooks.list(admin.actor)
         if read_list_query(request).is_file:
-            return csv_file("webhooks", WEBHOOK_COLUMNS, found)
+            return csv_file("webhooks", entry_columns(WEBHOOK_FIELDS), map(webhook_entry, found))
         context = WebhooksContext(webhooks=found, call=webhooks_call(found))
         return self._view.render(request, admin, ENTRY, context)
 
@@ -141,7 +121,8 @@ class WebhookScreens:
     async def show(self, request: Request, admin: AdminRequest) -> Response:
         webhook, query = await self._load_webhook(request, admin), read_query(request, DeliveryQuery)
         if query.is_file:
-            return csv_file("deliveries", DELIVERY_COLUMNS, (await self._load_deliveries(webhook, query)).rows)
+            rows = (await self._load_deliveries(webhook, query)).rows
+            return csv_file("deliveries", entry_columns(DELIVERY_FIELDS), map(delivery_entry, rows))
         return await self._render_webhook(request, admin, webhook, form_of(webhook))
 
     async def save(self, request: Request, admin: AdminRequest, form: WebhookForm) -> Response:
@@ -206,7 +187,7 @@ class WebhookScreens:
     async def _load_webhook(self, request: Request, admin: AdminRequest) -> Webhook:
         return await self._webhooks.get(admin.actor, request.path_params["webhook_id"])
 
-    async def _load_deliveries(self, webhook: Webhook, query: DeliveryQuery) -> Page[DeliveryListItem]:
+    async def _load_deliveries(self, webhook: Webhook, query: DeliveryQuery) -> Page[Delivery]:
         return await self._lists.deliveries(webhook.webhook_id, query.page_request, query.chosen)
 
     async def _render_webhook(

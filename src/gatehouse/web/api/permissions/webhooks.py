@@ -6,14 +6,14 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.kernel.times import iso8601
+from gatehouse.fields.derive import entry_members, entry_values, with_members
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.rights.rights import Actor
 from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator
 from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint
 from gatehouse.web.http.parse import read_json
 from gatehouse.web.http.routing import Endpoint
-from gatehouse.webhooks.model import Delivery, Webhook
+from gatehouse.webhooks.model import DELIVERY_FIELDS, WEBHOOK_FIELDS, Delivery, Webhook
 from gatehouse.webhooks.service import WebhookDraft, Webhooks, WebhookWithSecret
 
 
@@ -22,32 +22,20 @@ class WebhookRequest(CredentialFields, frozen=True, kw_only=True):
     data: WebhookDraft = WebhookDraft()
 
 
-class WebhookEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="webhook", tag_field="kind"):
-    webhook_id: str
-    url: str
-    description: str
-    events: tuple[str, ...]  # account, session, permission, audit
-    enabled: bool
-    created_by: str
-    created: str
-    version: int
+@with_members(lambda: entry_members(WEBHOOK_FIELDS))
+class WebhookRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A webhook without its secret."""
+
+
+class WebhookEntry(WebhookRecord, frozen=True, kw_only=True, omit_defaults=True, tag="webhook", tag_field="kind"):
     stopped: str = ""  # when the service disabled it
     old_secret_until: str = ""
     secret: str = ""  # only in the response that made it
 
 
+@with_members(lambda: entry_members(DELIVERY_FIELDS))
 class DeliveryEntry(msgspec.Struct, frozen=True, kw_only=True, tag="delivery", tag_field="kind"):
-    delivery_id: str
-    event_id: str
-    event: str
-    state: str
-    tries: int
-    status: int
-    duration_ms: int
-    trouble: str
-    created: str
-    next_try: str
-    done: str
+    """A delivery without its body; `next_try` is empty unless it waits."""
 
 
 class WebhookResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -111,19 +99,7 @@ class WebhookEndpoint:
 
 
 def webhook_entry(webhook: Webhook, *, secret: str = "") -> WebhookEntry:
-    return WebhookEntry(
-        webhook_id=webhook.webhook_id,
-        url=webhook.url,
-        description=webhook.description,
-        events=tuple(topic.value for topic in webhook.topics),
-        enabled=webhook.enabled,
-        created_by=webhook.created_by,
-        created=iso8601(webhook.created_at),
-        version=webhook.version,
-        stopped=iso8601(webhook.stopped_at),
-        old_secret_until=iso8601(webhook.old_secret_ends_at),
-        secret=secret,
-    )
+    return WebhookEntry(**entry_values(webhook, WEBHOOK_FIELDS), secret=secret)
 
 
 def webhook_entry_with_secret(made: WebhookWithSecret) -> WebhookEntry:
@@ -131,16 +107,5 @@ def webhook_entry_with_secret(made: WebhookWithSecret) -> WebhookEntry:
 
 
 def delivery_entry(delivery: Delivery) -> DeliveryEntry:
-    return DeliveryEntry(
-        delivery_id=delivery.delivery_id,
-        event_id=delivery.event_id,
-        event=delivery.event,
-        state=delivery.state.value,
-        tries=delivery.tries,
-        status=delivery.status,
-        duration_ms=delivery.duration_ms,
-        trouble=delivery.trouble,
-        created=iso8601(delivery.created_at),
-        next_try=iso8601(delivery.next_try_at) if delivery.is_waiting else "",
-        done=iso8601(delivery.done_at),
-    )
+    values = entry_values(delivery, DELIVERY_FIELDS)
+    return DeliveryEntry(**values if delivery.is_waiting else {**values, "next_try": ""})

@@ -93,6 +93,11 @@ class CommandLine:
     def json(self, *words: str | Path, stdin: str = "", environment: Mapping[str, str] = NO_ENVIRONMENT) -> Any:
         return json.loads(self(*words, "--json", stdin=stdin, environment=environment))
 
+    def facts(self, *words: str | Path) -> dict[str, str]:
+        """Return what a command prints for people, a name and a value per line."""
+        lines = (line.partition(" ") for line in self(*words).splitlines())
+        return {name: value.strip() for name, _, value in lines}
+
     def expect_failure(
         self, *words: str | Path, environment: Mapping[str, str] = NO_ENVIRONMENT, code: int = 1
     ) -> str:

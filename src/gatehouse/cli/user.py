@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from gatehouse.accounts.email_links import INVITATION_LIFETIME
-from gatehouse.accounts.model import CENTRAL_APPLICATION, User, account_values
+from gatehouse.accounts.model import CENTRAL_APPLICATION, User
 from gatehouse.accounts.own_account.export import PersonalDataExport
 from gatehouse.app.services import Services
 from gatehouse.audit.model import AuditOrigin
@@ -27,6 +27,7 @@ from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.services import PasswordSource, find_user, operator_origin, password_options, run_with_services
 from gatehouse.languages import LANGUAGES
 from gatehouse.personal_data.model import DataCall, DataRequest
+from gatehouse.web.api.permissions.users import UserEntry, user_entry
 
 POLL_SECONDS: Final = 1.0  # seconds
 REQUEST_HEADINGS: Final = ("REQUEST", "KIND", "REQUESTED", "APPLICATION", "URL", "STATE", "ATTEMPTS", "NEXT", "ERROR")
@@ -166,14 +167,15 @@ def create(
         raise click.UsageError("--no-password cannot be combined with a password option")
     password = None if no_password else PasswordSource(file=password_file, stdin=password_stdin).read()
 
-    async def work(services: Services) -> User:
-        return await services.administration.create(
+    async def work(services: Services) -> UserEntry:
+        made = await services.administration.create(
             login=login, nick=nick, password=password, origin=operator_origin()
         )
+        return user_entry(made, services.base_url)
 
     made = run_with_services(invocation, work)
     if as_json:
-        print_json({"user_id": made.user_id, "login": made.login, "nick": made.nick})
+        print_json(made)
     else:
         click.echo(made.user_id)
 
@@ -211,34 +213,28 @@ def invite(invocation: Invocation, *, login: str, nick: str, lang: str, as_json:
 def show(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
     """Show an account, without secrets."""
 
-    async def work(services: Services) -> Facts:
-        return await user_facts(services, await find_user(services, user_name))
+    async def work(services: Services) -> tuple[UserEntry, Facts]:
+        found = await find_user(services, user_name)
+        return user_entry(found, services.base_url), await other_facts(services, found)
 
-    found = run_with_services(invocation, work)
+    entry, others = run_with_services(invocation, work)
     if as_json:
-        print_json(found)
+        print_json(entry)
     else:
-        print_facts(found)
+        print_facts({**msgspec.structs.asdict(entry), **others})
 
 
-async def user_facts(services: Services, found: User) -> Facts:
+async def other_facts(services: Services, found: User) -> Facts:
+    """Return what the record of the API does not tell."""
+    permissions, now = services.storage.permissions, services.clock.now()
     return {
-        "user_id": found.user_id,
         "kind": found.kind.value,
-        "registered": format_time(found.reg_time),
-        "blocked": found.blocked,
         "phone_verified": found.phone_verified,
         "password": found.password_hash is not None,
         "totp": found.sealed_totp is not None,
-        "roles": list(
-            await services.storage.permissions.root_roles(CENTRAL_APPLICATION, found.user_id, services.clock.now())
-        ),
-        **account_values(found),
-        "tags": sorted(found.all_tags),
-        "picture": bool(found.picture),
-        "level": found.level,
+        "roles": await permissions.root_roles(CENTRAL_APPLICATION, found.user_id, now),
+        "system_tags": sorted(found.system_tags),
         "rev": found.rev,
-        "version": found.version,
     }
 
 
@@ -261,16 +257,17 @@ def unblock(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
 
 
 def set_blocked(invocation: Invocation, user_name: str, *, blocked: bool, as_json: bool) -> None:
-    async def work(services: Services) -> User:
-        found = await find_user(services, user_name)
-        if not blocked:
-            return await services.administration.unblock(found.user_id, operator_origin())
-        # The operator can create another administrator; blocking a stolen account cannot wait.
-        return await services.administration.block(found.user_id, operator_origin(), even_last_administrator=True)
+    async def work(services: Services) -> UserEntry:
+        user_id, administration = (await find_user(services, user_name)).user_id, services.administration
+        if blocked:  # the operator can create another administrator; blocking a stolen account cannot wait
+            changed = await administration.block(user_id, operator_origin(), even_last_administrator=True)
+        else:
+            changed = await administration.unblock(user_id, operator_origin())
+        return user_entry(changed, services.base_url)
 
     changed = run_with_services(invocation, work)
     if as_json:
-        print_json({"user_id": changed.user_id, "blocked": changed.blocked, "rev": changed.rev})
+        print_json(changed)
     else:
         click.echo(f"{changed.user_id} is {'blocked' if changed.blocked else 'not blocked'}")
 

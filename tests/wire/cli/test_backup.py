@@ -125,12 +125,14 @@ def test_r_23_what_ended_after_the_backup_stays_ended_and_the_log_shows_the_cut(
     [link] = contents(installation.url)["once"]
     assert link["taken_at"] == 0
     gatehouse("backup", file)
-    blocked = gatehouse.json("user", "block", "bob@studio.example")
-    free = gatehouse.json("user", "unblock", "bob@studio.example")
+    gatehouse("user", "block", "bob@studio.example")
+    blocked = gatehouse.facts("user", "show", "bob@studio.example")
+    gatehouse("user", "unblock", "bob@studio.example")
+    free = gatehouse.facts("user", "show", "bob@studio.example")
     gatehouse("restore", file, "--replace")
     after = contents(installation.url)
     [bob] = after["users"]
-    assert bob["rev"] > free["rev"] > blocked["rev"]
+    assert bob["rev"] > int(free["rev"]) > int(blocked["rev"])
     [link] = after["once"]
     assert link["taken_at"] != 0
     [epoch] = [int(str(one["value"])) for one in after["installation"] if one["name"] == "epoch"]

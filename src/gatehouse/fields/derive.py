@@ -62,9 +62,10 @@ def entry_values(record: object, described: Iterable[DescribedField[Any]]) -> di
     return {one.entry_name: iso8601(value) if one.kind is Kind.TIME else value for one, value in values}
 
 
-def entry_columns(described: Iterable[DescribedField[Any]]) -> dict[str, Callable[[Any], object]]:
-    """Return the columns of a CSV file of entries."""
-    return {one.entry_name: attrgetter(one.entry_name) for one in described}
+def entry_columns(described: Iterable[DescribedField[Any]], inside: str = "") -> dict[str, Callable[[Any], object]]:
+    """Return the columns of a CSV file of entries, or of rows that have the entry in an attribute."""
+    place = f"{inside}." if inside else ""
+    return {one.entry_name: attrgetter(place + one.entry_name) for one in described}
 
 
 def patched_value(given: T | UnsetType | None, *, kept: T, cleared: T) -> T:

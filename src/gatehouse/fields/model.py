@@ -56,6 +56,9 @@ class Field:
     administrators_only: bool = False
 
 
+FIXED: Final = Field(patchable=False)
+CREATED: Final = Field(kind=Kind.TIME, entry_name="created", patchable=False)
+
 FieldT = TypeVar("FieldT", bound=Field)
 
 

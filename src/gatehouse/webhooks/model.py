@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Annotated, Final, Protocol
 
 from gatehouse.audit.model import AuditRecord, HeadSwap
-from gatehouse.fields.model import Field, Kind, described_fields
+from gatehouse.fields.model import CREATED, FIXED, Field, Kind, described_fields
 from gatehouse.kernel.errors import Conflict, GatehouseError, NotFound
 from gatehouse.kernel.times import DAY
 
@@ -26,10 +26,6 @@ class Topic(StrEnum):
     SESSION = "session"
     PERMISSION = "permission"
     AUDIT = "audit"
-
-
-FIXED: Final = Field(patchable=False)
-CREATED: Final = Field(kind=Kind.TIME, entry_name="created", patchable=False)
 
 
 class DeliveryState(StrEnum):

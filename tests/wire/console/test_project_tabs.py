@@ -1,10 +1,12 @@
 """The tabs of a project in the console: members, applications, services, groups and service accounts."""
 
+import csv
 import re
 from typing import Final
 
 import pytest
 
+from gatehouse.kernel.times import iso8601
 from gatehouse.permissions.model.project import GrantAction
 from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, WIKI, ConsoleBrowsers, post_form
 from tests.support.service import RunningService
@@ -242,6 +244,20 @@ async def test_a_service_account_gets_its_token_once_and_is_revoked(
     assert "only from 10.0.0.0/8, 192.0.2.0/24" in page.text
     assert "on application Shop" in page.text
     (account,) = await studio.services.storage.service_accounts.service_accounts(PROJECT)
+    [row] = csv.DictReader((await olga.get(f"{PAGE}/service_accounts?format=csv")).text.splitlines())
+    assert row == {
+        "user_id": account.user_id,
+        "project_id": PROJECT,
+        "name": "Builder",
+        "comment": "",
+        "public_key": "",
+        "ip_ranges": "10.0.0.0/8, 192.0.2.0/24",
+        "created_by": OLGA,
+        "created": iso8601(account.created_at),
+        "revoked": "no",
+        "version": "1",
+        "roles": "app_developer (Shop)",
+    }
     path = f"{PAGE}/service_accounts/{account.user_id}/revoke"
     await olga.get(path)
     await olga.post(path)

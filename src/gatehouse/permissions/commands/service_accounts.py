@@ -12,6 +12,7 @@ from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord
 from gatehouse.audit.recorder import Recorder
+from gatehouse.fields.derive import draft_members, with_members
 from gatehouse.kernel.addresses import parse_network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_user_id
@@ -25,7 +26,7 @@ from gatehouse.permissions.documents.fields import read_line, read_list
 from gatehouse.permissions.documents.records import parse_project, project_document
 from gatehouse.permissions.errors import Malformed, NoRight, OwnerIsNoPerson, PersonNotFound
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, ScopeHoldings, UserRecord
-from gatehouse.permissions.model.project import ServiceAccount
+from gatehouse.permissions.model.project import SERVICE_ACCOUNT_FIELDS, ServiceAccount
 from gatehouse.permissions.model.rules import Scope
 from gatehouse.permissions.rights.granting import PROJECT_OWNER, Granter
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, refuse_vouched_caller, require_operation
@@ -45,8 +46,9 @@ MAX_RANGES: Final = 32
 MAX_RANGE_LENGTH: Final = 64
 
 
+@with_members(lambda: draft_members(SERVICE_ACCOUNT_FIELDS))
 class ServiceAccountDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`data`: get needs project_id, delete user_id, save the rest; other fields are ignored (R6)."""
+    """`data`: get needs project_id, delete user_id, save the rest; other members of an entry are ignored (R6)."""
 
     project_id: str = ""
     user_id: str = ""
@@ -59,9 +61,6 @@ class ServiceAccountDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     applications: object = None
     services: object = None
     groups: object = None
-    created: object = None
-    created_by: object = None
-    revoked: object = None
     version: int | UnsetType = UNSET
 
 

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
+from gatehouse.fields.model import CREATED, FIXED, Field, described_fields
 from gatehouse.permissions.model.condition import Condition
 
 
@@ -87,17 +88,23 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceAccount:
-    user_id: str
-    project_id: str
-    name: str
-    comment: str = ""
-    ip_ranges: tuple[str, ...] = ()
-    public_key: str = ""  # when there is one, each request is signed with its private half
-    created_by: str
-    created_at: int
+    """A `Field` says how the API, files, CSV and audit records read a field."""
+
+    user_id: Annotated[str, FIXED]
+    project_id: Annotated[str, FIXED]
+    name: Annotated[str, FIXED]
+    comment: Annotated[str, Field()] = ""
+    ip_ranges: Annotated[tuple[str, ...], Field()] = ()
+    public_key: Annotated[str, Field()] = ""  # when there is one, each request is signed with its private half
+    created_by: Annotated[str, FIXED]
+    created_at: Annotated[int, CREATED]
     jti: str  # of the one token that is live
-    revoked: bool = False
-    version: int = 1
+    revoked: Annotated[bool, Field()] = False
+    version: Annotated[int, FIXED] = 1
+
+
+SERVICE_ACCOUNT_FIELDS: Final = tuple(described_fields(ServiceAccount, Field))
+CHANGEABLE_ACCOUNT_FIELDS: Final = tuple(one for one in SERVICE_ACCOUNT_FIELDS if one.field.patchable)
 
 
 # What is deleted with a project that is removed permanently (R5).

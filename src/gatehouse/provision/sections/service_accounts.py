@@ -9,6 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent
+from gatehouse.fields.derive import changed_names, entry_values
 from gatehouse.kernel.ids import new_user_id
 from gatehouse.permissions.authentication.application_keys import parse_public_key
 from gatehouse.permissions.authentication.jwts import DAY_SECONDS, JTI_BYTES
@@ -17,7 +18,7 @@ from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.records import IN_PROJECT, parse_project
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ProjectModel, ScopeHoldings
-from gatehouse.permissions.model.project import ServiceAccount
+from gatehouse.permissions.model.project import CHANGEABLE_ACCOUNT_FIELDS, ServiceAccount
 from gatehouse.permissions.model.rules import Scope
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import (
@@ -73,7 +74,6 @@ class ServiceAccountTokens:
 # Service accounts, found by project and name; a later stage plans what they hold.
 
 
-FIELDS: Final = ("comment", "ip_ranges", "public_key", "revoked")
 MADE_BY_FILE: Final = "apply"  # instead of the id of a creator
 
 Tree = dict[str, Any] | UnsetType | None
@@ -249,7 +249,7 @@ async def account_addition(account: ServiceAccount, context: Context) -> Change:
 
 def account_change(before: ServiceAccount, after: ServiceAccount, action: Action = Action.CHANGE) -> Change:
     ends = after.revoked and not before.revoked
-    fields = tuple(name for name in FIELDS if getattr(before, name) != getattr(after, name))
+    fields = changed_names(before, after, CHANGEABLE_ACCOUNT_FIELDS)
     event = AuditEvent.SERVICE_ACCOUNT_REVOKED if ends else AuditEvent.SERVICE_ACCOUNT_CHANGED
     return Change(
         action=action,
@@ -276,10 +276,8 @@ def account_document(account: ServiceAccount, state: StoredState) -> Document:
         "project_id": account.project_id,
         "name": account.name,
         "user_id": account.user_id,
-        "comment": account.comment,
+        **entry_values(account, CHANGEABLE_ACCOUNT_FIELDS),
         "ip_ranges": list(account.ip_ranges),
-        "public_key": account.public_key,
-        "revoked": account.revoked,
         "roles": [],
         **holdings_document(record, account.project_id, state),
     }

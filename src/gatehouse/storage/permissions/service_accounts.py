@@ -1,6 +1,7 @@
 """Stores service accounts (ServiceAccountStore)."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Final
 
 from sqlalchemy import bindparam, select, update
@@ -11,21 +12,19 @@ from gatehouse.accounts.model import AccountKind, User
 from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.errors import NameTaken, ProjectNotFound, VersionConflict
 from gatehouse.permissions.model.facts import UserRecord
-from gatehouse.permissions.model.project import ServiceAccount
+from gatehouse.permissions.model.project import CHANGEABLE_ACCOUNT_FIELDS, ServiceAccount
 from gatehouse.storage.accounts.sessions import raise_rev
 from gatehouse.storage.accounts.users import insert_user
 from gatehouse.storage.audit import add_audit_records
 from gatehouse.storage.permissions.row_readers import Cells, columns
 from gatehouse.storage.permissions.structure import lock_structure_shared
 from gatehouse.storage.permissions.user_records import add_holdings
+from gatehouse.storage.rows import column_values
 from gatehouse.storage.runner import SqlStore, read, write
 from gatehouse.storage.statements import RowsAsJson, Statement, Verb, decode_document
 from gatehouse.storage.tables.permissions import projects, service_accounts
 
-_COLUMN_NAMES: Final = (
-    *("user_id", "project_id", "name", "comment", "ip_ranges", "public_key", "created_by", "created_at"),
-    *("jti", "revoked", "version"),
-)
+_COLUMN_NAMES: Final = tuple(field.name for field in fields(ServiceAccount))
 ACCOUNT_COLUMNS: Final = columns(service_accounts, *_COLUMN_NAMES)
 
 ACCOUNTS_OF_PROJECT = Statement(
@@ -37,7 +36,7 @@ LOCK_PROJECT_SHARED = Statement(
     .with_for_update(read=True)
 )
 ALL_ACCOUNTS = Statement(select(RowsAsJson(*ACCOUNT_COLUMNS).label("rows")))
-_CHANGEABLE_COLUMNS: Final = ("comment", "ip_ranges", "public_key", "revoked")
+_CHANGEABLE_COLUMNS: Final = tuple(one.name for one in CHANGEABLE_ACCOUNT_FIELDS)
 UPDATE_ACCOUNT = Statement(
     update(service_accounts)
     .where(service_accounts.c.user_id == bindparam("of"), service_accounts.c.version == bindparam("seen"))
@@ -70,8 +69,8 @@ def update_service_account(before: ServiceAccount, after: ServiceAccount, now: i
 
     Part of verbs that change one. Raises VersionConflict.
     """
-    fields = {name: getattr(after, name) for name in _CHANGEABLE_COLUMNS}
-    if not (yield UPDATE_ACCOUNT(of=before.user_id, seen=before.version, **fields)):
+    values = {name: getattr(after, name) for name in _CHANGEABLE_COLUMNS}
+    if not (yield UPDATE_ACCOUNT(of=before.user_id, seen=before.version, **values)):
         raise VersionConflict
     if after.revoked and not before.revoked:
         yield from raise_rev(before.user_id, keep=None, now=now)
@@ -90,7 +89,7 @@ def create_service_account(
             reg_time=account.created_at,
         )
     )
-    if not (yield INSERT_ACCOUNT(**{name: getattr(account, name) for name in _COLUMN_NAMES})):
+    if not (yield INSERT_ACCOUNT(**column_values(account))):
         raise NameTaken(account.name)
     yield from add_holdings(holdings, account.created_at)
     if not (yield LOCK_PROJECT_SHARED(of=account.project_id)):
@@ -117,6 +116,6 @@ class ServiceAccountStorage(SqlStore):
 
 
 def account_from_cells(cells: Cells) -> ServiceAccount:
-    fields = dict(zip(_COLUMN_NAMES, cells, strict=True))
-    ip_ranges = tuple(decode_document(fields["ip_ranges"]))
-    return ServiceAccount(**{**fields, "ip_ranges": ip_ranges, "revoked": bool(fields["revoked"])})
+    values = dict(zip(_COLUMN_NAMES, cells, strict=True))
+    ip_ranges = tuple(decode_document(values["ip_ranges"]))
+    return ServiceAccount(**{**values, "ip_ranges": ip_ranges, "revoked": bool(values["revoked"])})

@@ -7,6 +7,7 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.fields.derive import entry_members, entry_values, with_members
 from gatehouse.kernel.times import iso8601
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.commands.application_credentials import EmailSecretCommands, ServiceTokenCommands
@@ -18,6 +19,7 @@ from gatehouse.permissions.commands.service_accounts import (
 )
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.model.application import EmailSecret, ServiceToken
+from gatehouse.permissions.model.project import SERVICE_ACCOUNT_FIELDS
 from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
 from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint, require_field
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
@@ -30,17 +32,12 @@ class ServiceAccountRequest(CredentialFields, frozen=True, kw_only=True):
     data: ServiceAccountDraft
 
 
-class ServiceAccountEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    user_id: str
-    project_id: str
-    name: str
-    comment: str
-    ip_ranges: tuple[str, ...]
-    public_key: str
-    created_by: str
-    created: str
-    revoked: bool
-    version: int
+@with_members(lambda: entry_members(SERVICE_ACCOUNT_FIELDS))
+class ServiceAccountRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A service account without what it holds."""
+
+
+class ServiceAccountEntry(ServiceAccountRecord, frozen=True, kw_only=True, omit_defaults=True):
     roles: object = ()  # this and the next three: what it holds in its project
     applications: object = None
     services: object = None
@@ -87,18 +84,8 @@ class ServiceAccountEndpoint:
 
 
 def service_account_entry(listed: ListedServiceAccount, *, jwt: str = "", ends_at: int = 0) -> ServiceAccountEntry:
-    account = listed.account
     return ServiceAccountEntry(
-        user_id=account.user_id,
-        project_id=account.project_id,
-        name=account.name,
-        comment=account.comment,
-        ip_ranges=account.ip_ranges,
-        public_key=account.public_key,
-        created_by=account.created_by,
-        created=iso8601(account.created_at),
-        revoked=account.revoked,
-        version=account.version,
+        **entry_values(listed.account, SERVICE_ACCOUNT_FIELDS),
         **{name: listed.holds[name] for name in HOLDINGS_MEMBERS if name in listed.holds},
         jwt=jwt,
         jwt_expired=ends_at,

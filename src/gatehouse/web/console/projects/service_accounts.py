@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.projects import ProjectListStore
+from gatehouse.fields.derive import entry_columns
 from gatehouse.permissions.commands.service_accounts import (
     ListedServiceAccount,
     ServiceAccountCommands,
@@ -15,9 +16,10 @@ from gatehouse.permissions.commands.service_accounts import (
 )
 from gatehouse.permissions.errors import Malformed, PersonNotFound
 from gatehouse.permissions.model.facts import ProjectModel
-from gatehouse.permissions.model.project import ServiceAccount
+from gatehouse.permissions.model.project import SERVICE_ACCOUNT_FIELDS, ServiceAccount
 from gatehouse.permissions.model.rules import Role
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
+from gatehouse.web.api.permissions.service_accounts import ServiceAccountEntry
 from gatehouse.web.api.permissions.service_accounts import service_account_entry as account_entry
 from gatehouse.web.console.forms import csv_file, form_text, read_list_query, split_lines
 from gatehouse.web.console.frame import ApiCall, NewSecretContext
@@ -54,11 +56,7 @@ ENTRY: Final = ConsoleEntry.PROJECTS
 DEFAULT_ROLE: Final = "app_developer"  # what a new row starts with
 MAX_DAYS_DIGITS: Final = 5  # digits
 COLUMNS: Final = {
-    "user_id": lambda line: line.account.user_id,
-    "name": lambda line: line.account.name,
-    "comment": lambda line: line.account.comment,
-    "ip_ranges": lambda line: line.account.ip_ranges,
-    "revoked": lambda line: line.account.revoked,
+    **entry_columns(SERVICE_ACCOUNT_FIELDS, "entry"),
     "roles": lambda line: [f"{held.role} ({held.place.title})" for held in line.held],
 }
 
@@ -71,6 +69,10 @@ class ServiceAccountLine:
     @property
     def account(self) -> ServiceAccount:
         return self.listed.account
+
+    @property
+    def entry(self) -> ServiceAccountEntry:
+        return account_entry(self.listed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ import asyncio
 import io
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,11 +16,12 @@ from gatehouse.accounts.importing.checks import ProviderIssuer
 from gatehouse.accounts.importing.files import open_import_file
 from gatehouse.accounts.importing.importer import Importer, ImportJob, ImportTotals
 from gatehouse.accounts.importing.model import AccountCandidate, ImportFormat, RefusedRow
+from gatehouse.accounts.model import ProviderAnswer
 from gatehouse.accounts.second_factors.model import totp_sealing_purpose
 from gatehouse.audit.events import AuditEvent
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.storage.database import Storage
-from tests.support.builders import NOW, ORIGIN, RECORDER, a_user
+from tests.support.builders import ALL_METHODS, NOW, ORIGIN, RECORDER, a_record, a_user, an_identity
 from tests.support.clock import MovableClock
 
 MASTERS = MasterKeys(bytes(range(32)))
@@ -242,6 +244,21 @@ async def test_the_import_id_is_one_short_line(storage: Storage, import_id: str)
     job = ImportJob(source=ImportFormat.CSV, import_id=import_id, origin=ORIGIN)
     with pytest.raises(BadAccount):
         await an_importer(storage).run(iter(()), job, report=print)
+
+
+async def test_id_14_imported_identity_has_its_kept_tags(storage: Storage) -> None:
+    """A sanction is about the identity, also when its account is imported anew."""
+    user = a_user()
+    identity = replace(an_identity(user.user_id, "76561197960265728"), issuer=STEAM.issuer, provider="steam")
+    await storage.profile.create_with_identity(user, identity, a_record())
+    answer = ProviderAnswer(tags={"vac_banned": True, "fair": True}, kept_tags=frozenset({"vac_banned"}))
+    await storage.profile.record_identity_use(identity, answer, lambda _: a_record())
+    await storage.profile.link_identity(an_identity(user.user_id), a_record(), ())
+    await storage.profile.unlink_identity(
+        user.user_id, identity.issuer, identity.subject, a_record(), (), methods=ALL_METHODS
+    )
+    await run(an_importer(storage), f",steam,{identity.subject},4711", header=LINKED)
+    assert (await storage.accounts.user("4711")).provided_tags == {"vac_banned"}
 
 
 async def test_im_10_identities_come_along_and_belong_to_one_account(storage: Storage) -> None:

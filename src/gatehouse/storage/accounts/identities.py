@@ -204,7 +204,7 @@ def _add_identity(identity: Identity) -> Verb[None]:
     if not (yield INSERT_IDENTITY(**column_values(identity))):
         raise IdentityTaken
     yield ADD_TAG_ONCE(user_id=identity.user_id, tag=service_tag(identity.provider))
-    yield from copy_kept_tags(identity)
+    yield from copy_kept_tags([identity])
 
 
 def _bump_version(user_id: str) -> Verb[None]:

@@ -16,6 +16,7 @@ from gatehouse.accounts.importing.model import (
 from gatehouse.accounts.model import Identity, User, service_tag
 from gatehouse.kernel.digests import sha256
 from gatehouse.storage.accounts.ban_copies import ANY_DIGEST, BanCopies
+from gatehouse.storage.accounts.provided_labels import copy_kept_tags
 from gatehouse.storage.accounts.users import ADD_PURCHASE, ADD_TAG, insert_values, username_owners
 from gatehouse.storage.audit import INSERT_EVENT, event_values
 from gatehouse.storage.rows import column_values
@@ -122,6 +123,7 @@ def _insert_identities(linked: Sequence[Identity]) -> Verb[None]:
     yield ADD_IDENTITY.bulk([column_values(one) for one in linked])
     tags = {(one.user_id, service_tag(one.provider)) for one in linked}
     yield ADD_TAG.bulk([{"user_id": user_id, "tag": tag} for user_id, tag in sorted(tags)])
+    yield from copy_kept_tags(linked)
 
 
 def _totp_rows(people: Iterable[User]) -> Iterable[dict[str, object]]:

@@ -236,12 +236,14 @@ def end_labels(user_id: str, issuer: str, subject: str) -> Verb[None]:
         yield labels.drop_of_identity(of=user_id, of_issuer=issuer, of_subject=subject)
 
 
-def copy_kept_tags(identity: Identity) -> Verb[None]:
-    """Give an account the kept tags of an identity that is new to it: they are about the identity.
+def copy_kept_tags(linked: Sequence[Identity]) -> Verb[None]:
+    """Give accounts the kept tags of identities that are new to them: they are about the identity.
 
     Else disconnecting and signing in over a channel without claims would make an account without them.
     """
-    yield COPY_KEPT_OF_IDENTITY(to=identity.user_id, of_issuer=identity.issuer, of_subject=identity.subject)
+    yield COPY_KEPT_OF_IDENTITY.bulk(
+        [{"to": one.user_id, "of_issuer": one.issuer, "of_subject": one.subject} for one in linked]
+    )
 
 
 def take_over_labels(of: str, to: str) -> Verb[None]:

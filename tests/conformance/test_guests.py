@@ -4,8 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gatehouse.accounts.errors import UserNotFound
-from gatehouse.accounts.identities import NoAccountForIdentity
+from gatehouse.accounts.errors import NoAccountForIdentity, UserNotFound
 from gatehouse.accounts.merge import GuestNotUpgraded, MergeBanned
 from gatehouse.accounts.model import User
 from gatehouse.storage.accounts.bans import save_ban

@@ -132,3 +132,31 @@ class LastSignInMethod(Conflict):
     """Removing it would leave the account without a password, a passkey and an identity."""
 
     public = "This is the only sign-in method of this account. Add another one first."
+
+
+class NotSignedIn(Refused):
+    """An identity was proved, but it opens no account; the kinds differ in what a person can do."""
+
+
+class NoAccountForIdentity(NotSignedIn):
+    """Its owner linked it to no account, and the provider may not create accounts."""
+
+    public = "No account is connected to this sign-in method."
+
+
+class ForeignDomainRefused(NotSignedIn):
+    """The provider is for verified addresses of certain domains."""
+
+    public = "Your email address is not allowed to sign in with this provider."
+
+
+class AddressHasAccount(NotSignedIn):
+    """An account with this verified address exists; it is not joined (R10)."""
+
+    public = "An account with your email address exists. Sign in first, then connect this sign-in method."
+
+
+class IdentityBlocked(NotSignedIn):
+    """The account of the identity is blocked."""
+
+    public = "You cannot sign in with this account."

@@ -5,37 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from gatehouse.accounts.model import ProviderAnswer
-from gatehouse.kernel.errors import Refused
 
 MAX_LABEL_LENGTH: Final = 100
-
-
-class NotSignedIn(Refused):
-    """An identity was proved, but it opens no account; the kinds differ in what a person can do."""
-
-
-class NoAccountForIdentity(NotSignedIn):
-    """Its owner linked it to no account, and the provider may not create accounts."""
-
-    public = "No account is connected to this sign-in method."
-
-
-class ForeignDomainRefused(NotSignedIn):
-    """The provider is for verified addresses of certain domains."""
-
-    public = "Your email address is not allowed to sign in with this provider."
-
-
-class AddressHasAccount(NotSignedIn):
-    """An account with this verified address exists; it is not joined (R10)."""
-
-    public = "An account with your email address exists. Sign in first, then connect this sign-in method."
-
-
-class IdentityBlocked(NotSignedIn):
-    """The account of the identity is blocked."""
-
-    public = "You cannot sign in with this account."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,16 +6,18 @@ from functools import partial
 from typing import Final
 
 from gatehouse.accounts.email_links import as_owner
-from gatehouse.accounts.errors import IdentityTaken, LoginTaken, UserIdTaken, UserNotFound
-from gatehouse.accounts.field_checks import MAX_NICK_LENGTH
-from gatehouse.accounts.identities import (
+from gatehouse.accounts.errors import (
     AddressHasAccount,
     ForeignDomainRefused,
-    ForeignPerson,
     IdentityBlocked,
-    IdentityRules,
+    IdentityTaken,
+    LoginTaken,
     NoAccountForIdentity,
+    UserIdTaken,
+    UserNotFound,
 )
+from gatehouse.accounts.field_checks import MAX_NICK_LENGTH
+from gatehouse.accounts.identities import ForeignPerson, IdentityRules
 from gatehouse.accounts.model import EnabledMethods, Identity, User, check_login, login_key
 from gatehouse.accounts.own_account.model import AddressRelease, OwnAccountStore
 from gatehouse.accounts.second_factors.model import EmailNotVerified

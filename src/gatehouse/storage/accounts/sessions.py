@@ -7,8 +7,7 @@ from typing import Any, Final
 from sqlalchemy import and_, bindparam, case, delete, insert, select, update
 
 from gatehouse.accounts.bans.model import find_ban
-from gatehouse.accounts.errors import UserNotFound
-from gatehouse.accounts.identities import NoAccountForIdentity
+from gatehouse.accounts.errors import NoAccountForIdentity, UserNotFound
 from gatehouse.accounts.model import (
     IDENTITY_PROOF,
     LoginToken,

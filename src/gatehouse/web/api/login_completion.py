@@ -10,9 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.bans.model import PersonBanned, ban_fields
-from gatehouse.accounts.errors import LoginDenied, SignInRefused
+from gatehouse.accounts.errors import AddressHasAccount, LoginDenied, NoAccountForIdentity, NotSignedIn, SignInRefused
 from gatehouse.accounts.guests.model import DeviceProofRefused
-from gatehouse.accounts.identities import AddressHasAccount, NoAccountForIdentity, NotSignedIn
 from gatehouse.accounts.login_result import LoginOptions, LoginResult
 from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.accounts.second_factors.codes import EmailCodes

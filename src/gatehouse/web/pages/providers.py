@@ -10,8 +10,16 @@ from starlette.responses import Response
 
 from gatehouse.accounts.bans.model import PersonBanned
 from gatehouse.accounts.email_sign_in import EmailSignIn
-from gatehouse.accounts.errors import IdentityNotFound, IdentityTaken, LastSignInMethod, TooManyIdentities
-from gatehouse.accounts.identities import AddressHasAccount, ForeignDomainRefused, NoAccountForIdentity, NotSignedIn
+from gatehouse.accounts.errors import (
+    AddressHasAccount,
+    ForeignDomainRefused,
+    IdentityNotFound,
+    IdentityTaken,
+    LastSignInMethod,
+    NoAccountForIdentity,
+    NotSignedIn,
+    TooManyIdentities,
+)
 from gatehouse.accounts.model import SignInMethod, identity_proof
 from gatehouse.accounts.own_account.identities import IdentityAccounts
 from gatehouse.accounts.second_factors.model import EmailNotVerified

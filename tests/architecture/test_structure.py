@@ -27,7 +27,7 @@ LAZY_IMPORTS = {
     ("storage/database.py", "gatehouse.storage.postgres.runner"),
     ("web/http/geoip.py", "gatehouse.web.http.geoip_file"),
     ("web/pages/guides.py", "gatehouse.web.pages.markdown"),
-    ("web/server/sockets.py", "gatehouse.web.server.websocket"),
+    ("web/server/websocket_factory.py", "gatehouse.web.server.websocket"),
 }
 
 
@@ -90,6 +90,30 @@ def test_no_module_is_imported_by_a_string() -> None:
 
 def test_no_module_hides_an_import_cycle_behind_type_checking() -> None:
     assert not [path for path in SOURCE.glob("**/*.py") if "TYPE_CHECKING" in path.read_text()]
+
+
+def test_no_files_import_each_other_not_even_inside_functions() -> None:
+    modules = {module_of(path): path for path in SOURCE.glob("**/*.py")}
+    imports = {name: {part for part in imported_names(path) if part in modules} for name, path in modules.items()}
+    while free := {name for name, needs in imports.items() if not needs}:  # what is left at the end is in a loop
+        imports = {name: needs - free for name, needs in imports.items() if name not in free}
+    assert not imports
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imported_names(path: Path) -> Iterator[str]:
+    """Every module that a file imports anywhere, and every name it imports from one."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for name in node.names:
+                yield f"{node.module}.{name.name}"
+            if module_of(path) != node.module:
+                yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
 
 
 def test_no_file_is_named_utils_helpers_or_misc() -> None:

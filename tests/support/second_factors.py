@@ -10,8 +10,9 @@ from gatehouse.accounts.model import User
 from gatehouse.accounts.second_factors.codes import EmailCodes, RecoveryCodes, Totp
 from gatehouse.accounts.second_factors.model import TotpEnrollment
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
-from gatehouse.accounts.second_factors.passkeys import Passkeys, RelyingParty
+from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.accounts.second_factors.verification import SecondFactors
+from gatehouse.accounts.second_factors.webauthn import RelyingParty
 from gatehouse.audit.recorder import Recorder
 from gatehouse.mail.composer import Composer, MailBrand
 from gatehouse.mail.model import Message, OutboxMail, mail_sealing_purpose

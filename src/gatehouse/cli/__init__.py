@@ -1,5 +1,6 @@
 """The command line. Each command has a file of its own, imported only when it is called."""
 
+import os
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final
@@ -10,7 +11,6 @@ from gatehouse import __version__
 from gatehouse.cli.groups import CommandGroup
 from gatehouse.kernel.errors import GatehouseError, NotWritable
 
-EX_CONFIG: Final = 78  # sysexits.h: something was found in an unconfigured or misconfigured state
 SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "Run": {
         "serve": "gatehouse.cli.serve:serve",
@@ -58,7 +58,7 @@ COMMANDS: Final = {name: place for section in SECTIONS.values() for name, place 
 
 
 class ConfigurationRefused(click.ClickException):
-    exit_code = EX_CONFIG
+    exit_code = os.EX_CONFIG
 
 
 class LazyGroup(CommandGroup):

@@ -1,5 +1,6 @@
 """What every command shares: its common options, how settings are loaded for it, how it prints JSON."""
 
+import os
 import shlex
 import shutil
 import sys
@@ -18,7 +19,6 @@ from unicodedata import combining, east_asian_width
 import click
 import msgspec
 
-from gatehouse.cli import EX_CONFIG
 from gatehouse.kernel.errors import NotWritable
 from gatehouse.settings.checks import LoadPurpose
 from gatehouse.settings.merge import FILE_NAME, LoadedSettings, SettingsRefused, load, process_environment
@@ -125,7 +125,7 @@ def load_settings(
         return read_settings(invocation, flags, purpose=purpose)
     except SettingsRefused as refused:
         print_problems(refused)
-        sys.exit(EX_CONFIG)
+        sys.exit(os.EX_CONFIG)
 
 
 def read_settings(invocation: Invocation, flags: Mapping[str, str], *, purpose: LoadPurpose) -> LoadedSettings:

@@ -17,7 +17,6 @@ from click.core import ParameterSource
 
 from gatehouse import logs
 from gatehouse.app.services import Services
-from gatehouse.cli import EX_CONFIG
 from gatehouse.cli.common import (
     DEMO_DATA,
     Invocation,
@@ -54,7 +53,7 @@ def load_demo_settings(invocation: Invocation, flags: Mapping[str, str]) -> Load
     except SettingsRefused as refused:
         print_problems(refused)
         click.echo(LOCAL_ONLY, err=True)
-        sys.exit(EX_CONFIG)
+        sys.exit(os.EX_CONFIG)
     return loaded
 
 

@@ -21,7 +21,7 @@ from fido2.webauthn import AuthenticatorData
 
 from gatehouse.accounts.model import User
 from gatehouse.accounts.second_factors.model import Passkey, PasskeyRefused
-from gatehouse.accounts.second_factors.passkeys import (
+from gatehouse.accounts.second_factors.webauthn import (
     CHALLENGE_LIFETIME,
     NewCredential,
     RelyingParty,

@@ -20,8 +20,9 @@ from gatehouse.accounts.recovery import PasswordRecovery
 from gatehouse.accounts.registration import Invitations, RegistrationPolicy, SelfRegistration
 from gatehouse.accounts.second_factors.codes import EmailCodes, RecoveryCodes, Totp
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
-from gatehouse.accounts.second_factors.passkeys import Passkeys, RelyingParty
+from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.accounts.second_factors.verification import SecondFactors
+from gatehouse.accounts.second_factors.webauthn import RelyingParty
 from gatehouse.accounts.sessions import SessionLifetimes, Sessions, ShortTokens
 from gatehouse.accounts.sign_in import DeviceCookies, PasswordSignIn
 from gatehouse.accounts.terms.acceptance import Terms

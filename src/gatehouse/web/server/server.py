@@ -22,8 +22,8 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.web.server.limits import ProtocolLimits
 from gatehouse.web.server.protocol import HttpProtocol
-from gatehouse.web.server.sockets import WebSocketFactory
 from gatehouse.web.server.state import ServerState
+from gatehouse.web.server.websocket_factory import WebSocketFactory
 
 DRAIN_SECONDS: Final = 30  # seconds that requests in flight may take to finish after a signal
 CLOSE_SECONDS: Final = 4  # seconds more for the application to close what it holds open: 35 in all (OP-07)

@@ -1,16 +1,8 @@
 """The WebSocket interface for endpoints; frames are in web/server/websocket.py."""
 
-import asyncio
-from operator import methodcaller
 from typing import Final, Protocol
 
-from gatehouse.kernel.clock import Clock, TimerWheel
-from gatehouse.web.server.state import ServerState
-
 HANDSHAKE_KEY: Final = "gatehouse.socket"  # the scope key of the Handover
-
-ROUND_SECONDS: Final = 2.5  # seconds between two turns of a socket
-ROUND_STEPS: Final = 10  # parts of a round, so that not all sockets are pinged at once
 
 
 class TakesTurns(Protocol):
@@ -43,21 +35,3 @@ class AcceptedHandshake(Protocol):
 
     def hand_over(self, listener: WebSocketListener) -> OpenWebSocket:
         """Open the socket; the listener is called when it closes."""
-
-
-# The protocol of connections that become WebSockets, loaded with the first one.
-
-
-class WebSocketFactory:
-    """Creates the protocols of handshakes."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._rounds: TimerWheel[TakesTurns] = TimerWheel(
-            methodcaller("take_turn"), clock=clock, period=ROUND_SECONDS, slots=ROUND_STEPS
-        )
-
-    def __call__(self, state: ServerState) -> asyncio.Protocol:
-        # The WebSocket library takes 4 MB, and few processes need it.
-        from gatehouse.web.server.websocket import WebSocketHandshake  # noqa: PLC0415
-
-        return WebSocketHandshake(state, rounds=self._rounds)

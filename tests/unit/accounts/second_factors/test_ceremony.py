@@ -6,12 +6,8 @@ import pytest
 
 from gatehouse.accounts.second_factors.ceremony import WebAuthn
 from gatehouse.accounts.second_factors.model import BadPasskeyName, FactorMissing, PasskeyRefused
-from gatehouse.accounts.second_factors.passkeys import (
-    RelyingParty,
-    challenge_digest,
-    check_passkey_name,
-    credential_id_of,
-)
+from gatehouse.accounts.second_factors.passkeys import challenge_digest, check_passkey_name, credential_id_of
+from gatehouse.accounts.second_factors.webauthn import RelyingParty
 from tests.support.authenticator import from_base64url
 from tests.support.builders import a_passkey, a_user
 

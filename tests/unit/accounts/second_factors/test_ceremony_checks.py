@@ -17,7 +17,7 @@ from fido2.cose import ES256, ES512, RS1, RS256, EdDSA
 
 from gatehouse.accounts.second_factors.ceremony import MAX_ENCODED_BYTES, WebAuthn
 from gatehouse.accounts.second_factors.model import PasskeyRefused
-from gatehouse.accounts.second_factors.passkeys import RelyingParty
+from gatehouse.accounts.second_factors.webauthn import RelyingParty
 from gatehouse.kernel.digests import sha256
 from tests.support.authenticator import from_base64url, to_base64url
 from tests.support.builders import a_passkey, a_user

@@ -16,10 +16,12 @@ from tests.support.database_contents import read_all_tables
 from tests.support.game import poll_ended_session, register_game, wait_until_held
 from tests.support.geoip import write_geoip
 from tests.support.guests import Device, open_upgrade, register_upgrade, turn_guests_on
-from tests.support.oauth import a_public_client, an_oidc_client, oauth_error, query_of
-from tests.support.permission_builders import create_application
+from tests.support.oauth import a_public_client, an_oidc_client, oauth_error, query_of, success_body
+from tests.support.permission_builders import create_application, set_fields
 from tests.support.service import RunningService, running_service
+from tests.support.studio import a_studio
 from tests.support.terms import terms_until_asked_again
+from tests.wire.oauth.test_api_access import API, VERIFIER, api_request
 from tests.wire.oauth.test_device import ask as ask_for_device
 from tests.wire.oauth.test_device import poll as poll_with_device
 
@@ -177,6 +179,40 @@ async def test_tm_05_documents_are_for_their_applications_and_countries(installe
             assert (await log_in(service, login="bo@studio.example", **named))["version"] == "game:1,terms:1"
         await publish(service, "german", enabled=False)
         assert (await log_in(service))["version"] == "terms:1"
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("everywhere", [True, False])
+@pytest.mark.parametrize("country", ["", "DE"])
+async def test_mt_17_terms_for_a_country_stand_for_those_they_replace(
+    installed_url: str, tmp_path: Path, country: str, *, everywhere: bool
+) -> None:
+    """The token endpoint sees no address of the person; a person whom it refuses has nothing left to accept."""
+    geoip = {"GATEHOUSE__ACCOUNTS__GEOIP_FILE": str(write_geoip(tmp_path / "geo.mmdb", GERMANY))}
+    async with running_service(installed_url, tmp_path, environment=geoip) as service:
+        studio, applications = await a_studio(service), service.services.storage.applications
+        await applications.edit_application(studio.shop.application_id, set_fields(api=API))
+        await service.services.administration.create(
+            login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN, more={"country": country}
+        )
+        agent, browser = await a_public_client(service, "agent", first_party=True), HttpBrowser(service)
+        of_api: dict[str, Any] = {**TERMS, "applications": [str(studio.shop.application_id)]}
+        await publish(service, **of_api, minimum_age=18)
+        german: dict[str, Any] = {**(TERMS if everywhere else of_api), "countries": ["DE", "AT"], "replaces": "terms"}
+        await publish(service, "german", **german, minimum_age=16)
+        await browser.sign_in(LOGIN)
+        await browser.get(agent.authorize_path(**api_request()))
+        await browser.follow()
+        accepted = await browser.post("/terms", decision="accept", birth="2009-06-01")
+        code = query_of(accepted.headers["location"])["code"]
+        tokens = await agent.tokens(code, code_verifier=VERIFIER)
+        refreshed = success_body(await agent.refresh(tokens["refresh_token"]))
+        await publish(service, version="2")  # not for Germany
+        refreshed = success_body(await agent.refresh(refreshed["refresh_token"]))
+        await publish(service, "german", version="2")
+        answer = await agent.refresh(refreshed["refresh_token"])
+        assert answer.status_code == (200 if everywhere else 400), answer.text  # for all: asked at sign-ins only
+        await browser.client.aclose()
 
 
 async def test_tm_06_acceptance_is_exported_and_erased_with_the_person(

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import UTC, date, datetime
+from itertools import chain
 from typing import Final
 
 from gatehouse.accounts.terms.model import (
@@ -64,39 +65,32 @@ class Terms:
 
         `country` is that of their address, for an account without one.
         """
-        return await self._find_pending(
-            user_id,
-            [
-                one
-                for one in self._documents()
-                if not one.application_ids or not one.application_ids.isdisjoint(application_ids)
-            ],
-            country,
-        )
+        candidates = self._documents_of(application_ids)
+        if not candidates:
+            return None
+        own_country, accepted = await self._read_accepted(user_id)
+        return pending_terms(documents_for(candidates, own_country or country), accepted)
 
     async def is_pending_for(self, user_id: str, application_id: int) -> bool:
         """Whether the person has to accept a document that names this application.
 
-        Documents for all applications are asked for at sign-ins only.
+        Documents for all applications are asked for at sign-ins only. An account without a country had that of its
+        address there, which is not known here: what the person accepted for any one country is enough.
         """
-        own = [one for one in self._documents() if application_id in one.application_ids]
-        return await self._find_pending(user_id, own, "") is not None
-
-    async def _find_pending(
-        self, user_id: str, candidates: Sequence[TermsDocument], country: str
-    ) -> PendingTerms | None:
-        if not candidates:
-            return None
+        candidates = self._documents_of((application_id,))
+        if not any(one.application_ids for one in candidates):
+            return False
         own_country, accepted = await self._read_accepted(user_id)
-        asked = documents_for(candidates, own_country or country)
-        versions = {(one.document, one.version) for one in accepted}
-        band = max((int(one.version) for one in accepted if one.document == AGE), default=0)
-        minimum = max((one.minimum_age for one in asked), default=0)
-        found = PendingTerms(
-            documents=[one for one in asked if (one.document_id, one.version) not in versions],
-            minimum_age=minimum if minimum > band else 0,
-        )
-        return found if found.documents or found.minimum_age else None
+        countries = {own_country} if own_country else {"", *chain.from_iterable(one.countries for one in candidates)}
+        asked = [documents_for(candidates, country) for country in countries]
+        return all(pending_terms([one for one in found if one.application_ids], accepted) for found in asked)
+
+    def _documents_of(self, application_ids: Collection[int]) -> Sequence[TermsDocument]:
+        return [
+            one
+            for one in self._documents()
+            if not one.application_ids or not one.application_ids.isdisjoint(application_ids)
+        ]
 
     async def accept(self, user_id: str, accepted: PendingTerms, *, age: int, origin: AuditOrigin) -> None:
         """Store what was accepted, and the band of the age if it was asked."""
@@ -145,6 +139,18 @@ class Terms:
 
     def _signature(self, signed: str) -> str:
         return hmac_sha256(self._key, signed.encode()).hex()
+
+
+def pending_terms(asked: Sequence[TermsDocument], accepted: Sequence[AcceptedVersion]) -> PendingTerms | None:
+    """Return what is left to accept of the documents; None without anything."""
+    versions = {(one.document, one.version) for one in accepted}
+    band = max((int(one.version) for one in accepted if one.document == AGE), default=0)
+    minimum = max((one.minimum_age for one in asked), default=0)
+    found = PendingTerms(
+        documents=[one for one in asked if (one.document_id, one.version) not in versions],
+        minimum_age=minimum if minimum > band else 0,
+    )
+    return found if found.documents or found.minimum_age else None
 
 
 def documents_for(candidates: Sequence[TermsDocument], country: str) -> Sequence[TermsDocument]:

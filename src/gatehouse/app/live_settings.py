@@ -1,6 +1,6 @@
 """Settings that change while the service runs: kept in the database, read again by every node within a second."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Final
 
@@ -146,8 +146,13 @@ class LiveSettings:
     def displayed_value(self, name: str) -> object:
         return display_value(self.current.settings, name)
 
-    def problems_of(self, before: StoredSettings, after: StoredSettings) -> Mapping[str, BadInput]:
-        """Return what is wrong with or between the settings after a change, by setting."""
+    def problems_of(
+        self, before: StoredSettings, after: StoredSettings, entered: Collection[str] = ()
+    ) -> Mapping[str, BadInput]:
+        """Return what is wrong with or between the settings after a change, by setting.
+
+        `entered`: secrets that were given in the clear; one that is as before keeps its stored form in a file's plan.
+        """
         wanted = self._given.with_stored(dict(self._readable(after)))
         current = self._given.with_stored(dict(self._readable(before)))
         fixed = BadSetting("cannot be changed; remove the provider and add it again").on_screen("setting_fixed")
@@ -157,7 +162,7 @@ class LiveSettings:
             **{
                 name: self._redirection_refusal(name)
                 for name in redirected_secrets(current.settings, wanted.settings)
-                if before.get(name) == after.get(name)  # not entered again: it would be sealed anew
+                if name not in entered and before.get(name) == after.get(name)  # one entered in a form is sealed anew
             },
         }
 

@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.command_line import CommandLine
 from tests.support.images import SVG, png
+
+PASSWORD = "s3cret-of-the-mail-server"
 
 
 def test_settings_are_stored_shown_and_removed_on_the_command_line(gatehouse: CommandLine, tmp_path: Path) -> None:
@@ -48,6 +52,41 @@ def test_stored_settings_are_exported_and_applied(gatehouse: CommandLine, tmp_pa
     file.write_text("settings: []\n")
     gatehouse("apply", file, "--prune")
     assert gatehouse.json("config", "show", "--stored")["branding.name"]["source"] == "default"
+
+
+@pytest.mark.both_databases
+def test_op_87_commands_and_files_send_no_stored_password_to_another_server(
+    gatehouse: CommandLine, tmp_path: Path
+) -> None:
+    password, file = tmp_path / "password", tmp_path / "settings.yaml"
+    password.write_text(f"{PASSWORD}\n")
+    sender = ("mail.host=127.0.0.1", "mail.security=none", "mail.from_address=id@sky.example")
+    gatehouse("config", "set", *sender, "mail.username=mailer", "mail.password", "--password-file", password)
+    (sealed,) = [line.strip() for line in gatehouse("export").splitlines() if "sealed:" in line]
+
+    def stored() -> tuple[str, str]:
+        shown = gatehouse.json("config", "show", "--stored")
+        return shown["mail.host"]["value"], shown["mail.port"]["value"]
+
+    elsewhere = "settings:\n  - name: mail.host\n    value: 127.0.0.2\n"
+    secret = f"{elsewhere}  - name: mail.password\n    secret: "
+    for refused in (elsewhere, f"{secret}{{{sealed}}}\n"):
+        file.write_text(refused)
+        assert "mail.password: must be entered again" in gatehouse.expect_failure("apply", file)
+    assert "must be entered again" in gatehouse.expect_failure("config", "set", "mail.port=25")
+    assert stored() == ("127.0.0.1", 587)
+    file.write_text(f"{secret}{{file: {password}}}\n")
+    gatehouse("apply", file)
+    gatehouse("config", "set", "mail.port=25", "mail.password", "--password-file", password)
+    assert stored() == ("127.0.0.2", 25)
+
+
+def test_op_88_command_gives_a_webhook_with_another_url_a_new_secret(gatehouse: CommandLine) -> None:
+    made = gatehouse.json("webhook", "add", "https://hook.example/in", "--event", "account")
+    change = ("webhook", "change", made["webhook_id"], "--url", "https://other.example/in")
+    assert "another URL needs a new secret" in gatehouse.expect_failure(*change)
+    assert gatehouse.json("webhook", "list")[0]["url"] == "https://hook.example/in"
+    assert gatehouse.json(*change, "--new-secret")["secret"] not in ("", made["secret"])
 
 
 def test_a_logo_is_stored_from_a_file_and_encoded_anew(gatehouse: CommandLine, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """What every section has: its entries, context, options and plan."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -53,8 +53,13 @@ class SettingRules(Protocol):
     def is_image(self, name: str) -> bool:
         """Whether the setting is an image."""
 
-    def problems_of(self, before: StoredSettings, after: StoredSettings) -> Mapping[str, BadInput]:
-        """Return what is wrong with or between the settings after a change, by setting."""
+    def problems_of(
+        self, before: StoredSettings, after: StoredSettings, entered: Collection[str] = ()
+    ) -> Mapping[str, BadInput]:
+        """Return what is wrong with or between the settings after a change, by setting.
+
+        `entered`: secrets that were given in the clear, though they may be as before.
+        """
 
 
 IssueToken = Callable[[ServiceAccount], Awaitable[str]]

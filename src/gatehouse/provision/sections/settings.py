@@ -18,7 +18,7 @@ from gatehouse.kernel.stored_settings import (
     setting_sealing_purpose,
 )
 from gatehouse.provision.document import Document
-from gatehouse.provision.file_secrets import FileSecret
+from gatehouse.provision.file_secrets import FileSecret, SecretSource
 from gatehouse.provision.model import Action, AuditNote, Change, Problems, PutSetting, ReadScope, StoredState
 from gatehouse.provision.sections.images import exported_url, image_writes, wanted_image
 from gatehouse.provision.sections.references import collect_problems
@@ -62,7 +62,8 @@ class SettingSection:
             wanted |= dict.fromkeys(before.keys() - wanted.keys())
         after = {name: one for name, one in {**before, **wanted}.items() if one is not None}
         if wanted and not problems.lines:
-            for name, problem in setting_rules(context).problems_of(before, after).items():
+            entered = [one.entry.name for one in entries if is_entered(one.entry)]
+            for name, problem in setting_rules(context).problems_of(before, after, entered).items():
                 problems.add(f"{self.name}: {name}", problem.detail)
         changes = [
             setting_change(name, before.get(name), one, images.get(name, UNSET))
@@ -142,6 +143,11 @@ def wanted_setting(
         if opened is not None and constant_time_equal(opened, text):
             return before
     return rules.convert_setting(entry.name, text)
+
+
+def is_entered(entry: SettingFileEntry) -> bool:
+    """Whether the file has the secret itself, or says where it is: who wrote it knows more than an export."""
+    return isinstance(entry.secret, FileSecret) and entry.secret.source is not SecretSource.SEALED
 
 
 def is_image(name: str, context: Context) -> bool:

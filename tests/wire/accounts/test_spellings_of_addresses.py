@@ -11,6 +11,7 @@ from gatehouse.accounts.importing.importer import ImportJob
 from gatehouse.accounts.importing.model import ImportFormat, RefusedRow
 from gatehouse.accounts.model import JOINED_KEY, SELF_REGISTERED, User
 from gatehouse.accounts.sign_in import ACCOUNT_LIMIT
+from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.provision.model import Unfit
 from tests.support.browser import LOGIN, PASSWORD, AccountBrowser, HttpBrowser
@@ -186,7 +187,8 @@ async def test_provider_takes_no_address_from_an_account_with_another_spelling(
     service: RunningService, browser_client: HttpBrowser
 ) -> None:
     squatter = a_user(login=f"{wide('kim')}@studio.example", password_hash="$x", meta={JOINED_KEY: SELF_REGISTERED})
-    await service.services.storage.accounts.create_user(squatter, a_record())
+    registered = a_record(AuditEvent.USER_REGISTERED, subject=squatter.user_id)
+    await service.services.storage.accounts.create_user(squatter, registered)
     async with a_vendor(service, create_accounts=True) as vendor:
         assert (await sign_in_with(browser_client, vendor, **KIM)).status_code == 409
     kept = await service.services.storage.accounts.user(squatter.user_id)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from sqlalchemy import Text, bindparam, exists, null, or_, select, update
+from sqlalchemy import Exists, Text, bindparam, exists, null, or_, select, update
 
 from gatehouse.accounts.model import JOINED_KEY, SELF_REGISTERED, is_same_mailbox
 from gatehouse.accounts.own_account.model import AddressRelease
@@ -43,14 +43,20 @@ _HELD_IN: Final = (
     *(ban_table, identities, passkeys, grants, login_tokens, site_sessions, consents),
 )
 _OF: Final = bindparam("of", type_=Text())
+
+
+def _is_recorded(*events: AuditEvent) -> Exists:
+    return exists().where(audit_events.c.subject == _OF, or_(*(audit_events.c.event == one.value for one in events)))
+
+
+# Records end too, and a file brings none. While that of the registration is here, a sign-in would be on record.
 HOLDS_SOMETHING = Statement(
     select(users.c.user_id).where(
         users.c.user_id == _OF,
         or_(
             *(exists().where(table.c.user_id == _OF) for table in _HELD_IN),
-            exists().where(
-                audit_events.c.subject == _OF, or_(*(audit_events.c.event == event.value for event in USE_EVENTS))
-            ),
+            _is_recorded(*USE_EVENTS),
+            ~_is_recorded(AuditEvent.USER_REGISTERED),
         ),
     )
 )

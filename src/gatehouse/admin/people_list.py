@@ -40,8 +40,8 @@ from gatehouse.admin.people_search import (
 from gatehouse.admin.search import find_people_exactly
 from gatehouse.storage.permissions.row_readers import UNEXPIRED
 from gatehouse.storage.statements import Bytewise, InStringList, Row, Statement, Verb
-from gatehouse.storage.tables.accounts import identities, passkeys, user_tags, users
-from gatehouse.storage.tables.permissions import role_assignments
+from gatehouse.storage.tables.accounts import identities, passkeys, totp_factors, user_tags, users
+from gatehouse.storage.tables.permissions import role_assignments, roles
 
 DAY: Final = 86_400  # seconds
 MAX_COUNTED: Final = 10_000  # more are not counted: it would take longer than reading the page
@@ -132,11 +132,29 @@ _HAS_NAME: Final = or_(
     users.c.login_key.is_not(None),
     and_(users.c.username.is_not(None), bindparam("by_username", type_=Boolean())),
 )
+_PROTECTED: Final = (
+    select(role_assignments.c.user_id)
+    .join(
+        roles,
+        and_(
+            roles.c.application_id == role_assignments.c.application_id,
+            roles.c.role_key == role_assignments.c.role_key,
+        ),
+    )
+    .where(role_assignments.c.application_id == CENTRAL_APPLICATION, roles.c.protected.is_(True))
+)
+# As EmailSignIn.is_available_to decides, of what can be listed fast: roles that are assigned.
+_BY_EMAIL: Final = and_(
+    bindparam("by_email", type_=Boolean()),
+    users.c.login_key.is_not(None),
+    or_(users.c.email_code.is_(False), exists().where(totp_factors.c.user_id == users.c.user_id)),
+    users.c.user_id.not_in(_PROTECTED),
+)
 _CAN_SIGN_IN: Final = or_(
     and_(users.c.password_hash.is_not(None), _HAS_NAME),
     exists().where(passkeys.c.user_id == users.c.user_id),
     exists().where(identities.c.user_id == users.c.user_id, InStringList(identities.c.provider, "enabled_providers")),
-    and_(users.c.login_key.is_not(None), bindparam("by_email", type_=Boolean())),
+    _BY_EMAIL,
 )
 _AMONG: Final[Mapping[PeopleFilter, tuple[ColumnElement[bool], ...]]] = {
     PeopleFilter.EVERYBODY: (),

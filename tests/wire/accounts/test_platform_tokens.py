@@ -207,6 +207,19 @@ async def test_pl_12_verified_address_of_a_token_joins_no_account(
     assert (answer["status"], answer["user_id"] == anna.user_id) == ("OK", False)
 
 
+async def test_id_15_token_makes_accounts_of_the_allowed_domains_only(
+    service: RunningService, game: int, issuer: TokenIssuer
+) -> None:
+    await service.services.settings_editor.save({"accounts.allowed_domains": ["studio.example"]}, ORIGIN)
+    email = "kim@studio.example"
+    for wrong in ({}, {"email": "kim@elsewhere.example", "email_verified": True}, {"email": email}):
+        answer = await log_in(service, game, issuer.token(**wrong))
+        assert answer == {"status": "LOGINERROR"}
+    assert await find_player(service, issuer.issuer) is None
+    assert (await log_in(service, game, issuer.token(email=email, email_verified=True)))["status"] == "OK"
+    assert (await log_in(service, game, issuer.token()))["status"] == "OK"  # it exists now
+
+
 async def test_issuer_away_is_503_until_its_keys_are_known(
     service: RunningService, game: int, issuer: TokenIssuer
 ) -> None:

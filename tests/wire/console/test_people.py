@@ -3,6 +3,7 @@
 import asyncio
 import re
 from html import unescape
+from typing import Any
 
 import pyotp
 import pytest
@@ -577,6 +578,16 @@ async def test_la_03_people_who_cannot_sign_in_are_listed_and_get_a_link(
     assert "/reset?token=" in message.text
 
 
+# A sign-in by email takes another factor than a code by email, and no protected role (R10).
+WITHOUT_PASSWORD: dict[str, dict[str, Any]] = {
+    "Mailed": {},
+    "Both": {"email_code": True, "sealed_totp": b"x"},
+    "Coded": {"email_code": True},
+    "Root": {},
+}
+
+
+@pytest.mark.both_databases
 async def test_la_03_list_follows_the_ways_to_sign_in_that_are_on(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
@@ -595,6 +606,13 @@ async def test_la_03_list_follows_the_ways_to_sign_in_that_are_on(
     assert await listed() == ["Named"]
     await save({"guests.enabled": False}, ORIGIN)
     assert await listed() == ["Guest", "Named"]
+    accounts = studio.services.storage.accounts
+    for number, (nick, fields) in enumerate(WITHOUT_PASSWORD.items()):
+        user = a_user(user_id=f"472{number}", login=f"{nick}@x.example", nick=nick, email_verified=True, **fields)
+        await accounts.create_user(user, a_record(), administrator=nick == "Root")
+    assert await listed() == ["Both", "Coded", "Guest", "Mailed", "Named", "Root"]
+    await save({"accounts.email_sign_in": True}, ORIGIN)
+    assert await listed() == ["Coded", "Guest", "Named", "Root"]
 
 
 async def test_every_action_on_a_person_asks_before_it_acts(console_browsers: ConsoleBrowsers) -> None:

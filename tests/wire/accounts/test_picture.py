@@ -2,6 +2,8 @@
 
 import asyncio
 import io
+import os
+import resource
 import struct
 import subprocess
 import sys
@@ -12,10 +14,12 @@ import pytest
 from PIL import Image
 
 from gatehouse.accounts.model import User
-from gatehouse.images import worker
-from gatehouse.images.conversion import WORKER
-from gatehouse.images.model import MAX_UPLOAD_BYTES
+from gatehouse.images import conversion, worker
+from gatehouse.images.conversion import WORKER, ImageConverter
+from gatehouse.images.model import MAX_UPLOAD_BYTES, PICTURE, ImageShape
+from gatehouse.kernel.errors import Unavailable
 from tests.support.browser import AccountBrowser, hidden_fields
+from tests.support.clock import MovableClock
 from tests.support.database_contents import read_all_tables, tables_that_mention
 from tests.support.service import RunningService
 
@@ -199,6 +203,45 @@ def test_lg_32_jpeg_with_several_pictures_has_no_more_scans_than_any_other() -> 
         upload = one[:2] + index + one[2:].removesuffix(b"\xff\xd9") + last * extra + b"\xff\xd9"
         assert Image.open(io.BytesIO(upload)).format == "MPO"
         assert (peak_memory(upload, "fit")[0] != 0) is refused
+
+
+def test_lg_32_child_has_its_limits_before_it_reads_the_picture() -> None:
+    """A pipe holds 64 KB: once more has been written, the child reads, and has set its limits before."""
+    with subprocess.Popen(
+        [sys.executable, "-I", str(WORKER), "256", "fit"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+    ) as child:
+        assert child.stdin is not None
+        os.write(child.stdin.fileno(), b"\0" * 200_000)
+        limits = {
+            name: resource.prlimit(child.pid, getattr(resource, f"RLIMIT_{name}")) for name in ("CPU", "AS", "FSIZE")
+        }
+        priority = os.getpriority(os.PRIO_PROCESS, child.pid)
+    assert limits == {"CPU": (3, 3), "AS": (256 * 2**20, 256 * 2**20), "FSIZE": (0, 0)}
+    assert priority == 19
+    assert child.returncode == worker.WRONG_FORMAT
+
+
+async def test_lg_32_one_picture_is_converted_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several accounts too: more wait, and a few at most."""
+    running: list[int] = []
+    go_on = asyncio.Event()
+
+    async def convert_slowly(_upload: bytes, _shape: ImageShape) -> bytes:
+        running.append(1)
+        await go_on.wait()
+        running.append(-1)
+        return b"done"
+
+    monkeypatch.setattr(conversion, "run_worker", convert_slowly)
+    converter, picture = ImageConverter(MovableClock()), encoded(Image.new("RGB", (9, 9)), "PNG")
+    waiting = [asyncio.create_task(converter.convert(picture, PICTURE)) for _ in range(conversion.MAX_WAITING)]
+    await asyncio.sleep(0)
+    with pytest.raises(Unavailable):
+        await converter.convert(picture, PICTURE)
+    assert running == [1]
+    go_on.set()
+    await asyncio.gather(*waiting)
+    assert running == [1, -1] * conversion.MAX_WAITING
 
 
 def test_gray_picture_of_16_bits_keeps_its_shades() -> None:

@@ -38,6 +38,7 @@ from tests.support.studio import (
     write_record,
 )
 from tests.support.vendors import Vendor
+from tests.wire.accounts.test_imported_passwords import import_lines
 from tests.wire.accounts.test_providers import KIM, a_vendor, come_back, connect, find_user, sign_in_with
 from tests.wire.oauth.authorize_responses import count_rows
 from tests.wire.provision.test_permissions import apply_document
@@ -163,6 +164,25 @@ async def test_be_01_identity_connected_to_an_existing_account_brings_the_ban(
     assert (await log_in(studio, EVE, app_id=shop))["reason"] == "banned"
     for one in (first, second):
         await one.client.aclose()
+
+
+async def test_be_01_identity_that_the_owner_of_an_address_ends_brings_the_ban(
+    studio: Studio, moderator: Person, vendor: Vendor, browser_client: HttpBrowser
+) -> None:
+    """An imported stranger is banned; the first proof of the address ends the identity, and not the ban."""
+    service, shop, stranger = studio.service, studio.shop.application_id, HttpBrowser(studio.service)
+    row = f"{ANNA};vendor;person-1;4711;false"
+    await import_lines(service, row, header="login;provider;subject;user_id;email_verified")
+    await ban(studio, moderator, "4711", application_id=shop)
+    await browser_client.get("/forgot")
+    await browser_client.post("/forgot", login=ANNA)
+    await browser_client.get(await link_in_new_message(service))
+    assert (await browser_client.post("/reset", password=PASSWORD, repeated=PASSWORD)).status_code == 303
+    await sign_in_with(stranger, vendor, **{**KIM, "email_verified": False})
+    evader = await kim_of(studio, vendor)
+    assert evader != "4711"
+    assert await active_bans(studio, evader) == [(shop, TEXT)]
+    await stranger.client.aclose()
 
 
 # -- erasure -----------------------------------------------------------------------------------------------

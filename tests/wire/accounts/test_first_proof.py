@@ -169,6 +169,26 @@ async def test_fp_01_invitation_of_an_imported_account_ends_its_identities(
     assert await kept(service) == {"password"}
 
 
+async def test_fp_01_sign_in_that_waits_for_the_second_factor_ends(
+    service: RunningService, browser_client: HttpBrowser
+) -> None:
+    """The factor that it waits for is gone afterwards, and must not be missed."""
+    await a_strangers_account(service)
+    stranger = AccountBrowser(service)
+    await stranger.sign_in(LOGIN)
+    assert (await stranger.follow()).status_code == 200
+    body = {"login": LOGIN, "password": PASSWORD, "factor": "the device"}
+    game = (await service.client.post("/proxy/api/login", json=body)).json()
+    assert game["status"] == "2STEP"
+    await new_messages(service)
+    await confirm(service, browser_client)
+    assert (await stranger.post("/sign-in/factor", otp=totp_code(TOTP, service))).status_code == 400
+    assert not await stranger.is_signed_in()
+    body = {"request_id": game["request_id"], "otp": totp_code(TOTP, service)}
+    assert (await service.client.post("/proxy/api/login", json=body)).json() == {"status": "2STEPERROR"}
+    await stranger.client.aclose()
+
+
 async def test_fp_02_methods_of_the_browsers_own_session_stay(
     service: RunningService, stranger: AccountBrowser, browser_client: HttpBrowser
 ) -> None:

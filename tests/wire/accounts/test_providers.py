@@ -21,11 +21,13 @@ from gatehouse.app.housekeeping import delete_expired
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.times import DAY
-from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser, totp_code
+from tests.support.browser import LOGIN, PASSWORD, AccountBrowser, HttpBrowser, totp_code
 from tests.support.builders import a_passkey, a_record, a_user
+from tests.support.mailbox import link_in_new_message
 from tests.support.oauth import an_oidc_client
 from tests.support.service import RunningService, running_service
 from tests.support.vendors import STEAM_ID, TENANT, Answer, Vendor, run_vendor
+from tests.wire.accounts.test_imported_passwords import import_lines
 
 ORIGIN = AuditOrigin(actor="test")
 CALLBACK = "/sign-in/with/vendor/callback"
@@ -383,6 +385,27 @@ async def test_unverified_administrator_keeps_the_address(
     )
     assert (await sign_in_with(browser_client, vendor, **KIM)).status_code == 409
     assert (await browser_client.sign_in(EMAIL)).status_code == 303
+
+
+@pytest.mark.both_databases
+async def test_fp_01_identity_that_a_file_brought_opens_nothing_after_the_owner_proved_the_address(
+    service: RunningService, vendor: Vendor, browser_client: HttpBrowser, other: HttpBrowser
+) -> None:
+    """A stranger registered the address in the old system, and connected an account of a provider there."""
+    row = f"{LOGIN};vendor;person-1;4711;false"
+    await import_lines(service, row, header="login;provider;subject;user_id;email_verified")
+    await browser_client.get("/forgot")
+    await browser_client.post("/forgot", login=LOGIN)
+    page = await browser_client.get(await link_in_new_message(service))
+    assert "Sign-in with vendor: <bdi>person-1</bdi>" in page.text, "the login of the row could be the stranger's"
+    await sign_in_with(other, vendor, email="stranger@vendor.example")
+    assert (await other.get("/account")).status_code == 200
+    await browser_client.post("/reset", password=PASSWORD, repeated=PASSWORD)
+    assert (await other.get("/account")).status_code == 303
+    await sign_in_with(other, vendor, email="stranger@vendor.example")
+    found = await find_user(service, vendor)
+    assert found is not None
+    assert found.user_id != "4711"
 
 
 async def test_id_06_unverified_address_is_ignored_and_takes_nothing_over(

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 
 from gatehouse.cli import main as gatehouse
 from gatehouse.settings.merge import LoadedSettings, load
-from tests.support.find_programs import ROOT
+from tests.support.forked import ForkedModule
 from tests.support.processes import GATEHOUSE_COMMAND, inherited_environment
 from tests.support.service import FAST_SETTINGS
 
@@ -42,19 +42,10 @@ class CommandProcess:
     """A process that runs commands; it ends when its input closes."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.command_line"],
-            cwd=ROOT,
-            env=inherited_environment({}),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        atexit.register(self._process.communicate)
+        self._process = ForkedModule("tests.support.command_line", (), inherited_environment({}), errors=False)
+        atexit.register(self._process.close)
 
     def run(self, request: Mapping[str, object]) -> CommandResult:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         self._process.stdin.write(f"{json.dumps(request)}\n")
         self._process.stdin.flush()
         return CommandResult(**json.loads(self._process.stdout.readline()))

@@ -16,10 +16,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final, Self
 
-from tests.support.forked import ForkedGatehouse
+from tests.support.find_programs import ROOT
+from tests.support.forked import ForkedModule
 
 LOOPBACK: Final = "127.0.0.1"
-GATEHOUSE_COMMAND: Final = (sys.executable, "-m", "gatehouse")
+PYTHON_MODULE: Final = (sys.executable, "-m")
+GATEHOUSE_COMMAND: Final = (*PYTHON_MODULE, "gatehouse")
 SETTINGS_PREFIX: Final = "GATEHOUSE__"
 READY: Final = r"^ready (\S+)$"  # the line `serve` prints once it accepts requests (R8)
 START_TIMEOUT: Final = 60.0  # seconds
@@ -162,11 +164,13 @@ class WatchedProcess:
 
 def start_child(
     command: Sequence[str], cwd: Path | None, environment: Mapping[str, str], user: pwd.struct_passwd | None
-) -> ForkedGatehouse | subprocess.Popen[str]:
+) -> ForkedModule | subprocess.Popen[str]:
     """Start it in a new process group: Ctrl-C reaches only the tests, and `kill` also ends the child's children."""
-    program = tuple(command[: len(GATEHOUSE_COMMAND)])
-    if program == GATEHOUSE_COMMAND and cwd is None and user is None:
-        return ForkedGatehouse(command[len(GATEHOUSE_COMMAND) :], environment)
+    interpreter, program = tuple(command[: len(PYTHON_MODULE)]), command[len(PYTHON_MODULE) :]
+    if interpreter == PYTHON_MODULE and cwd in (None, ROOT) and user is None:
+        forked = ForkedModule(program[0], program[1:], environment)
+        forked.stdin.close()
+        return forked
     return subprocess.Popen(
         command,
         cwd=cwd,
@@ -270,13 +274,7 @@ def two_nodes(
 
 def run_command(*arguments: str | Path, environment: Mapping[str, str] | None = None) -> str:
     """Run one `gatehouse` command and return its output; a failure raises with stdout and stderr."""
-    finished = subprocess.run(
-        [*GATEHOUSE_COMMAND, *arguments],
-        env=inherited_environment(environment or {}),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=START_TIMEOUT,
-    )
-    assert finished.returncode == 0, f"{arguments}: {finished.stdout}{finished.stderr}"
-    return finished.stdout
+    with WatchedProcess([*GATEHOUSE_COMMAND, *map(str, arguments)], environment=environment) as process:
+        code = process.wait(START_TIMEOUT)
+        assert code == 0, f"{arguments}: {process.output()}"
+        return "".join(process.stdout)

@@ -6,12 +6,12 @@
 import asyncio
 import atexit
 import json
-import subprocess
+import os
+import signal
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from secrets import token_bytes, token_hex
 from typing import Final, cast
 
@@ -44,14 +44,14 @@ from tests.support.builders import (
     an_identity,
 )
 from tests.support.clock import MovableClock
+from tests.support.forked import ForkedModule
 from tests.support.guest_racers import ACTS as GUEST_ACTS
 from tests.support.permission_racers import ACTS as PERMISSION_ACTS
 from tests.support.spellings import wide
 
 Act = Callable[[Storage, int], Awaitable[None]]
-Racer = subprocess.Popen[str]
+Racer = ForkedModule
 
-ROOT: Final = Path(__file__).parent.parent.parent
 WON: Final = "won"
 CODE: Final = bytes(32)  # of the grant that processes race for
 GRANT: Final = "0" * 32
@@ -326,16 +326,15 @@ def racer_pool(number: int) -> Iterator[Sequence[Racer]]:
         yield processes
     except BaseException:
         for process in processes:
-            process.kill()
-            process.communicate()
+            process.send_signal(signal.SIGKILL)
+            process.close()
         raise
     IDLE_RACERS.extend(processes)
 
 
 def start_racer() -> Racer:
-    command = [sys.executable, "-m", "tests.support.racers"]
-    racer = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    atexit.register(racer.communicate)  # it ends when its input closes
+    racer = ForkedModule("tests.support.racers", (), os.environ, errors=False)  # noqa: TID251 - passed on to a child
+    atexit.register(racer.close)
     return racer
 
 
@@ -350,13 +349,11 @@ def run_race(processes: Sequence[Racer]) -> Counter[str]:
 
 def send_line(processes: Sequence[Racer], line: str) -> None:
     for process in processes:
-        assert process.stdin is not None
         process.stdin.write(f"{line}\n")
         process.stdin.flush()
 
 
 def read_line(process: Racer) -> str:
-    assert process.stdout is not None
     return process.stdout.readline()
 
 

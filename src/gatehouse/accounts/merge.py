@@ -12,14 +12,18 @@ In both, acceptances of terms are united, and the device key and the other ID en
 device is refused.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from gatehouse.accounts.bans.model import UserBan
+from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.field_checks import check_tags
 from gatehouse.accounts.model import OWN_FIELDS, User
 from gatehouse.kernel.errors import Conflict
 from gatehouse.kernel.times import DAY
 
+MAX_NAMED: Final = 100  # lost parts of a merged account that its record names
 FORMER_ID_SECONDS: Final = 90 * DAY  # how long services find an account by a former ID (R10)
 
 
@@ -87,6 +91,29 @@ def refuse_banned_merge(*bans: UserBan) -> None:
     """Refuse a merge of accounts with these active bans; an upgrade keeps them. Raises MergeBanned."""
     if bans:
         raise MergeBanned(f"ban {bans[0].ban_id}")
+
+
+def tags_with_room(own: frozenset[str], given: frozenset[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the tags that the account takes over, and those it has no room for.
+
+    A token with more tags than it has room for contains none (R9): a merge must not end what a tag is for.
+    """
+    taken: list[str] = []
+    left: list[str] = []
+    for tag in sorted(given - own):
+        try:
+            check_tags(own.union(taken, [tag]))
+        except BadAccount:
+            left.append(tag)
+        else:
+            taken.append(tag)
+    return taken, left
+
+
+def dropped_text(dropped: Sequence[str]) -> str:
+    """Return what the account did not take over, as the audit record names it; the rest is counted."""
+    unnamed = len(dropped) - MAX_NAMED
+    return "; ".join([*dropped[:MAX_NAMED], *([f"and {unnamed} more"] if unnamed > 0 else [])])
 
 
 def upgraded_account(guest: User, new: User, now: int) -> User:

@@ -10,7 +10,7 @@ from gatehouse.accounts.bans.devices import SignInDevices
 from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.errors import LoginDenied, UserNotFound
 from gatehouse.accounts.login_result import LoginOptions
-from gatehouse.accounts.merge import GuestNotUpgraded, GuestUpgrade
+from gatehouse.accounts.merge import GuestNotUpgraded, GuestUpgrade, dropped_text
 from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
@@ -67,7 +67,6 @@ CANCELLED_PATH: Final = "/game/cancelled"
 WRONG_CODE_PATH: Final = "/game/wrong-code"
 DENIED_PATH: Final = "/game/denied"
 NOT_MERGED_PATH: Final = "/game/not-merged"
-MAX_DROPPED: Final = 100  # parts of a merged guest that its record names
 GUEST_GONE: Final = "the guest was upgraded or erased in the meantime"
 
 
@@ -259,7 +258,7 @@ class GameSignInPurpose:
         by_owner = replace(origin, actor=kept)
         details: Details = {"from": ended, "to": kept}
         if dropped:
-            details = {**details, "dropped": "; ".join(dropped[:MAX_DROPPED])}
+            details = {**details, "dropped": dropped_text(dropped)}
         record = self._recorder.record(event, by_owner, subject=kept, details=details)
         return record, self._confirmation_record(session, kept, by_owner)
 

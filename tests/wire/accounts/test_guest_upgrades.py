@@ -11,6 +11,7 @@ import httpx2
 import pytest
 
 from gatehouse.accounts.errors import UserNotFound
+from gatehouse.accounts.field_checks import MAX_TAG_LENGTH
 from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
@@ -223,10 +224,14 @@ async def test_merge_unites_purchases_and_unprotected_roles(
     service, device = studio.service, Device()
     guest = await device.log_in(service, factor="pc")
     accounts = service.services.storage.accounts
+    own_tags = {letter * MAX_TAG_LENGTH for letter in "abcdefghijklm"}  # leave room for a short one
+    long_tag = "x" * MAX_TAG_LENGTH
     await accounts.set_labels(
-        guest["user_id"], a_record(), tags=frozenset({"vip"}), purchases=frozenset({"dlc", "skin"})
+        guest["user_id"], a_record(), tags=frozenset({long_tag, "vip"}), purchases=frozenset({"dlc", "skin"})
     )
-    await accounts.set_labels(anna.user_id, a_record(), purchases=frozenset({"dlc", "base"}))
+    await accounts.set_labels(
+        anna.user_id, a_record(), tags=frozenset(own_tags), purchases=frozenset({"dlc", "base"})
+    )
     await put_roles(studio, a_role("player"), a_role("tester", user_limit=1), a_role("full", user_limit=1))
     await set_user_roles(studio, guest["user_id"], {ROOT: ["player", "tester", "full"]})
     await put_roles(studio, a_role("player"), a_role("tester", user_limit=1), a_role("full", protected=True))
@@ -236,7 +241,7 @@ async def test_merge_unites_purchases_and_unprotected_roles(
     answer = await result_of(game)
     assert (answer["status"], answer["user_id"]) == ("OK", anna.user_id)
     merged = await user_of(service, anna.user_id)
-    assert (merged.purchases, merged.tags) == ({"dlc", "skin", "base"}, {"vip"})
+    assert (merged.purchases, merged.tags) == ({"dlc", "skin", "base"}, {*own_tags, "vip"})
     roles = await roles_of(studio, anna.user_id)
     assert roles == ["player", "tester"]
     assert await status_of_token(studio, guest["jwt"]) == 401
@@ -244,8 +249,8 @@ async def test_merge_unites_purchases_and_unprotected_roles(
     with pytest.raises(UserNotFound):
         await user_of(service, guest["user_id"])
     (record,) = await audit_records(studio, AuditEvent.ACCOUNT_MERGED)
-    shop = studio.shop.application_id
-    assert record.details == {"from": guest["user_id"], "to": anna.user_id, "dropped": f"{shop}: role full"}
+    lost = f"tag {long_tag}; {studio.shop.application_id}: role full"
+    assert record.details == {"from": guest["user_id"], "to": anna.user_id, "dropped": lost}
     assert [(one.to, one.subject) for one in await new_messages(service)] == [
         (ANNA, "A guest was merged into your account")
     ]

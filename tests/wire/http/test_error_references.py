@@ -4,6 +4,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 
 import httpx2
+import msgspec
 import pytest
 
 from gatehouse.accounts.model import User
@@ -11,6 +12,7 @@ from gatehouse.audit.model import AuditRecord, Refusal
 from gatehouse.web.http.page_refusals import PAGE_RATES, PROCESS, SOURCE
 from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.builders import a_record
+from tests.support.logs import capture_logs
 from tests.support.oauth import an_oidc_client
 from tests.support.service import RunningService
 
@@ -76,6 +78,20 @@ async def test_the_reference_of_a_page_is_stored_with_client_endpoint_and_reason
     assert (found.event, found.subject, found.details) == ("page.refused", client, {"endpoint": endpoint})
     assert reason in found.reason
     assert found.personal == {"address": "127.0.0.1", "actor": ""}
+
+
+@pytest.mark.parametrize("case", CASES, ids=["redirect", "client", "target", "hint", "repeated"])
+async def test_the_log_has_client_endpoint_and_reason_of_the_reference(
+    service: RunningService, browser_client: HttpBrowser, case: tuple[str, str, str, str]
+) -> None:
+    address, client, endpoint, reason = case
+    await an_oidc_client(service, "shop", redirect_uris=(SHOP,), post_logout_uris=(SHOP,))
+    with capture_logs() as stream:
+        page = await browser_client.get(address)
+        lines = list(map(msgspec.json.decode, stream.lines()))
+    [line] = [one for one in lines if one["event"] == "refused"]
+    assert (line["request_id"], line["client_id"], line["endpoint"]) == (reference_of(page), client, endpoint)
+    assert reason in line["detail"]
 
 
 async def test_an_unexpected_error_is_stored_by_its_kind_only(

@@ -17,6 +17,7 @@ from gatehouse.accounts.merge import (
     LockedAccount,
     refuse_banned_merge,
     refuse_changed_accounts,
+    tags_with_room,
     upgraded_account,
 )
 from gatehouse.accounts.model import GUEST_PROVIDER, AccountKind, LinkKind
@@ -241,11 +242,12 @@ def _upgrade(guest_id: str, new_id: str, now: int) -> Verb[int]:
 def _merge(guest_id: str, user_id: str, now: int) -> Verb[Sequence[str]]:
     """Give the account what the guest has and return what it did not get; where both have it, it keeps its own."""
     yield MOVE_BANS(of=guest_id, to=user_id)
-    guest = yield from user_by_id(guest_id)
+    guest, person = (yield from user_by_id(guest_id)), (yield from user_by_id(user_id))
     yield ADD_PURCHASE_ONCE.bulk([{"user_id": user_id, "purchase": name} for name in sorted(guest.purchases)])
-    yield ADD_TAG_ONCE.bulk([{"user_id": user_id, "tag": tag} for tag in sorted(guest.tags)])
+    tags, left = tags_with_room(person.tags, guest.tags)
+    yield ADD_TAG_ONCE.bulk([{"user_id": user_id, "tag": tag} for tag in tags])
     yield COPY_KEPT_TAGS(of=guest_id, to=user_id)
-    dropped = yield from _merge_records(guest_id, user_id, now)
+    dropped = [*(f"tag {tag}" for tag in left), *(yield from _merge_records(guest_id, user_id, now))]
     yield JOIN_GROUPS(of=guest_id, to=user_id)
     for move in MOVE_FORMER_GUESTS:
         yield move(of=guest_id, to=user_id)

@@ -10,8 +10,10 @@ import httpx2
 import pytest
 
 from gatehouse.audit.model import AuditOrigin
+from gatehouse.kernel.clock import SystemClock
 from gatehouse.keys.model import REPORT_EVERY
 from tests.faults.disk import FaultyDisk
+from tests.support.clock import MovableClock
 from tests.support.database_contents import (
     administrator_logins,
     execute_statement,
@@ -24,6 +26,12 @@ from tests.support.setup_link import FORM, setup_token
 from tests.support.tls import NO_TRUST_STORE
 
 JWKS = "/proxy/oauth/keys"
+FAIL_COMMITS = (
+    """CREATE FUNCTION fail_commit() RETURNS trigger LANGUAGE plpgsql AS
+    $$BEGIN RAISE EXCEPTION 'No space left on device' USING ERRCODE = 'disk_full'; END$$""",
+    "CREATE CONSTRAINT TRIGGER full_disk AFTER INSERT OR UPDATE ON nodes DEFERRABLE INITIALLY DEFERRED "
+    "FOR EACH ROW EXECUTE FUNCTION fail_commit()",
+)
 
 
 @contextmanager
@@ -77,6 +85,23 @@ async def test_op_89_a_node_that_cannot_commit_is_not_ready(
         assert (await service.client.get("/healthz")).status_code == 200
         disk.write_failure = None
         await service.clock.advance(2)  # the answer is cached for a second
+        assert (await service.client.get("/readyz")).status_code == 200
+
+
+async def test_op_89_a_node_whose_commits_postgres_refuses_is_not_ready(
+    migrated_postgres_url: str, tmp_path: Path
+) -> None:
+    """A deferred trigger fails the commit, as a full disk of the server does."""
+    clock = MovableClock(SystemClock().now())  # readiness compares it with the database
+    async with running_service(migrated_postgres_url, tmp_path, clock=clock) as service:
+        assert (await service.client.get("/readyz")).status_code == 200
+        for statement in FAIL_COMMITS:
+            await execute_statement(migrated_postgres_url, statement)
+        await clock.advance(REPORT_EVERY)
+        assert (await service.client.get("/readyz")).status_code == 503
+        assert (await service.client.get(JWKS)).status_code == 200
+        await execute_statement(migrated_postgres_url, "DROP TRIGGER full_disk ON nodes")
+        await clock.advance(2)  # the answer is cached for a second
         assert (await service.client.get("/readyz")).status_code == 200
 
 

@@ -42,7 +42,7 @@ async def one_finding(findings: AsyncIterator[Finding]) -> Finding:
     return found
 
 
-async def test_a_missing_mail_server_is_told_outside_development(service: RunningService) -> None:
+async def test_op_91_a_missing_mail_server_is_told_outside_development(service: RunningService) -> None:
     installation = checked(service)
     assert (await one_finding(about_mail(installation))).level is Level.OK
     production = replace(installation, loaded=replace(installation.loaded, dev=False))
@@ -55,7 +55,7 @@ def with_mail_server(service: RunningService, port: int) -> CheckedInstallation:
     return checked(service, mail__host=LOOPBACK, mail__port=port, mail__security="none", mail__from_address=address)
 
 
-async def test_an_unreachable_mail_server_is_told(service: RunningService) -> None:
+async def test_op_91_an_unreachable_mail_server_is_told(service: RunningService) -> None:
     port = refusing_port()
     found = await one_finding(about_mail(with_mail_server(service, port)))
     assert (found.level, f"{LOOPBACK}:{port}" in found.text) == (Level.WARN, True)
@@ -78,7 +78,7 @@ async def test_the_certificate_of_the_mail_server_is_read(tmp_path: Path) -> Non
     assert 0 < ends_at - SystemClock().now() <= 3_600
 
 
-async def test_base_url_is_fetched_while_a_node_runs(service: RunningService) -> None:
+async def test_op_91_base_url_is_fetched_while_a_node_runs(service: RunningService) -> None:
     installation = checked(service)
     assert "no node is running" in (await one_finding(about_address(installation))).text
     await service.services.node_reporter.run_once()
@@ -99,7 +99,7 @@ async def test_an_answer_of_another_server_at_base_url_is_told(service: RunningS
     assert (found.level, "not like Gatehouse" in found.text) == (Level.WARN, True)
 
 
-async def test_a_certificate_that_ends_within_two_weeks_is_told(service: RunningService, tmp_path: Path) -> None:
+async def test_op_91_a_certificate_that_ends_within_two_weeks_is_told(service: RunningService, tmp_path: Path) -> None:
     tls = tls_contexts_for(tmp_path, "localhost")
     await service.services.node_reporter.run_once()
     async with run_stub_server(StubServer(respond=lambda _: HEALTHY), tls=tls.server) as stub:

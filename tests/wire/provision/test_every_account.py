@@ -79,7 +79,7 @@ async def make_accounts(service: RunningService, browser: HttpBrowser) -> None:
         await sign_in_with(browser, vendor, email="", email_verified=False)
 
 
-async def test_export_is_applied_without_changes_for_every_way_an_account_comes_about(
+async def test_op_92_export_is_applied_without_changes_for_every_way_an_account_comes_about(
     service: RunningService,
 ) -> None:
     browser = HttpBrowser(service)

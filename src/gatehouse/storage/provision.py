@@ -8,6 +8,7 @@ from typing import Final, TypeVar, assert_never
 
 from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, select, union
 
+from gatehouse.accounts.bans.model import PersonBanned
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, AccountKind, User
 from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.documents.limits import refuse_groups
@@ -43,6 +44,7 @@ from gatehouse.provision.model import (
     RemoveGroup,
     RemoveUser,
     StoredState,
+    Unfit,
     Write,
     projects_with_groups,
 )
@@ -493,13 +495,22 @@ def copy_bans(
 ) -> Verb[None]:
     """Copy the bans that match new and changed accounts, once they hold what the file gives them (R14).
 
-    `addresses`: the former verified addresses of changed accounts.
+    `addresses`: the former verified addresses of changed accounts. Raises Unfit with everyone who is banned from the
+    installation.
     """
+    problems: list[str] = []
     for one in writes:
         if isinstance(one, AddUser):
-            yield from bans.apply_to(one.user.user_id, now, new=True)
+            try:
+                yield from bans.apply_to(one.user.user_id, now, new=True)
+            except PersonBanned as banned:
+                problems.append(
+                    f"users: {one.user.login or one.user.user_id}: {banned.public} It is ban {banned.ban.ban_id}."
+                )
         elif isinstance(one, ChangeUser):
             yield from bans.address_changed(one.user.user_id, addresses[one.user.user_id], now)
+    if problems:
+        raise Unfit(problems)
 
 
 def set_administrator(user: User, *, holds: bool | None) -> Verb[None]:

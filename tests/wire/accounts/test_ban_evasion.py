@@ -16,6 +16,7 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.times import DAY
 from gatehouse.permissions.model.facts import UserRecord
 from gatehouse.permissions.model.rules import application_scope
+from gatehouse.provision.model import Unfit
 from gatehouse.storage.tables.accounts import ban_digests
 from gatehouse.storage.tables.accounts import bans as bans_table
 from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser
@@ -225,6 +226,20 @@ async def test_be_02_ban_from_the_installation_refuses_a_new_account(studio: Stu
     await services.account_editor.save(user, {"email_verified": True}, ORIGIN, version=user.version)
     assert await active_bans(studio, user.user_id) == [(0, TEXT)]
     await browser.client.aclose()
+
+
+async def test_be_02_file_with_people_who_are_banned_from_the_installation_is_refused_by_name(
+    studio: Studio, anna: User
+) -> None:
+    administrator, eve = await create_administrator(studio), await create_person(studio.service, EVE)
+    for user in (anna, eve):
+        await ban(studio, administrator, user.user_id)
+        await erase(studio, user.user_id)
+    people = [{"login": login, "nick": "A", "email_verified": True} for login in (ANNA, "new@a.example", EVE)]
+    with pytest.raises(Unfit) as refused:
+        await apply_document(studio.service, {"users": people})
+    assert [problem.split(": ")[:2] for problem in refused.value.problems] == [["users", ANNA], ["users", EVE]]
+    assert await studio.service.services.storage.accounts.user_by_login("new@a.example") is None
 
 
 async def test_be_02_banned_guest_is_found_by_the_device_key(studio: Studio, moderator: Person) -> None:

@@ -99,7 +99,9 @@ async def test_an_answer_of_another_server_at_base_url_is_told(service: RunningS
     assert (found.level, "not like Gatehouse" in found.text) == (Level.WARN, True)
 
 
-async def test_op_91_a_certificate_that_ends_within_two_weeks_is_told(service: RunningService, tmp_path: Path) -> None:
+async def test_op_91_a_certificate_that_ends_within_two_weeks_is_told(
+    service: RunningService, tmp_path: Path
+) -> None:
     tls = tls_contexts_for(tmp_path, "localhost")
     await service.services.node_reporter.run_once()
     async with run_stub_server(StubServer(respond=lambda _: HEALTHY), tls=tls.server) as stub:

@@ -30,7 +30,8 @@ from gatehouse.oauth.store import RedeemOutcome, RotationOutcome
 from gatehouse.permissions.evaluation.effective import EffectivePermissions
 from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render_shape
-from gatehouse.permissions.model.rules import ROOT, Role, Rule, RuleSection
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.rules import ROOT, Rule, RuleSection
 from gatehouse.settings.model import GameSettings
 from gatehouse.storage.database import Storage, open_storage
 

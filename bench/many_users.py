@@ -34,8 +34,9 @@ from gatehouse.kernel.clock import SystemClock
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render_shape
-from gatehouse.permissions.model.project import GrantAction, GroupCondition, GroupGrant
-from gatehouse.permissions.model.rules import Role
+from gatehouse.permissions.model.condition import GroupCondition
+from gatehouse.permissions.model.project import GrantAction, GroupGrant
+from gatehouse.permissions.model.role import Role
 from gatehouse.storage.database import Storage, open_storage
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import user_ids, user_tags, users

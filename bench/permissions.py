@@ -12,7 +12,7 @@ from gatehouse.permissions.evaluation.effective import EffectivePermissions, eva
 from gatehouse.permissions.evaluation.loader import PermissionLoader, state_of
 from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, render_shape
 from gatehouse.permissions.model.application import Application
-from gatehouse.permissions.model.condition import ConditionSubject
+from gatehouse.permissions.model.condition import ConditionSubject, GroupCondition
 from gatehouse.permissions.model.facts import (
     ApplicationModel,
     Assignment,
@@ -22,15 +22,9 @@ from gatehouse.permissions.model.facts import (
     Structure,
     UserRecord,
 )
-from gatehouse.permissions.model.project import (
-    GrantAction,
-    Group,
-    GroupCondition,
-    GroupGrant,
-    Project,
-    ProjectSettings,
-)
-from gatehouse.permissions.model.rules import ROOT, ApplicationSchema, Role, Rule, RuleSection, Scope
+from gatehouse.permissions.model.project import GrantAction, Group, GroupGrant, Project, ProjectSettings
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.rules import ROOT, ApplicationSchema, Rule, RuleSection, Scope
 from gatehouse.permissions.store import PermissionStore
 
 NOW: Final = 1_800_000_000

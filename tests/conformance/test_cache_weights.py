@@ -14,9 +14,11 @@ from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.evaluation.compiled import compiled_model, compiled_structure
 from gatehouse.permissions.evaluation.loader import PermissionLoader, structure_weight
 from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape
+from gatehouse.permissions.model.condition import GroupCondition
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.project import GrantAction, GroupCondition, GroupGrant
-from gatehouse.permissions.model.rules import ROOT, Role, Tree
+from gatehouse.permissions.model.project import GrantAction, GroupGrant
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.rules import ROOT, Tree
 from gatehouse.permissions.store import EditResult
 from gatehouse.storage.database import Storage
 from tests.support.builders import a_record

@@ -6,18 +6,11 @@ from typing import Any
 import pytest
 
 from gatehouse.permissions.documents.conditions import parse_condition
-from gatehouse.permissions.model.condition import ConditionSubject
+from gatehouse.permissions.model.condition import ConditionSubject, GroupCondition
 from gatehouse.permissions.model.facts import ApplicationState, Assignment, UserRecord
-from gatehouse.permissions.model.project import GrantAction, GroupCondition, GroupGrant, ProjectSettings
-from gatehouse.permissions.model.rules import (
-    NO_END,
-    ROOT,
-    ConditionMode,
-    End,
-    application_scope,
-    group_scope,
-    service_scope,
-)
+from gatehouse.permissions.model.project import GrantAction, GroupGrant, ProjectSettings
+from gatehouse.permissions.model.role import ConditionMode
+from gatehouse.permissions.model.rules import NO_END, ROOT, End, application_scope, group_scope, service_scope
 from gatehouse.storage.database import Storage
 from gatehouse.storage.permissions.facts import facts
 from gatehouse.storage.statements import BoundStatement

@@ -7,7 +7,8 @@ import pytest
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.errors import GroupListed, GroupNotFound, NameTaken, ProjectNotFound, VersionConflict
-from gatehouse.permissions.model.project import GrantAction, GroupCondition, GroupGrant, ProjectSettings
+from gatehouse.permissions.model.condition import GroupCondition
+from gatehouse.permissions.model.project import GrantAction, GroupGrant, ProjectSettings
 from gatehouse.permissions.model.rules import ROOT, group_scope
 from gatehouse.storage.database import Storage
 from tests.support.builders import NOW, a_record

@@ -16,7 +16,8 @@ from gatehouse.permissions.errors import (
     ProjectNotFound,
     RoleNotFound,
 )
-from gatehouse.permissions.model.application import MAX_CUSTOM_KEYS, ApplicationKey, KeySource, ServiceToken
+from gatehouse.permissions.model.application import ApplicationKey, KeySource, ServiceToken
+from gatehouse.permissions.model.limits import MAX_CUSTOM_KEYS
 from gatehouse.permissions.model.rules import ROOT
 from gatehouse.storage.database import Storage
 from gatehouse.storage.installation import EPOCH

@@ -8,7 +8,8 @@ from typing import Any
 
 from gatehouse.permissions.evaluation.conditions import condition_holds
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ProjectModel, ScopeHoldings
-from gatehouse.permissions.model.rules import ROOT, End, ResourceKind, Role, Rule, Scope
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.rules import ROOT, End, ResourceKind, Rule, Scope
 from tests.scenarios.scenario import Scenario
 
 

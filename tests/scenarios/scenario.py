@@ -14,7 +14,7 @@ from gatehouse.permissions.documents.rules import parse_entries, parse_meta, par
 from gatehouse.permissions.evaluation.effective import EffectivePermissions, evaluate
 from gatehouse.permissions.explanation.reasons import Explanation, explain_rule
 from gatehouse.permissions.model.application import Application
-from gatehouse.permissions.model.condition import ConditionSubject
+from gatehouse.permissions.model.condition import ConditionSubject, GroupCondition
 from gatehouse.permissions.model.facts import (
     ApplicationModel,
     ApplicationState,
@@ -24,21 +24,13 @@ from gatehouse.permissions.model.facts import (
     Structure,
     UserRecord,
 )
-from gatehouse.permissions.model.project import (
-    GrantAction,
-    Group,
-    GroupCondition,
-    GroupGrant,
-    Project,
-    ProjectSettings,
-)
+from gatehouse.permissions.model.project import GrantAction, Group, GroupGrant, Project, ProjectSettings
+from gatehouse.permissions.model.role import ConditionMode, Role
 from gatehouse.permissions.model.rules import (
     ROOT,
     ApplicationSchema,
-    ConditionMode,
     End,
     ResourceKind,
-    Role,
     Rule,
     RuleSection,
     Scope,

@@ -11,7 +11,8 @@ from gatehouse.permissions.model import central
 from gatehouse.permissions.model.application import AccessKey, Application
 from gatehouse.permissions.model.facts import ApplicationModel, Assignment, ProjectModel, ScopeHoldings, UserRecord
 from gatehouse.permissions.model.project import Group, GroupGrant, Project, ProjectSettings, ServiceAccount
-from gatehouse.permissions.model.rules import ApplicationSchema, Role, Scope
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.rules import ApplicationSchema, Scope
 from gatehouse.permissions.store import Change, EditResult, NewApplication, T
 from gatehouse.storage.database import Storage
 from tests.support.builders import NOW, a_record, a_user

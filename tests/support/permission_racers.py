@@ -12,8 +12,9 @@ from gatehouse.kernel.ids import new_user_id
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.errors import LastOwner, LimitReached, Malformed
 from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.condition import GroupCondition
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, UserRecord
-from gatehouse.permissions.model.project import GrantAction, Group, GroupCondition, GroupGrant
+from gatehouse.permissions.model.project import GrantAction, Group, GroupGrant
 from gatehouse.permissions.model.rules import ROOT, application_scope
 from gatehouse.permissions.store import EditResult, MembershipChange
 from gatehouse.storage.database import Storage

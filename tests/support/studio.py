@@ -12,9 +12,11 @@ from gatehouse.kernel.digests import hmac_sha256
 from gatehouse.kernel.ids import new_user_id
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.condition import GroupCondition
 from gatehouse.permissions.model.facts import ScopeHoldings, UserRecord
-from gatehouse.permissions.model.project import GrantAction, GroupCondition, GroupGrant, ProjectSettings
-from gatehouse.permissions.model.rules import NO_END, ROOT, ConditionMode, End, Role, Scope, Tree
+from gatehouse.permissions.model.project import GrantAction, GroupGrant, ProjectSettings
+from gatehouse.permissions.model.role import ConditionMode, Role
+from gatehouse.permissions.model.rules import NO_END, ROOT, End, Scope, Tree
 from gatehouse.permissions.store import EditResult
 from tests.support.builders import NOW, ORIGIN, a_passkey, a_record
 from tests.support.database_contents import read_all_tables

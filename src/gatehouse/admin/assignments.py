@@ -43,7 +43,8 @@ from gatehouse.permissions.model.facts import (
     Structure,
     UserRecord,
 )
-from gatehouse.permissions.model.rules import NO_END, ConditionMode, End, ResourceKind, Role, Scope
+from gatehouse.permissions.model.role import ConditionMode, Role
+from gatehouse.permissions.model.rules import NO_END, End, ResourceKind, Scope
 from gatehouse.permissions.rights.granting import Granter
 from gatehouse.permissions.rights.rights import Rights
 from gatehouse.storage.accounts.users import USER_ID_OF_LOGIN, login_parameters

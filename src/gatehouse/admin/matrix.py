@@ -10,12 +10,13 @@ from itertools import groupby
 from typing import Final
 
 from gatehouse.kernel.sorting import sort_in_slices
-from gatehouse.permissions.commands.app_schemas import CENTRAL_ROLES, applies_to_all
+from gatehouse.permissions.commands.app_schemas import CENTRAL_ROLES
 from gatehouse.permissions.documents.rules import meta_entries, parse_params, schema_rules
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.evaluation.compiled import compiled_model
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.rules import Role, Rule, RuleDefinition, RuleEntry, Tree
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.rules import Rule, RuleDefinition, RuleEntry, Tree
 
 RULES_ON_A_PAGE: Final = 50
 DEFAULT: Final = "default"
@@ -138,7 +139,7 @@ def matrix_column(model: ApplicationModel, role: Role, *, may_save: bool) -> Per
         role=role,
         entries=meta_entries(role.meta),
         is_open=may_save and not (model.application.is_central and role.key in CENTRAL_ROLES),
-        applies_to_all=applies_to_all(role),
+        applies_to_all=role.is_default,
     )
 
 

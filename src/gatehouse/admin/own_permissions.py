@@ -23,7 +23,8 @@ from gatehouse.permissions.evaluation.effective import EffectivePermissions, Sco
 from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.model.condition import Condition, ConditionSubject
 from gatehouse.permissions.model.facts import Structure
-from gatehouse.permissions.model.rules import ConditionMode, Rule, Scope
+from gatehouse.permissions.model.role import ConditionMode
+from gatehouse.permissions.model.rules import Rule, Scope
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
 from gatehouse.storage.statements import EMPTY_DOCUMENT, Row, Statement, Verb

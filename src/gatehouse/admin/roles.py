@@ -12,7 +12,7 @@ from gatehouse.admin.paging import Page, PagedList, PageRequest, contains_search
 from gatehouse.admin.visibility import applications_in
 from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.model.condition import Condition
-from gatehouse.permissions.model.rules import ConditionMode
+from gatehouse.permissions.model.role import ConditionMode
 from gatehouse.storage.permissions.row_readers import HOLDS_SEAT
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
 from gatehouse.storage.statements import InNumberList, Row, Statement, Verb

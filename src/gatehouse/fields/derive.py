@@ -1,14 +1,15 @@
 """Derive requests, entries and differences from described fields."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from enum import Enum
 from operator import attrgetter
 from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import NODEFAULT, UNSET, UnsetType
 
-from gatehouse.fields.model import DescribedField, FieldT, Kind
-from gatehouse.kernel.times import iso8601
+from gatehouse.fields.model import DescribedField, FieldT
 
 T = TypeVar("T")
 StructT = TypeVar("StructT", bound=msgspec.Struct)
@@ -47,7 +48,13 @@ def patch_members(described: Iterable[DescribedField[Any]]) -> Iterator[Member]:
 def entry_members(described: Iterable[DescribedField[Any]]) -> Iterator[Member]:
     """Yield the members of a record as the API returns it."""
     for one in described:
-        yield one.entry_name, str if one.kind is Kind.TIME else one.type, NODEFAULT
+        yield one.entry_name, one.entry_type, NODEFAULT
+
+
+def optional_members(described: Iterable[DescribedField[Any]]) -> Iterator[Member]:
+    """Yield the same, for a record that leaves some of them out."""
+    for one in described:
+        yield one.entry_name, one.entry_type | UnsetType, UNSET
 
 
 def draft_members(described: Iterable[DescribedField[Any]]) -> Iterator[Member]:
@@ -58,14 +65,31 @@ def draft_members(described: Iterable[DescribedField[Any]]) -> Iterator[Member]:
 
 def entry_values(record: object, described: Iterable[DescribedField[Any]]) -> dict[str, Any]:
     """Return the members of an entry by name."""
-    values = ((one, one.value_of(record)) for one in described)
-    return {one.entry_name: iso8601(value) if one.kind is Kind.TIME else value for one, value in values}
+    return {one.entry_name: one.entry_value(record) for one in described}
+
+
+def document_values(record: object, described: Iterable[DescribedField[Any]]) -> dict[str, Any]:
+    """Return them as files and audit records have them: lists for tuples, the values of enumerations."""
+    return {one.entry_name: plain_value(one.entry_value(record)) for one in described}
+
+
+def plain_value(value: Any) -> Any:  # noqa: ANN401 - any value of a record
+    if isinstance(value, tuple):
+        return [plain_value(member) for member in value]
+    return value.value if isinstance(value, Enum) else value
 
 
 def entry_columns(described: Iterable[DescribedField[Any]], inside: str = "") -> dict[str, Callable[[Any], object]]:
     """Return the columns of a CSV file of entries, or of rows that have the entry in an attribute."""
     place = f"{inside}." if inside else ""
     return {one.entry_name: attrgetter(place + one.entry_name) for one in described}
+
+
+def with_values(record: T, values: Mapping[str, Any]) -> T:
+    """Return the record, a dataclass or a Struct, with these values."""
+    if isinstance(record, msgspec.Struct):
+        return msgspec.structs.replace(record, **values)
+    return cast("T", replace(cast("Any", record), **values))
 
 
 def patched_value(given: T | UnsetType | None, *, kept: T, cleared: T) -> T:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import NODEFAULT
 
 from gatehouse.kernel.text import is_plain_line
+from gatehouse.kernel.times import iso8601
 
 
 class Kind(Enum):
@@ -47,6 +48,7 @@ class Field:
     minimum: int = 0  # of a number, or of the length of a secret
     maximum: int | None = None  # of a number, or of the length of a text
     check: Callable[[Any], object] | None = None  # returns the stored form; raises ValueError or BadInput
+    document: Callable[[Any], Any] | None = None  # returns the value in entries, with its type; None: the stored one
     choices: tuple[str, ...] = ()  # where they are not the type's
     entry_name: str = ""  # in entries and requests, if it is not the name
     option: str = ""  # if it is not the name with dashes
@@ -89,8 +91,21 @@ class DescribedField(Generic[FieldT]):
     def is_required(self) -> bool:
         return self.default is NODEFAULT
 
+    @cached_property
+    def entry_type(self) -> Any:  # noqa: ANN401 - any annotation
+        """The type of the value in entries."""
+        if self.field.document is not None:
+            return get_type_hints(self.field.document)["return"]
+        return str if self.kind is Kind.TIME else self.type
+
     def value_of(self, record: object) -> Any:  # noqa: ANN401 - the type of the field
         return getattr(getattr(record, self.group) if self.group else record, self.name)
+
+    def entry_value(self, record: object) -> Any:  # noqa: ANN401 - the type in entries
+        value = self.value_of(record)
+        if self.field.document is not None:
+            return self.field.document(value)
+        return iso8601(value) if self.kind is Kind.TIME else value
 
     def limit_problem(self, value: Any) -> str:  # noqa: ANN401 - the type of the field
         """Return the error of a value that exceeds the limits of the field; "" for none."""

@@ -3,8 +3,7 @@
 from typing import Final
 
 from gatehouse.kernel.errors import BadInput, Conflict, NotFound, Refused
-from gatehouse.permissions.model.application import MAX_ACCESS_KEYS, MAX_CUSTOM_KEYS
-from gatehouse.permissions.model.project import MAX_GROUPS
+from gatehouse.permissions.model.limits import MAX_ACCESS_KEYS, MAX_CUSTOM_KEYS, MAX_GROUPS
 
 MAX_ANSWER_BYTES: Final = 8 * 2**20  # bytes of an answer of the permission endpoints
 

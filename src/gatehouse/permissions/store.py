@@ -33,7 +33,8 @@ from gatehouse.permissions.model.facts import (
     UserRecord,
 )
 from gatehouse.permissions.model.project import ErasureCounts, Group, Project, ServiceAccount
-from gatehouse.permissions.model.rules import ApplicationSchema, Role, Tree
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.rules import ApplicationSchema, Tree
 from gatehouse.permissions.model.schema_version import ChangeTally
 
 T = TypeVar("T")

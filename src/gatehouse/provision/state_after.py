@@ -11,7 +11,8 @@ from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel, Assignment, ProjectModel, ScopeHoldings, UserRecord
 from gatehouse.permissions.model.project import Group, GroupGrant, Project
-from gatehouse.permissions.model.rules import ROOT, Role, Scope, application_scope, group_scope, service_scope
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.rules import ROOT, Scope, application_scope, group_scope, service_scope
 from gatehouse.provision.model import (
     AddApplication,
     AddClient,

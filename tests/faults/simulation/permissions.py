@@ -9,8 +9,8 @@ from typing import Final
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.permissions.commands.application_credentials import new_access_key
-from gatehouse.permissions.model.application import MAX_ACCESS_KEYS
 from gatehouse.permissions.model.facts import ApplicationModel, UserRecord
+from gatehouse.permissions.model.limits import MAX_ACCESS_KEYS
 from gatehouse.permissions.store import EditResult
 from tests.faults.simulation.cluster import NodeCall, SimulatedCluster
 from tests.faults.simulation.history import History, Op, Result

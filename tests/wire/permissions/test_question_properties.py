@@ -16,9 +16,11 @@ from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraf
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.evaluation.effective import EffectivePermissions, evaluate
 from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render_shape
+from gatehouse.permissions.model.condition import GroupCondition
 from gatehouse.permissions.model.facts import Assignment, ScopeHoldings, UserRecord
-from gatehouse.permissions.model.project import GrantAction, GroupCondition, GroupGrant, ProjectSettings
-from gatehouse.permissions.model.rules import ROOT, ConditionMode, End, Role, Scope, group_scope
+from gatehouse.permissions.model.project import GrantAction, GroupGrant, ProjectSettings
+from gatehouse.permissions.model.role import ConditionMode, Role
+from gatehouse.permissions.model.rules import ROOT, End, Scope, group_scope
 from gatehouse.permissions.questions.members import MemberQuery
 from gatehouse.permissions.questions.parsing import read_rule
 from gatehouse.permissions.questions.proposals import (

@@ -12,7 +12,7 @@ from gatehouse.app.services.provisioning import build_provisioning
 from gatehouse.keys.encoding import public_pem
 from gatehouse.permissions.documents import conditions
 from gatehouse.permissions.errors import GroupListed
-from gatehouse.permissions.model.project import MAX_GROUPS
+from gatehouse.permissions.model.limits import MAX_GROUPS
 from gatehouse.provision.file_secrets import SecretResolver
 from gatehouse.provision.model import Unfit
 from gatehouse.provision.plan import SECTIONS

@@ -15,26 +15,25 @@ from msgspec import UNSET, UnsetType
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Details
 from gatehouse.audit.recorder import Recorder, describe_changes
+from gatehouse.fields.derive import document_values, with_members
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Conflict, Refused
 from gatehouse.permissions.commands.applications import refuse_removed
-from gatehouse.permissions.commands.drafts import NEW_VERSION, refuse_old_version
+from gatehouse.permissions.commands.drafts import NEW_VERSION, Draft, refuse_old_version
 from gatehouse.permissions.documents import grammar, rules
-from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.documents.differences import differences, tally_differences
-from gatehouse.permissions.documents.fields import member_or
+from gatehouse.permissions.documents.fields import member_or, read_fields
 from gatehouse.permissions.documents.limits import refuse_roles
 from gatehouse.permissions.documents.rules import SchemaRules, meta_entries, protected_rules_in, schema_rules
 from gatehouse.permissions.errors import Malformed, NoRight, ProtectedHeld, RoleNotFound, VersionConflict
 from gatehouse.permissions.model import central
-from gatehouse.permissions.model.condition import Condition
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.rules import ApplicationSchema, ConditionMode, Role, RuleSection, Tree
+from gatehouse.permissions.model.role import CHANGEABLE_ROLE_FIELDS, ROLE_FIELDS, ConditionMode, Role
+from gatehouse.permissions.model.rules import ApplicationSchema, RuleSection, Tree
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
 from gatehouse.permissions.rights.rights import CAN_ADMINISTER, Actor
 from gatehouse.permissions.store import ApplicationStore, EditResult
 
-DEFAULT_ROLE_KEY: Final = "default"  # a role of this name applies to all users (interface §2.7)
 SCHEMA_ROOTS: Final = frozenset({"login", "private_data", "public_data", "roles", "secret_data"})
 READ_ONLY_MEMBERS: Final = frozenset({"application_id", "version", "updated_at"})  # in answers only
 CENTRAL_ROLES: Final = frozenset(role.key for role in central.roles())
@@ -57,10 +56,9 @@ class RoleStaysProtected(Conflict):
     public = "The role contains protected rules and cannot become a regular role."
 
 
-class RoleDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`data` of a role save, and an entry of `roles` in a schema save."""
+class RoleFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The fields of a role that saves and files set."""
 
-    name: str | UnsetType = UNSET
     description: str | UnsetType | None = UNSET
     protected: bool | UnsetType | None = UNSET
     default: bool | UnsetType | None = UNSET
@@ -70,14 +68,15 @@ class RoleDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     params: str | UnsetType | None = UNSET
     meta: dict[str, object] | UnsetType | None = UNSET
     permissions: list[dict[str, object]] | UnsetType | None = UNSET  # the flat form of meta (R5)
+
+
+@with_members(lambda: ((name, object, UNSET) for name in Draft.__struct_fields__))
+class RoleDraft(RoleFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`data` of a role save, and an entry of `roles` in a schema save."""
+
+    name: str | UnsetType = UNSET
     version: int | UnsetType = UNSET
     users_count: object = UNSET  # in answers only
-    application_id: object = UNSET
-    created: object = UNSET
-    removed: object = UNSET
-    tags: object = UNSET
-    author: object = UNSET
-    updated_at: object = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +180,7 @@ class SchemaCommands:
             raise NoRight("roles of application 1 can grant access to everything")
         if not is_open(actor.rights, Operation.SCHEMA_SAVE, where):
             for role in (before, after):
-                if role is not None and (role.protected or applies_to_all(role)):
+                if role is not None and (role.protected or role.is_default):
                     raise NoRight(f"role {role.name} needs canModifySchema")
         if after is None:
             refuse_central_role(state, before, None)
@@ -263,40 +262,16 @@ def apply_role_draft(state: ApplicationModel, before: Role | None, draft: RoleDr
     """
     place = place or f"role {draft.name}: "
     base = before or Role(application_id=state.application.application_id, name=role_name(draft))
-    fields: dict[str, object] = {}
-    if draft.description is not UNSET:
-        fields["description"] = grammar.check_description(draft.description or "", f"{place}description")
-    if draft.protected is not UNSET:
-        fields["protected"] = bool(draft.protected)
-    if draft.default is not UNSET:
-        fields["default"] = bool(draft.default)
-    if draft.condition is not UNSET:
-        fields["condition"] = condition_of(draft.condition, f"{place}condition")
-    if draft.condition_mode is not UNSET:
-        fields["condition_mode"] = draft.condition_mode or ConditionMode.GRANT
-    if draft.user_limit is not UNSET:
-        fields["user_limit"] = grammar.check_user_limit(draft.user_limit or 0, f"{place}user_limit")
-    if draft.params is not UNSET:
-        fields["params"] = ",".join(rules.parse_params(draft.params or "", f"{place}params"))
-    if draft.meta is not UNSET or draft.permissions is not UNSET:
-        fields["meta"] = meta_of(draft, f"{place}meta")
-    return replace(base, **fields)  # type: ignore[arg-type]
+    return read_fields(base, with_meta(draft, f"{place}meta"), CHANGEABLE_ROLE_FIELDS, place)
 
 
-def condition_of(given: Mapping[str, object] | None, place: str) -> Condition | None:
-    return None if given is None else parse_condition(given, place=place)
-
-
-def meta_of(draft: RoleDraft, place: str) -> Tree:
-    if draft.meta is not UNSET and draft.permissions is not UNSET:
+def with_meta(draft: RoleDraft, place: str) -> RoleDraft:
+    """Return the draft with `permissions`, the flat form of `meta`, in `meta`. Raises Malformed."""
+    if draft.permissions is UNSET:
+        return draft
+    if draft.meta is not UNSET:
         raise Malformed(f"{place}: use either meta or permissions")
-    if draft.permissions is not UNSET:
-        return rules.parse_meta({"permissions": draft.permissions or []}, place=place)
-    return rules.parse_meta(draft.meta or {}, place=place)
-
-
-def applies_to_all(role: Role) -> bool:
-    return role.default or role.key == DEFAULT_ROLE_KEY
+    return msgspec.structs.replace(draft, meta={"permissions": draft.permissions or []})
 
 
 def refuse_role(model: ApplicationModel, before: Role | None, after: Role, *, place: str) -> None:
@@ -375,7 +350,7 @@ def role_effect(role: Role) -> tuple[object, ...]:
 def role_event(role: Role | None) -> AuditEvent:
     if role is None:
         return AuditEvent.ROLE_REMOVED
-    return AuditEvent.DEFAULT_ROLE_SAVED if applies_to_all(role) else AuditEvent.ROLE_SAVED
+    return AuditEvent.DEFAULT_ROLE_SAVED if role.is_default else AuditEvent.ROLE_SAVED
 
 
 def describe_rule_changes(before: ApplicationModel, after: ApplicationModel) -> list[tuple[AuditEvent, Details]]:
@@ -403,18 +378,7 @@ def schema_document(schema: ApplicationSchema) -> dict[str, object]:
 
 def role_document(role: Role) -> dict[str, object]:
     """A role as in answers, without users_count (R6)."""
-    return {
-        "name": role.name,
-        "description": role.description,
-        "protected": role.protected,
-        "default": role.default,
-        "condition": None if role.condition is None else role.condition.document,
-        "condition_mode": role.condition_mode.value,
-        "user_limit": role.user_limit,
-        "params": role.params,
-        "meta": role.meta,
-        "version": role.version,
-    }
+    return document_values(role, ROLE_FIELDS)
 
 
 def role_audit_fields(role: Role | None) -> dict[str, object]:

@@ -11,6 +11,7 @@ from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord
 from gatehouse.audit.recorder import Recorder, describe_changes
+from gatehouse.fields.derive import document_values
 from gatehouse.images.loading import ImageLoader, NewImage
 from gatehouse.images.model import LOGO, BadImage, image_url
 from gatehouse.kernel.addresses import Network
@@ -19,13 +20,19 @@ from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import Conflict, Refused
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.permissions.authentication.application_keys import new_service_key
-from gatehouse.permissions.commands.drafts import NEW_VERSION, TagsDraft, refuse_old_version
+from gatehouse.permissions.commands.drafts import NEW_VERSION, Draft, TagsDraft, refuse_old_version
 from gatehouse.permissions.commands.projects import find_live_project
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.apis import NOTHING_RESERVED, ReservedResources, check_api
+from gatehouse.permissions.documents.fields import read_values
 from gatehouse.permissions.documents.sites import NAMING_APPLICATIONS, SECOND_APPLICATION, check_protected_sites
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, VersionConflict
-from gatehouse.permissions.model.application import PRIVATE_KEY_PURPOSE, Application
+from gatehouse.permissions.model.application import (
+    CHANGEABLE_APPLICATION_FIELDS,
+    PRIVATE_KEY_PURPOSE,
+    READ_APPLICATION_FIELDS,
+    Application,
+)
 from gatehouse.permissions.model.facts import Assignment, ScopeHoldings, UserRecord
 from gatehouse.permissions.model.rules import ApplicationSchema, application_scope
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
@@ -52,8 +59,8 @@ class ApplicationRemoved(Conflict):
     public = "The application was removed."
 
 
-class ApplicationDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`data` of a save: an absent field is unchanged, null clears it, a value replaces it completely (R6)."""
+class ApplicationDraft(Draft, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`data` of a save."""
 
     application_id: str | int | UnsetType | None = UNSET
     name: str | UnsetType = UNSET
@@ -65,12 +72,6 @@ class ApplicationDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     api: dict[str, object] | UnsetType | None = UNSET
     logo: bytes | UnsetType | None = UNSET  # an image as base64
     logo_uri: str | UnsetType | None = UNSET  # fetched once; the address that this service answers changes nothing
-    version: int | UnsetType = UNSET
-    removed: object = UNSET  # this and the following are accepted and ignored
-    created: object = UNSET
-    updated_at: object = UNSET
-    tags: object = UNSET
-    author: object = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,11 +300,7 @@ def apply_application_draft(
     reserved: ReservedResources = NOTHING_RESERVED,
 ) -> Application:
     """The application with the fields that are given, service_meta apart; the project is a stored id."""
-    fields: dict[str, object] = {}
-    if draft.name is not UNSET:
-        fields["name"] = grammar.check_name(draft.name, f"{place}.name")
-    if draft.description is not UNSET:
-        fields["description"] = grammar.check_description(draft.description or "", f"{place}.description")
+    fields = dict(read_values(draft, READ_APPLICATION_FIELDS, f"{place}."))
     if draft.project_id is not UNSET:
         fields["project_id"] = draft.project_id
     if draft.settings is not UNSET:
@@ -315,7 +312,7 @@ def apply_application_draft(
         fields["api"] = api = check_api(draft.api, f"{place}.api")
         if api is not None and api != state.api:  # one that is stored already keeps working
             reserved.refuse(str(api["resource"]), f"{place}.api.resource")
-    return replace(state, **fields)  # type: ignore[arg-type]
+    return replace(state, **fields)
 
 
 def with_logo(application: Application, logo: NewImage) -> Application:
@@ -385,12 +382,7 @@ def fingerprint(sealed: bytes) -> str:
 
 def application_audit_fields(application: Application) -> Mapping[str, object]:
     return {
-        "name": application.name,
-        "description": application.description,
-        "project_id": application.project_id,
-        "settings": application.settings,
-        "service_meta": application.service_meta,
-        "protected_sites": application.protected_sites,
+        **document_values(application, CHANGEABLE_APPLICATION_FIELDS),
         "api": application.api or {},
         "logo": application.logo,
         "private_key": None

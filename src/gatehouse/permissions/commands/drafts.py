@@ -5,31 +5,34 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from gatehouse.fields.derive import draft_members, with_members
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import VersionConflict
+from gatehouse.permissions.model.application import APPLICATION_FIELDS
+from gatehouse.permissions.model.project import GROUP_FIELDS, PROJECT_FIELDS
 
 
-class TagsDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Draft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`data` of a save: an absent field is unchanged, null clears it, a value replaces it completely (R6).
+
+    What answers contain is accepted and ignored where a save does not change it.
+    """
+
+    version: int | UnsetType = UNSET
+    application_id: object = UNSET
+    removed: object = UNSET
+    tags: object = UNSET
+    author: object = UNSET
+    created: object = UNSET
+    updated_at: object = UNSET
+
+
+@with_members(lambda: draft_members((*PROJECT_FIELDS, *GROUP_FIELDS, *APPLICATION_FIELDS)))
+class TagsDraft(Draft, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`data` of application/tags, project/tags and group/tags; null removes all tags."""
 
     tags: list[object] | None
     id: str = ""  # of the project; other ids are outside of `data`
-    version: int | UnsetType = UNSET
-    application_id: object = UNSET  # this and the following are accepted and ignored (R6)
-    project_id: object = UNSET
-    name: object = UNSET
-    title: object = UNSET
-    description: object = UNSET
-    aliases: object = UNSET
-    settings: object = UNSET
-    service_meta: object = UNSET
-    protected_sites: object = UNSET
-    conditions: object = UNSET
-    users: object = UNSET
-    removed: object = UNSET
-    author: object = UNSET
-    created: object = UNSET
-    updated_at: object = UNSET
 
     @property
     def checked_tags(self) -> tuple[str, ...]:

@@ -2,78 +2,49 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Details
 from gatehouse.audit.recorder import Recorder, describe_changes
+from gatehouse.fields.derive import document_values, draft_members, with_members, with_values
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.commands.drafts import NEW_VERSION, TagsDraft, expected_version, refuse_old_version
+from gatehouse.permissions.commands.drafts import NEW_VERSION, Draft, TagsDraft, expected_version, refuse_old_version
 from gatehouse.permissions.commands.projects import find_live_project, find_project
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.documents.conditions import parse_condition
-from gatehouse.permissions.documents.fields import read_line, read_list, read_members
+from gatehouse.permissions.documents.fields import read_fields, read_values
 from gatehouse.permissions.documents.limits import refuse_groups
 from gatehouse.permissions.errors import GroupNotFound, Malformed, NoRight, ProjectNotFound
 from gatehouse.permissions.evaluation.conditions import NO_ADDRESS, condition_holds
 from gatehouse.permissions.model.condition import Condition, ConditionSubject, Everyone, tests_in
-from gatehouse.permissions.model.project import MAX_GROUPS, Group, GroupCondition
+from gatehouse.permissions.model.limits import MAX_GROUPS
+from gatehouse.permissions.model.project import ACCESS_FIELDS, GROUP_FIELDS, SAVED_GROUP_FIELDS, Group
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
 from gatehouse.permissions.rights.rights import Actor
 from gatehouse.permissions.store import EditResult, GroupStore, PermissionStore, ProjectStore
 
 GROUP_ID_BYTES: Final = 12
-MAX_CONDITIONS: Final = 50
-MAX_CONDITION_TITLE_LENGTH: Final = 64
 
 
-class GroupDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+@with_members(lambda: draft_members(GROUP_FIELDS))
+class GroupDraft(Draft, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`data` of a group save; access settings and tags are ignored, they have their own endpoints (R6)."""
 
     project_id: str | UnsetType = UNSET
     title: str | UnsetType = UNSET
     description: str | UnsetType | None = UNSET
-    version: int | UnsetType = UNSET
-    id: object = UNSET
-    tags: object = UNSET
-    conditions: object = UNSET
-    users: object = UNSET
-    created: object = UNSET
-    application_id: object = UNSET
-    removed: object = UNSET
-    author: object = UNSET
-    updated_at: object = UNSET
 
 
-class AccessDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+@with_members(lambda: draft_members(GROUP_FIELDS))
+class AccessDraft(Draft, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`data` of group/access: conditions and users; title and project are ignored."""
 
     conditions: list[object] | UnsetType | None = UNSET
     users: list[object] | UnsetType | None = UNSET
-    version: int | UnsetType = UNSET
-    id: object = UNSET
-    project_id: object = UNSET
-    title: object = UNSET
-    description: object = UNSET
-    tags: object = UNSET
-    created: object = UNSET
-    application_id: object = UNSET
-    removed: object = UNSET
-    author: object = UNSET
-    updated_at: object = UNSET
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupAccess:
-    """The members of a group in a save; UNSET fields stay."""
-
-    conditions: tuple[GroupCondition, ...] | UnsetType
-    users: tuple[str, ...] | UnsetType
 
 
 class GroupCommands:
@@ -121,7 +92,7 @@ class GroupCommands:
 
         def change(state: Group, beside: Sequence[Group]) -> EditResult[Group]:
             refuse_old_version(draft.version, state.version)
-            after = apply_access(state, access)
+            after = with_values(state, access)
             refuse_groups([*beside, state], [*beside, after])
             details = describe_changes(access_document(state), access_document(after))
             event = AuditEvent.GROUP_OPENED if opens_group(state, after, who) else AuditEvent.GROUP_ACCESS_SAVED
@@ -209,46 +180,14 @@ class GroupCommands:
         return self._recorder.record(event, actor.origin, subject=f"group {group.group_id}", details=about)
 
 
-def read_conditions(given: Sequence[object], place: str) -> tuple[GroupCondition, ...]:
-    """Titles and conditions; these cannot test the address (interface §2.5)."""
-    return tuple(
-        read_condition(one, f"{place}[{index}]") for index, one in enumerate(read_list(given, place, MAX_CONDITIONS))
-    )
-
-
-def read_condition(given: object, place: str) -> GroupCondition:
-    members = read_members(given, place, ("title", "condition"))
-    title = read_line(members.get("title"), f"{place}.title", MAX_CONDITION_TITLE_LENGTH, shortest=1)
-    condition = parse_condition(members.get("condition"), place=f"{place}.condition", with_address=False)
-    return GroupCondition(title=title, condition=condition)
-
-
 def apply_group_draft(state: Group, draft: GroupDraft, place: str) -> Group:
     """Return the group with the title and description of the draft. Raises Malformed."""
-    after = state
-    if draft.title is not UNSET:
-        after = replace(after, title=grammar.check_group_title(draft.title, f"{place}.title"))
-    if draft.description is not UNSET:
-        text = grammar.check_description(draft.description or "", f"{place}.description")
-        after = replace(after, description=text)
-    return after
+    return read_fields(state, draft, SAVED_GROUP_FIELDS, f"{place}.")
 
 
-def read_access(draft: AccessDraft, place: str) -> GroupAccess:
+def read_access(draft: AccessDraft, place: str) -> Mapping[str, Any]:
     """Parse the access settings before the transaction, which other saves wait for. Raises Malformed."""
-    conditions, users = draft.conditions, draft.users
-    return GroupAccess(
-        conditions=UNSET if conditions is UNSET else read_conditions(conditions or [], f"{place}.conditions"),
-        users=UNSET if users is UNSET else grammar.parse_user_ids(users or [], f"{place}.users"),
-    )
-
-
-def apply_access(state: Group, access: GroupAccess) -> Group:
-    return replace(
-        state,
-        conditions=state.conditions if access.conditions is UNSET else access.conditions,
-        users=state.users if access.users is UNSET else access.users,
-    )
+    return read_values(draft, ACCESS_FIELDS, f"{place}.")
 
 
 def opens_group(before: Group, after: Group, actor: ConditionSubject) -> bool:
@@ -278,13 +217,8 @@ def opens_to_all(group: Group) -> bool:
 
 
 def access_document(group: Group) -> Mapping[str, object]:
-    return {
-        "conditions": [
-            {"title": condition.title, "condition": condition.condition.document} for condition in group.conditions
-        ],
-        "users": list(group.users),
-    }
+    return document_values(group, ACCESS_FIELDS)
 
 
 def text_fields(group: Group) -> Mapping[str, object]:
-    return {"title": group.title, "description": group.description}
+    return document_values(group, SAVED_GROUP_FIELDS)

@@ -19,7 +19,8 @@ from gatehouse.permissions.documents.fields import read_list
 from gatehouse.permissions.documents.records import parse_project, project_document
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, ScopeHoldings, UserRecord
-from gatehouse.permissions.model.project import MAX_GROUPS, PROJECT_TAG, Project
+from gatehouse.permissions.model.limits import MAX_GROUPS
+from gatehouse.permissions.model.project import PROJECT_TAG, Project
 from gatehouse.permissions.model.rules import Scope
 from gatehouse.permissions.rights.granting import Granter
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation

@@ -15,11 +15,12 @@ from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Details
 from gatehouse.audit.recorder import Recorder, describe_changes
+from gatehouse.fields.derive import document_values
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Conflict, Refused
-from gatehouse.permissions.commands.drafts import TagsDraft, refuse_old_version
+from gatehouse.permissions.commands.drafts import Draft, TagsDraft, refuse_old_version
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.documents.fields import member_or, read_list, read_members
+from gatehouse.permissions.documents.fields import member_or, read_fields, read_list, read_members
 from gatehouse.permissions.errors import Malformed, NoRight, PersonNotFound, ProjectNotFound
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import (
@@ -30,7 +31,13 @@ from gatehouse.permissions.model.facts import (
     ScopeHoldings,
     UserRecord,
 )
-from gatehouse.permissions.model.project import GrantAction, GroupGrant, Project, ProjectSettings
+from gatehouse.permissions.model.project import (
+    SAVED_PROJECT_FIELDS,
+    GrantAction,
+    GroupGrant,
+    Project,
+    ProjectSettings,
+)
 from gatehouse.permissions.model.rules import ROOT, ApplicationSchema, Scope
 from gatehouse.permissions.rights.granting import PROJECT_OWNER
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
@@ -68,7 +75,7 @@ class ProjectRemoved(Conflict):
     public = "The project was removed."
 
 
-class ProjectDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ProjectDraft(Draft, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`data` of a project save."""
 
     id: str
@@ -76,13 +83,6 @@ class ProjectDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     description: str | UnsetType | None = UNSET
     aliases: list[object] | UnsetType | None = UNSET
     settings: dict[str, object] | UnsetType | None = UNSET
-    version: int | UnsetType = UNSET
-    tags: object = UNSET  # this and the following are accepted and ignored (R6)
-    removed: object = UNSET
-    author: object = UNSET
-    application_id: object = UNSET
-    created: object = UNSET
-    updated_at: object = UNSET
 
 
 class ProjectCommands:
@@ -161,14 +161,8 @@ def apply_project_draft(
     project: Project, draft: ProjectDraft, settings: ProjectSettings | UnsetType, place: str = "data"
 ) -> Project:
     """Return the project with the fields of the draft, and these settings. Raises Malformed."""
-    after = project
-    if draft.title is not UNSET:
-        after = replace(after, title=grammar.check_title(draft.title, f"{place}.title"))
-    if draft.description is not UNSET:
-        text = grammar.check_description(draft.description or "", f"{place}.description")
-        after = replace(after, description=text)
-    if draft.aliases is not UNSET:
-        after = replace(after, aliases=grammar.check_aliases(draft.aliases or [], f"{place}.aliases"))
+    texts = msgspec.structs.replace(draft, settings=UNSET)
+    after = read_fields(project, texts, SAVED_PROJECT_FIELDS, f"{place}.")
     return after if settings is UNSET else replace(after, settings=settings)
 
 
@@ -254,29 +248,8 @@ def refuse_foreign_groups(model: ProjectModel, settings: ProjectSettings) -> Non
                 )
 
 
-def settings_document(settings: ProjectSettings) -> dict[str, object]:
-    """The settings as in answers (R5)."""
-    return {
-        "allowed_domains": list(settings.allowed_domains),
-        "services": {
-            str(application_id): {
-                "groups": [
-                    {"group_id": grant.group_id, "roles": list(grant.roles), "action": grant.action.value}
-                    for grant in grants
-                ]
-            }
-            for application_id, grants in settings.services.items()
-        },
-    }
-
-
 def project_audit_fields(project: Project) -> Mapping[str, object]:
-    return {
-        "title": project.title,
-        "description": project.description,
-        "aliases": list(project.aliases),
-        "settings": settings_document(project.settings),
-    }
+    return document_values(project, SAVED_PROJECT_FIELDS)
 
 
 # Publishing: a new project with its application and its first people (interface §4.6, §5.6, R6).

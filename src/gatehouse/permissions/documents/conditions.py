@@ -1,6 +1,6 @@
 """Conditions as requests, files and stored rows write them (interface §2.7)."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, TypeAlias
 
@@ -17,6 +17,7 @@ from gatehouse.permissions.model.condition import (
     Domain,
     Everyone,
     FromNetwork,
+    GroupCondition,
     HasPurchase,
     HasTag,
     OneOfUsers,
@@ -27,6 +28,8 @@ ReadLeaf: TypeAlias = Callable[[object, str], ConditionTest]
 
 MAX_CONDITION_DEPTH: Final = 16  # R5
 MAX_CONDITION_MEMBERS: Final = 256
+MAX_CONDITIONS: Final = 50  # of one group
+MAX_CONDITION_TITLE_LENGTH: Final = 64
 MAX_CONDITION_USERS: Final = 1_000  # named in one condition
 MAX_TOTAL_USERS: Final = 10_000  # in the conditions of an application's roles, or of a project's groups
 MAX_TOTAL_MEMBERS: Final = 5_000
@@ -34,7 +37,7 @@ MAX_NAME_LENGTH: Final = 255  # of a tag or a purchase
 NETWORK_CACHE_SIZE: Final = 32_768  # parsing a network takes as long as parsing the rest of its condition
 
 
-def parse_condition(document: object, *, place: str = "condition", with_address: bool = True) -> Condition:
+def parse_condition(document: object, place: str = "condition", *, with_address: bool = True) -> Condition:
     """Parse a condition of a request or file; raises Malformed. Group conditions have no address (interface §2.5)."""
     leaves = REQUEST_LEAVES if with_address else {name: read for name, read in REQUEST_LEAVES.items() if name != "ip"}
     test = _Reader(leaves).read(document, place, depth=1)
@@ -43,6 +46,29 @@ def parse_condition(document: object, *, place: str = "condition", with_address:
             "condition_users", max_condition_users=MAX_CONDITION_USERS
         )
     return Condition(_members(document, place), test)
+
+
+def condition_document(condition: Condition | None) -> Mapping[str, object] | None:
+    """Return the condition as it was written."""
+    return None if condition is None else condition.document
+
+
+def read_conditions(given: Sequence[object], place: str) -> tuple[GroupCondition, ...]:
+    """Read the conditions of a group with their titles; these cannot test the address (interface §2.5)."""
+    return tuple(
+        read_condition(one, f"{place}[{index}]") for index, one in enumerate(read_list(given, place, MAX_CONDITIONS))
+    )
+
+
+def read_condition(given: object, place: str) -> GroupCondition:
+    members = read_members(given, place, ("title", "condition"))
+    title = read_line(members.get("title"), f"{place}.title", MAX_CONDITION_TITLE_LENGTH, shortest=1)
+    condition = parse_condition(members.get("condition"), f"{place}.condition", with_address=False)
+    return GroupCondition(title=title, condition=condition)
+
+
+def conditions_document(conditions: Sequence[GroupCondition]) -> list[dict[str, object]]:
+    return [{"title": one.title, "condition": one.condition.document} for one in conditions]
 
 
 def stored_condition(document: Mapping[str, object]) -> Condition:

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeVar, assert_never
 
+from gatehouse.fields.derive import changed_names
 from gatehouse.permissions.documents.rules import meta_entries, schema_rules
 from gatehouse.permissions.documents.trees import walk_leaves
 from gatehouse.permissions.model.condition import (
@@ -19,7 +20,8 @@ from gatehouse.permissions.model.condition import (
 )
 from gatehouse.permissions.model.condition import SimpleTest as Single
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.rules import Role, RuleDefinition, RuleEntry, Tree
+from gatehouse.permissions.model.role import ROLE_FIELDS, Role
+from gatehouse.permissions.model.rules import RuleDefinition, RuleEntry, Tree
 from gatehouse.permissions.model.schema_version import (
     ChangedItem,
     ChangeKind,
@@ -33,7 +35,8 @@ V = TypeVar("V")
 
 MAX_TALLY_NAMES: Final = 3  # named in a tally
 LEAF_FIELDS: Final = ("value", "protected", "description")
-ROLE_FIELDS: Final = ("name", "description", "protected", "default", "user_limit", "params")
+# Those that the list shows by itself: a condition with its mode as one text, and permissions one by one.
+SEPARATE_FIELDS: Final = frozenset({"condition", "condition_mode", "meta", "version"})
 NO_LEAF: Final = RuleDefinition()
 
 
@@ -116,10 +119,9 @@ def _roles(before: Mapping[str, Role], after: Mapping[str, Role]) -> Iterator[Di
 def _role_fields(was: Role | None, now: Role | None) -> Iterator[DifferenceDetail]:
     if was is None or now is None:
         return
-    for field in ROLE_FIELDS:
-        old, new = getattr(was, field), getattr(now, field)
-        if old != new:
-            yield DifferenceDetail(field=field, before=old, after=new)
+    for name in changed_names(was, now, ROLE_FIELDS):
+        if name not in SEPARATE_FIELDS:
+            yield DifferenceDetail(field=name, before=getattr(was, name), after=getattr(now, name))
     if (was.condition, was.condition_mode) != (now.condition, now.condition_mode):
         yield DifferenceDetail(field="condition", before=_condition(was), after=_condition(now))
 

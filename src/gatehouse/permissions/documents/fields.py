@@ -3,14 +3,52 @@
 Booleans are never read as numbers, nor numbers as text: what is read back equals what was sent (checklist SC-14).
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Final, TypeVar
 
+from msgspec import UNSET
+
+from gatehouse.fields.derive import with_values
+from gatehouse.fields.model import DescribedField, Field
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.rules import NO_END, End
 
 MAX_PRINTABLE_LENGTH: Final = 70  # characters of foreign text in an error
+
+RecordT = TypeVar("RecordT")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordField(Field):
+    """The description of a field that requests and files send as JSON."""
+
+    _: KW_ONLY
+    read: Callable[[Any, str], Any] | None = None  # (value, place) to the stored form; raises Malformed
+    request: str = ""  # its own, which alone changes it: access or tags
+
+
+def read_fields(
+    record: RecordT, given: object, described: Iterable[DescribedField[RecordField]], place: str
+) -> RecordT:
+    """Return the record with the fields given: an absent one stays, null clears it (R6). Raises Malformed.
+
+    `place` is what an error puts before the name of a field.
+    """
+    return with_values(record, read_values(given, described, place))
+
+
+def read_values(given: object, described: Iterable[DescribedField[RecordField]], place: str) -> Mapping[str, Any]:
+    """Return the values of the fields given by name, in their stored form; null clears (R6). Raises Malformed."""
+    fields = ((one, getattr(given, one.name, UNSET)) for one in described)
+    return {one.name: _read_field(one, value, f"{place}{one.name}") for one, value in fields if value is not UNSET}
+
+
+def _read_field(one: DescribedField[RecordField], value: Any, place: str) -> Any:  # noqa: ANN401 - the field's type
+    if value is None:
+        return one.default
+    return value if one.field.read is None else one.field.read(value, place)
 
 
 def printable(given: object) -> str:

@@ -93,7 +93,7 @@ def read_roles(document: object, *, place: str) -> Mapping[str, object]:
     return roles
 
 
-def parse_meta(document: object, *, place: str) -> Tree:
+def parse_meta(document: object, place: str) -> Tree:
     """The content of a role: sections as in the schema, or the flat list `permissions` (R5)."""
     given = read_members(document, place, ("permissions", *RuleSection))
     if "permissions" in given:
@@ -148,6 +148,11 @@ def parse_params(text: object, place: str) -> tuple[str, ...]:
         if not 0 < len(param) <= MAX_PARAM_LENGTH or "|" in param or ":" in param:
             raise Malformed(f"{place}: parameters must be 1 to {MAX_PARAM_LENGTH} characters, without | and :")
     return params
+
+
+def read_params(text: object, place: str) -> str:
+    """Return the parameters of a role as they are stored. Raises Malformed."""
+    return ",".join(parse_params(text, place))
 
 
 def split_params(text: str) -> tuple[str, ...]:

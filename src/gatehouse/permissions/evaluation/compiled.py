@@ -20,7 +20,8 @@ from gatehouse.permissions.evaluation.conditions import (
 )
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, Structure, UserRecord
 from gatehouse.permissions.model.project import GroupGrant
-from gatehouse.permissions.model.rules import ConditionMode, Role, Rule, RuleEntry, RuleSection, Tree
+from gatehouse.permissions.model.role import ConditionMode, Role
+from gatehouse.permissions.model.rules import Rule, RuleEntry, RuleSection, Tree
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from gatehouse.permissions.model.condition import (
 )
 from gatehouse.permissions.model.facts import Facts
 from gatehouse.permissions.model.project import Group
-from gatehouse.permissions.model.rules import Role
+from gatehouse.permissions.model.role import Role
 
 
 def condition_holds(test: ConditionTest, who: ConditionSubject, address: Address | None) -> bool:  # noqa: PLR0911 - one a kind

@@ -31,17 +31,8 @@ from gatehouse.permissions.evaluation.conditions import (
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Facts, ScopeHoldings, Structure
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
-from gatehouse.permissions.model.rules import (
-    NO_END,
-    ROOT,
-    ConditionMode,
-    End,
-    Role,
-    Rule,
-    RuleEntry,
-    RuleSection,
-    Scope,
-)
+from gatehouse.permissions.model.role import ConditionMode, Role
+from gatehouse.permissions.model.rules import NO_END, ROOT, End, Rule, RuleEntry, RuleSection, Scope
 
 
 class Barrier(StrEnum):

@@ -33,7 +33,8 @@ from gatehouse.permissions.explanation.contributions import (
 )
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Assignment, Facts, Structure
 from gatehouse.permissions.model.project import GrantAction
-from gatehouse.permissions.model.rules import ConditionMode, Role, Rule, Scope
+from gatehouse.permissions.model.role import ConditionMode, Role
+from gatehouse.permissions.model.rules import Rule, Scope
 
 MAX_FAILED_TESTS: Final = 20  # parts of a condition that are reported
 

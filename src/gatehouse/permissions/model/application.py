@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
-
-MAX_CUSTOM_KEYS: Final = 10
+from gatehouse.fields.model import FIXED, Field, described_fields
+from gatehouse.permissions.documents.fields import RecordField
+from gatehouse.permissions.documents.grammar import check_description, check_name
 
 
 class KeySource(StrEnum):
@@ -25,9 +26,6 @@ class ApplicationKey:
 
 
 # An application's access key (interface §2.6).
-
-
-MAX_ACCESS_KEYS: Final = 2  # per application; interface §8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,19 +94,25 @@ MAX_APPLICATION_MEMORY: Final = 48 * 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Application:
-    application_id: int
-    name: str
-    description: str = ""
-    project_id: str | None = None
-    removed: bool = False
-    settings: Mapping[str, object] = field(default_factory=dict)
-    service_meta: Mapping[str, object] = field(default_factory=dict)  # without private_key
+    """A `RecordField` is read by itself; other patchable fields have rules of their own."""
+
+    application_id: Annotated[int, FIXED]
+    name: Annotated[str, RecordField(read=check_name)]
+    description: Annotated[str, RecordField(read=check_description)] = ""
+    project_id: Annotated[str | None, Field()] = None
+    removed: Annotated[bool, FIXED] = False
+    settings: Annotated[Mapping[str, object], Field()] = field(default_factory=dict)
+    service_meta: Annotated[Mapping[str, object], Field()] = field(default_factory=dict)  # without private_key
     sealed_private_key: bytes | None = field(default=None, repr=False)  # service_meta.private_key: never answered
     service_key: ApplicationKey | None = None  # service_meta.public_key, as it is published
-    protected_sites: Mapping[str, str] = field(default_factory=dict)  # the rule that each origin asks for (R9)
-    api: Mapping[str, object] | None = None  # the API it declares (R9), as documents/apis.py checks it
+    protected_sites: Annotated[  # the rule that each origin asks for (R9)
+        Mapping[str, str], Field()
+    ] = field(default_factory=dict)
+    api: Annotated[  # the API it declares (R9), as documents/apis.py checks it
+        Mapping[str, object] | None, Field()
+    ] = None
     created_at: int
-    version: int = 1
+    version: Annotated[int, FIXED] = 1
     logo: str = ""  # ID of the image, if there is one
 
     @property
@@ -128,6 +132,11 @@ class Application:
     def is_connectable_to(self, project_id: str) -> bool:
         """Whether the project may connect it: its own, or a published one (R5)."""
         return not self.removed and (self.project_id == project_id or self.is_published)
+
+
+APPLICATION_FIELDS: Final = tuple(described_fields(Application, Field))
+CHANGEABLE_APPLICATION_FIELDS: Final = tuple(one for one in APPLICATION_FIELDS if one.field.patchable)
+READ_APPLICATION_FIELDS: Final = tuple(described_fields(Application, RecordField))
 
 
 # A site that a reverse proxy protects with this service (R9).

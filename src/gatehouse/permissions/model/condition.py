@@ -76,6 +76,12 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupCondition:
+    title: str
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionSize:
     """How much there is to read and to decide."""
 

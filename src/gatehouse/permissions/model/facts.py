@@ -8,7 +8,8 @@ from gatehouse.accounts.bans.model import UserBan, find_ban
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.condition import ConditionSubject
 from gatehouse.permissions.model.project import Group, Project, ServiceAccount
-from gatehouse.permissions.model.rules import NO_END, ROOT, ApplicationSchema, End, ResourceKind, Role, Scope, Tree
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.rules import NO_END, ROOT, ApplicationSchema, End, ResourceKind, Scope, Tree
 
 S = TypeVar("S")
 T = TypeVar("T")

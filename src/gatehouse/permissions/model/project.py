@@ -1,4 +1,7 @@
-"""A project with its groups and service accounts (interface §2.4, §2.5, R1)."""
+"""A project with its groups and service accounts (interface §2.4, §2.5, R1).
+
+A `Field` says how the API, files, CSV and audit records read a field.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +9,17 @@ from enum import StrEnum
 from typing import Annotated, Final
 
 from gatehouse.fields.model import CREATED, FIXED, Field, described_fields
-from gatehouse.permissions.model.condition import Condition
+from gatehouse.permissions.documents.conditions import conditions_document, read_conditions
+from gatehouse.permissions.documents.fields import RecordField
+from gatehouse.permissions.documents.grammar import (
+    check_aliases,
+    check_description,
+    check_group_title,
+    check_tags,
+    check_title,
+    parse_user_ids,
+)
+from gatehouse.permissions.model.condition import GroupCondition
 
 
 class GrantAction(StrEnum):
@@ -29,21 +42,41 @@ class ProjectSettings:
     services: Mapping[int, tuple[GroupGrant, ...]] = field(default_factory=dict)  # by application
 
 
+def settings_document(settings: ProjectSettings) -> dict[str, object]:
+    """The settings as in answers (R5)."""
+    return {
+        "allowed_domains": list(settings.allowed_domains),
+        "services": {
+            str(application_id): {
+                "groups": [
+                    {"group_id": grant.group_id, "roles": list(grant.roles), "action": grant.action.value}
+                    for grant in grants
+                ]
+            }
+            for application_id, grants in settings.services.items()
+        },
+    }
+
+
+IN_TAGS: Final = "tags"  # the request that alone changes a field (R6): project/tags, group/tags
+IN_ACCESS: Final = "access"  # group/access
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    project_id: str
-    title: str
-    description: str = ""
-    aliases: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    settings: ProjectSettings = ProjectSettings()
+    project_id: Annotated[str, Field(entry_name="id", patchable=False)]
+    title: Annotated[str, RecordField(read=check_title)]
+    description: Annotated[str, RecordField(read=check_description)] = ""
+    aliases: Annotated[tuple[str, ...], RecordField(read=check_aliases)] = ()
+    tags: Annotated[tuple[str, ...], RecordField(read=check_tags, request=IN_TAGS)] = ()
+    settings: Annotated[ProjectSettings, RecordField(document=settings_document)] = ProjectSettings()
     allow: tuple[str, ...] = ()  # group ids; when there are any, only their members hold anything here
     disallow: tuple[str, ...] = ()  # always wins
-    removed: bool = False
-    author: str
-    application_id: int | None = None  # the one that was made with it
+    removed: Annotated[bool, FIXED] = False
+    author: Annotated[str, FIXED]
+    application_id: Annotated[int | None, FIXED] = None  # the one that was made with it
     created_at: int
-    version: int = 1
+    version: Annotated[int, FIXED] = 1
 
     @property
     def title_key(self) -> str:
@@ -51,31 +84,31 @@ class Project:
         return self.title.lower().replace(" ", "_")
 
 
+PROJECT_FIELDS: Final = tuple(described_fields(Project, Field))
+SAVED_PROJECT_FIELDS: Final = tuple(one for one in described_fields(Project, RecordField) if not one.field.request)
+
+
 # A group of users of a project (interface §2.5).
 
 
 MAX_GROUP_USERS: Final = 100  # listed by id; interface §8
-MAX_GROUPS: Final = 500  # of one project: whose conditions are asked for each of its people
 PROJECT_TAG: Final = "project"  # a group needs it to be in a membership list; a new group has it (R5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupCondition:
-    title: str
-    condition: Condition
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    group_id: str  # 24 hex digits
-    project_id: str
-    title: str
-    description: str = ""
-    tags: tuple[str, ...] = (PROJECT_TAG,)
-    conditions: tuple[GroupCondition, ...] = ()  # people who meet any of them are members
-    users: tuple[str, ...] = ()
+    group_id: Annotated[str, Field(entry_name="id", patchable=False)]  # 24 hex digits
+    project_id: Annotated[str, FIXED]
+    title: Annotated[str, RecordField(read=check_group_title)]
+    description: Annotated[str, RecordField(read=check_description)] = ""
+    tags: Annotated[tuple[str, ...], RecordField(read=check_tags, request=IN_TAGS)] = (PROJECT_TAG,)
+    conditions: Annotated[  # people who meet any of them are members
+        tuple[GroupCondition, ...],
+        RecordField(read=read_conditions, document=conditions_document, request=IN_ACCESS),
+    ] = ()
+    users: Annotated[tuple[str, ...], RecordField(read=parse_user_ids, request=IN_ACCESS)] = ()
     created_at: int
-    version: int = 1
+    version: Annotated[int, FIXED] = 1
 
     @property
     def title_key(self) -> str:
@@ -83,13 +116,17 @@ class Group:
         return self.title.lower().replace(" ", "_")
 
 
+GROUP_FIELDS: Final = tuple(described_fields(Group, Field))
+CHANGEABLE_GROUP_FIELDS: Final = tuple(described_fields(Group, RecordField))
+SAVED_GROUP_FIELDS: Final = tuple(one for one in CHANGEABLE_GROUP_FIELDS if not one.field.request)
+ACCESS_FIELDS: Final = tuple(one for one in CHANGEABLE_GROUP_FIELDS if one.field.request == IN_ACCESS)
+
+
 # A service account: a user without login and password that belongs to a project (R1).
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceAccount:
-    """A `Field` says how the API, files, CSV and audit records read a field."""
-
     user_id: Annotated[str, FIXED]
     project_id: Annotated[str, FIXED]
     name: Annotated[str, FIXED]

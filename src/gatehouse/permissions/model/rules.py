@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from gatehouse.permissions.model.condition import Condition
-
 
 class ResourceKind(StrEnum):
     """The kind of a resource, with its name on the wire: `P/applications/A/`."""
@@ -150,38 +148,3 @@ class ApplicationSchema:
     secret_data: Tree = field(default_factory=lambda: SECRET_DEFAULT)
     version: int = 1
     updated_at: int
-
-
-# A role (interface §2.7).
-
-
-DEFAULT_ROLE_KEY: Final = "default"  # a role of this name is a default role whatever its fields say (interface §2.7)
-
-
-class ConditionMode(StrEnum):
-    GRANT = "grant"  # the role applies to everyone for whom the condition holds
-    REQUIRE = "require"  # the condition gates assignments
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Role:
-    application_id: int
-    name: str
-    description: str = ""
-    protected: bool = False
-    default: bool = False
-    condition: Condition | None = None
-    condition_mode: ConditionMode = ConditionMode.GRANT
-    user_limit: int = 0
-    params: str = ""
-    meta: Tree = field(default_factory=dict)
-    version: int = 1
-
-    @property
-    def key(self) -> str:
-        """Names are unique ignoring case (R5); they are ASCII, so lower() is exact."""
-        return self.name.lower()
-
-    @property
-    def is_default(self) -> bool:
-        return self.default or self.key == DEFAULT_ROLE_KEY

@@ -9,7 +9,8 @@ from sys import getsizeof
 from typing import Final
 
 from gatehouse.permissions.model.application import Application
-from gatehouse.permissions.model.rules import Role, Tree
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.rules import Tree
 
 MODEL_WEIGHT: Final = 8_000  # of an application without rules and roles
 ROLE_WEIGHT: Final = 1_500  # of an empty role

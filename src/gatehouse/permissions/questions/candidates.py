@@ -23,7 +23,8 @@ from gatehouse.permissions.model.facts import (
     CandidatePage,
     Facts,
 )
-from gatehouse.permissions.model.rules import ConditionMode, Rule, Scope
+from gatehouse.permissions.model.role import ConditionMode
+from gatehouse.permissions.model.rules import Rule, Scope
 from gatehouse.permissions.store import CandidateStore
 
 MAX_ATTEMPTS: Final = 20  # each fails only if an administrator saves at the same time

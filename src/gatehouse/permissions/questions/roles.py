@@ -8,7 +8,7 @@ from gatehouse.permissions.authentication.authenticator import AuthenticatedRequ
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import RoleNotFound
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.rules import Role
+from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.rights.guard import Operation, is_open
 from gatehouse.permissions.store import ApplicationStore
 

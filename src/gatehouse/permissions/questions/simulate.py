@@ -28,7 +28,8 @@ from gatehouse.permissions.evaluation.shapes import (
     with_params,
 )
 from gatehouse.permissions.model.facts import ApplicationSnapshot, CandidateFilter, DryRunResult, Facts, Structure
-from gatehouse.permissions.model.rules import Role, Rule, Scope
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.rules import Rule, Scope
 from gatehouse.permissions.questions.candidates import (
     candidates_in_project,
     candidates_touched_by_roles,

@@ -11,10 +11,10 @@ from gatehouse.permissions.documents.rules import meta_entries, schema_rules, se
 from gatehouse.permissions.errors import Malformed, NoRight, RoleNotFound
 from gatehouse.permissions.evaluation.contributions import direct_entries
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Assignment, ScopeHoldings, UserRecord
+from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.rules import (
     NO_END,
     End,
-    Role,
     Rule,
     RuleEntry,
     RuleSection,

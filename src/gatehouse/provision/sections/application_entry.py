@@ -11,6 +11,7 @@ from gatehouse.images.loading import NewImage
 from gatehouse.permissions.commands.app_schemas import (
     CENTRAL_ROLES,
     RoleDraft,
+    RoleFields,
     apply_role_draft,
     apply_schema_roots,
     refuse_role,
@@ -24,7 +25,7 @@ from gatehouse.permissions.documents.limits import refuse_roles
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.rules import ConditionMode, Role
+from gatehouse.permissions.model.role import Role
 from gatehouse.provision.document import Document
 from gatehouse.provision.file_secrets import FileSecret
 from gatehouse.provision.model import Problems
@@ -55,18 +56,6 @@ class ApplicationFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fie
     access_keys: tuple[AccessKeyFileEntry, ...] | UnsetType = UNSET
     public_keys: tuple[str, ...] | UnsetType = UNSET
     users: JsonObject | UnsetType = UNSET
-
-
-class RoleFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    description: str | UnsetType | None = UNSET
-    protected: bool | UnsetType | None = UNSET
-    default: bool | UnsetType | None = UNSET
-    condition: JsonObject | UnsetType | None = UNSET
-    condition_mode: ConditionMode | UnsetType | None = UNSET
-    user_limit: int | UnsetType | None = UNSET
-    params: str | UnsetType | None = UNSET
-    meta: JsonObject | UnsetType | None = UNSET
-    permissions: list[Any] | UnsetType | None = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +127,7 @@ def wanted_roles(
     named: dict[str, Role] = {}
     for name, fields in rules.read_roles(given, place=place).items():
         where = f"{place}.{name}"
-        entry = read_record(fields, RoleFileEntry, where, problems)
+        entry = read_record(fields, RoleFields, where, problems)
         if entry is None:
             continue
         draft = RoleDraft(name=name, **msgspec.structs.asdict(entry))

@@ -9,12 +9,12 @@ from msgspec import UNSET, Struct, UnsetType
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import describe_changes
+from gatehouse.fields.derive import with_values
 from gatehouse.permissions.commands.groups import (
     GROUP_ID_BYTES,
     AccessDraft,
     GroupDraft,
     access_document,
-    apply_access,
     apply_group_draft,
     opens_to_all,
     read_access,
@@ -174,7 +174,7 @@ def merge_group(entry: GroupFileEntry, base: Group, references: References, plac
     after = apply_group_draft(base, GroupDraft(title=entry.title, description=entry.description), place)
     if entry.tags is not UNSET:
         after = replace(after, tags=grammar.check_tags(entry.tags or (), f"{place}.tags"))
-    after = apply_access(after, read_access(AccessDraft(conditions=entry.conditions, users=entry.users), place))
+    after = with_values(after, read_access(AccessDraft(conditions=entry.conditions, users=entry.users), place))
     if entry.users is not UNSET:
         for index, user_id in enumerate(entry.users or ()):
             references.user(user_id, f"{place}.users[{index}]")

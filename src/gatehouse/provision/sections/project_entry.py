@@ -9,16 +9,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import describe_changes
-from gatehouse.permissions.commands.projects import (
-    ADMINISTRATOR,
-    ProjectDraft,
-    apply_project_draft,
-    read_domains,
-    settings_document,
-)
+from gatehouse.permissions.commands.projects import ADMINISTRATOR, ProjectDraft, apply_project_draft, read_domains
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Assignment, UserRecord
-from gatehouse.permissions.model.project import Project, ProjectSettings
+from gatehouse.permissions.model.project import Project, ProjectSettings, settings_document
 from gatehouse.permissions.model.rules import Scope
 from gatehouse.permissions.rights.granting import PROJECT_OWNER
 from gatehouse.provision.document import Document

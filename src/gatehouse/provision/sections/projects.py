@@ -8,13 +8,13 @@ from msgspec import UNSET
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import describe_changes
-from gatehouse.permissions.commands.projects import read_services, refuse_service, settings_document
+from gatehouse.permissions.commands.projects import read_services, refuse_service
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import member_or, read_members
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import FIRST_GENERATED_ID, Application
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
-from gatehouse.permissions.model.project import GroupGrant, Project
+from gatehouse.permissions.model.project import GroupGrant, Project, settings_document
 from gatehouse.permissions.model.rules import ApplicationSchema, Scope
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import (

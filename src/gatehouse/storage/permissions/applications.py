@@ -19,7 +19,8 @@ from gatehouse.permissions.errors import (
 )
 from gatehouse.permissions.model.application import FIRST_GENERATED_ID, Application, EmailSecret, KeySource
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.rules import ApplicationSchema, ResourceKind, Role, Tree
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.rules import ApplicationSchema, ResourceKind, Tree
 from gatehouse.permissions.store import Change, NewApplication
 from gatehouse.storage.audit import add_audit_record, add_audit_records
 from gatehouse.storage.images import put_image, remove_image

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Final
 
 from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.audit.model import AuditRecord
+from gatehouse.permissions.documents.conditions import conditions_document
 from gatehouse.permissions.documents.limits import refuse_groups
 from gatehouse.permissions.errors import GroupListed, GroupNotFound, NameTaken, VersionConflict
 from gatehouse.permissions.model.project import PROJECT_TAG, Group, Project
@@ -22,16 +24,15 @@ from gatehouse.storage.statements import InStringList, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.permissions import group_members, groups
 
+_FIXED_COLUMNS: Final = frozenset({"group_id", "project_id", "created_at", "version"})
+_CHANGEABLE_COLUMNS: Final = tuple(column.name for column in groups.c if column.name not in _FIXED_COLUMNS)
 _THIS_GROUP = groups.c.group_id == bindparam("of")
 LOCK_GROUP = Statement(select(groups.c.group_id).where(_THIS_GROUP).with_for_update())
 INSERT_GROUP = Statement(insert(groups).on_conflict_do_nothing().returning(groups.c.group_id))
 UPDATE_GROUP = Statement(
     update(groups)
     .where(_THIS_GROUP)
-    .values(
-        {name: bindparam(name) for name in ("title", "title_key", "description", "tags", "conditions")}
-        | {"version": groups.c.version + 1}
-    )
+    .values({name: bindparam(name) for name in _CHANGEABLE_COLUMNS} | {"version": groups.c.version + 1})
 )
 FIND_SAME_TITLE = Statement(
     select(groups.c.group_id).where(
@@ -147,14 +148,8 @@ def insert_members(one: Group) -> Verb[None]:
 
 
 def _group_columns(one: Group) -> dict[str, object]:
-    return {
-        "title": one.title,
-        "title_key": one.title_key,
-        "description": one.description,
-        "tags": one.tags,
-        "conditions": [
-            {"title": condition.title, "condition": condition.condition.document} for condition in one.conditions
-        ],
+    return {name: getattr(one, name) for name in _CHANGEABLE_COLUMNS} | {
+        "conditions": conditions_document(one.conditions)
     }
 
 

@@ -22,13 +22,13 @@ from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.documents.limits import refuse_access_keys, refuse_custom_keys
 from gatehouse.permissions.errors import AccessKeyNotFound, ApplicationNotFound, KeyNotFound
 from gatehouse.permissions.model.application import (
-    MAX_ACCESS_KEYS,
     AccessKey,
     ApplicationKey,
     FoundServiceToken,
     KeySource,
     ServiceToken,
 )
+from gatehouse.permissions.model.limits import MAX_ACCESS_KEYS
 from gatehouse.storage.audit import add_audit_records
 from gatehouse.storage.installation import EPOCH
 from gatehouse.storage.keys import KEYS_VERSION

@@ -31,6 +31,7 @@ from gatehouse.storage.tables.permissions import project_names, projects
 
 _FIXED_COLUMNS: Final = frozenset({"project_id", "author", "created_at", "version"})
 _CHANGEABLE_COLUMNS: Final = tuple(column.name for column in projects.c if column.name not in _FIXED_COLUMNS)
+_OWN_COLUMNS: Final = tuple(name for name in _CHANGEABLE_COLUMNS if name != "allowed_domains")
 
 INSERT_PROJECT = Statement(insert(projects).on_conflict_do_nothing().returning(projects.c.project_id))
 UPDATE_PROJECT = Statement(
@@ -218,14 +219,4 @@ class ProjectStorage(SqlStore):
 
 
 def _project_columns(one: Project) -> dict[str, object]:
-    return {
-        "title": one.title,
-        "title_key": one.title_key,
-        "description": one.description,
-        "tags": one.tags,
-        "allowed_domains": one.settings.allowed_domains,
-        "allow": one.allow,
-        "disallow": one.disallow,
-        "removed": one.removed,
-        "application_id": one.application_id,
-    }
+    return {name: getattr(one, name) for name in _OWN_COLUMNS} | {"allowed_domains": one.settings.allowed_domains}

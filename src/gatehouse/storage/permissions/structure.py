@@ -8,7 +8,7 @@ order of their keys.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Integer, bindparam, delete, func, insert, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -17,15 +17,9 @@ from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.errors import GroupNotFound, ProjectNotFound, RoleNotFound, VersionConflict
 from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.condition import GroupCondition
 from gatehouse.permissions.model.facts import ProjectModel, Structure
-from gatehouse.permissions.model.project import (
-    GrantAction,
-    Group,
-    GroupCondition,
-    GroupGrant,
-    Project,
-    ProjectSettings,
-)
+from gatehouse.permissions.model.project import GrantAction, Group, GroupGrant, Project, ProjectSettings
 from gatehouse.storage.permissions.record_checks import ROLES_BY_KEY
 from gatehouse.storage.permissions.row_readers import Cells, columns
 from gatehouse.storage.statements import (
@@ -239,8 +233,9 @@ def _service_rows(project_id: str, application_id: int, grants: Sequence[GroupGr
 # Reads projects and groups: rows of six tables become models.
 
 
-_GROUP_NAMES: Final = (
-    *("group_id", "project_id", "title", "description", "tags", "conditions", "created_at", "version"),
+_GROUP_NAMES: Final = tuple(column.name for column in groups.c if column is not groups.c.title_key)
+_PROJECT_NAMES: Final = tuple(
+    column.name for column in projects.c if column not in (projects.c.title_key, projects.c.allowed_domains)
 )
 _GROUP_COLUMNS: Final = columns(groups, *_GROUP_NAMES)
 _MEMBER_COLUMNS: Final = columns(group_members, "group_id", "position", "user_id")
@@ -366,22 +361,16 @@ def _connected_application(cells: Cells) -> Application:
 
 def _project_from_row(row: Row) -> Project:
     return Project(
-        project_id=row.project_id,
-        title=row.title,
-        description=row.description,
+        **{name: tuple_of_list(getattr(row, name)) for name in _PROJECT_NAMES},
         aliases=tuple(name for _, name in sorted(row.aliases or ())),
-        tags=tuple(row.tags),
         settings=ProjectSettings(
             allowed_domains=tuple(row.allowed_domains), services=services_from_cells(row.services or ())
         ),
-        allow=tuple(row.allow),
-        disallow=tuple(row.disallow),
-        removed=row.removed,
-        author=row.author,
-        application_id=row.application_id,
-        created_at=row.created_at,
-        version=row.version,
     )
+
+
+def tuple_of_list(value: Any) -> Any:  # noqa: ANN401 - any value of a row
+    return tuple(value) if isinstance(value, list) else value
 
 
 def groups_from_cells(rows: Iterable[Cells], members: Iterable[Cells]) -> Mapping[str, Group]:

@@ -35,7 +35,8 @@ from gatehouse.permissions.model.condition import (
     OneOfUsers,
     SimpleTest,
 )
-from gatehouse.permissions.model.rules import ConditionMode, Scope
+from gatehouse.permissions.model.role import ConditionMode
+from gatehouse.permissions.model.rules import Scope
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 
 ROLE_SOURCES: Final = frozenset({SourceKind.ASSIGNED_ROLE, SourceKind.GROUP_GRANT, SourceKind.CONDITION})

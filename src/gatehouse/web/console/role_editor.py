@@ -16,7 +16,8 @@ from gatehouse.permissions.documents.rules import meta_entries, schema_rules
 from gatehouse.permissions.errors import Malformed, RoleNotFound
 from gatehouse.permissions.model.condition import Condition
 from gatehouse.permissions.model.facts import ApplicationModel, Structure
-from gatehouse.permissions.model.rules import ConditionMode, Role, Rule, RuleDefinition, RuleEntry
+from gatehouse.permissions.model.role import ConditionMode, Role
+from gatehouse.permissions.model.rules import Rule, RuleDefinition, RuleEntry
 from gatehouse.permissions.questions.proposals import RoleProposal
 from gatehouse.permissions.questions.roles import VisibleRole
 from gatehouse.permissions.questions.simulate import without_descriptive_fields

@@ -1,7 +1,7 @@
 """POST /api/permissions/application and application/tags (interface §4.4, R6)."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.clients import ApplicationClients, ClientDraft, client_problems_in_request
+from gatehouse.fields.derive import entry_values, optional_members, with_members
 from gatehouse.images.model import image_url
 from gatehouse.kernel.times import iso8601
 from gatehouse.oauth.client_document import ClientRecord, record_values
@@ -19,7 +20,7 @@ from gatehouse.permissions.commands.drafts import TagsDraft
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.application import APPLICATION_FIELDS, Application
 from gatehouse.permissions.rights.rights import Actor
 from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
 from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint, require_field
@@ -33,6 +34,9 @@ class ApplicationOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     full: bool = False  # with settings, service_meta, protected_sites and api
 
 
+FULL_MEMBERS: Final = frozenset({"settings", "service_meta", "protected_sites", "api"})
+
+
 class ApplicationRequest(CredentialFields, frozen=True, kw_only=True):
     action: Literal["get", "save", "delete"]
     data: ApplicationDraft
@@ -44,6 +48,7 @@ class ApplicationTagsRequest(CredentialFields, frozen=True, kw_only=True):
     data: TagsDraft
 
 
+@with_members(lambda: optional_members(APPLICATION_FIELDS))
 class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     application_id: int
     name: str
@@ -133,19 +138,12 @@ def draft_application_id(draft: ApplicationDraft) -> int | None:
 
 def application_record(application: Application, base_url: str, *, full: bool) -> ApplicationRecord:
     """Return the record of an application, never with private_key (R6)."""
-    return ApplicationRecord(
-        application_id=application.application_id,
-        name=application.name,
-        removed=application.removed,
-        version=application.version,
-        description=application.description,
-        project_id=application.project_id,
-        settings=application.settings if full else UNSET,
-        service_meta=application.service_meta if full else UNSET,
-        protected_sites=application.protected_sites if full else UNSET,
-        api=application.api if full and application.api is not None else UNSET,
-        logo_uri=image_url(base_url, application.logo),
-    )
+    values = entry_values(application, APPLICATION_FIELDS)
+    if application.api is None:
+        del values["api"]
+    if not full:
+        values = {name: value for name, value in values.items() if name not in FULL_MEMBERS}
+    return ApplicationRecord(**values, logo_uri=image_url(base_url, application.logo))
 
 
 # POST /api/permissions/client: OAuth clients of an application (interface §4.14, R3).

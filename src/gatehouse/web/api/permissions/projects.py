@@ -7,15 +7,16 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.fields.derive import entry_members, entry_values, with_members
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.commands.drafts import TagsDraft
 from gatehouse.permissions.commands.full_removal import FullRemoval
 from gatehouse.permissions.commands.groups import AccessDraft, GroupCommands, GroupDraft
 from gatehouse.permissions.commands.memberships import MembershipCommands, MembershipDraft
-from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraft, ProjectPublisher, settings_document
+from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraft, ProjectPublisher
 from gatehouse.permissions.documents.grammar import GroupId, Title
 from gatehouse.permissions.errors import GroupNotFound, Malformed
-from gatehouse.permissions.model.project import MAX_GROUP_USERS, Group, Project
+from gatehouse.permissions.model.project import GROUP_FIELDS, MAX_GROUP_USERS, PROJECT_FIELDS, Group, Project
 from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
 from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint
 from gatehouse.web.http.parse import read_json
@@ -41,17 +42,9 @@ class MembershipRequest(CredentialFields, frozen=True, kw_only=True):
     data: MembershipDraft
 
 
+@with_members(lambda: entry_members(PROJECT_FIELDS))
 class ProjectRecord(msgspec.Struct, frozen=True, kw_only=True):
-    id: str
-    title: str
-    description: str
-    aliases: tuple[str, ...]
-    tags: tuple[str, ...]
-    settings: dict[str, object]
-    removed: bool
-    author: str
-    application_id: int | None
-    version: int
+    pass
 
 
 class ProjectResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -156,18 +149,7 @@ class ProjectEndpoints:
 
 
 def project_record(project: Project) -> ProjectRecord:
-    return ProjectRecord(
-        id=project.project_id,
-        title=project.title,
-        description=project.description,
-        aliases=project.aliases,
-        tags=project.tags,
-        settings=settings_document(project.settings),
-        removed=project.removed,
-        author=project.author,
-        application_id=project.application_id,
-        version=project.version,
-    )
+    return ProjectRecord(**entry_values(project, PROJECT_FIELDS))
 
 
 # POST /api/permissions/group, group/access and group/tags (interface §4.7, R6).
@@ -190,22 +172,6 @@ class GroupAccessRequest(CredentialFields, frozen=True, kw_only=True):
 class GroupTagsRequest(CredentialFields, frozen=True, kw_only=True):
     group_id: GroupId
     data: TagsDraft
-
-
-class ConditionEntry(msgspec.Struct, frozen=True, kw_only=True):
-    title: str
-    condition: object
-
-
-class GroupRecord(msgspec.Struct, frozen=True, kw_only=True):
-    id: str
-    project_id: str
-    title: str
-    description: str
-    tags: tuple[str, ...]
-    conditions: tuple[ConditionEntry, ...]
-    users: tuple[str, ...]
-    version: int
 
 
 class GroupEndpoints:
@@ -285,17 +251,5 @@ def group_list(groups: Sequence[Group]) -> dict[str, object]:
     return {"groups": [group_record(group) for group in groups], "max_users_cnt": MAX_GROUP_USERS}
 
 
-def group_record(group: Group) -> GroupRecord:
-    return GroupRecord(
-        id=group.group_id,
-        project_id=group.project_id,
-        title=group.title,
-        description=group.description,
-        tags=group.tags,
-        conditions=tuple(
-            ConditionEntry(title=condition.title, condition=condition.condition.document)
-            for condition in group.conditions
-        ),
-        users=group.users,
-        version=group.version,
-    )
+def group_record(group: Group) -> dict[str, object]:
+    return entry_values(group, GROUP_FIELDS)

@@ -10,7 +10,8 @@ from starlette.responses import Response
 
 from gatehouse.permissions.commands.application_credentials import AccessKeyCommands, CustomKeyCommands
 from gatehouse.permissions.errors import AccessKeyNotFound, KeyNotFound
-from gatehouse.permissions.model.application import MAX_ACCESS_KEYS, MAX_CUSTOM_KEYS, AccessKey, ApplicationKey
+from gatehouse.permissions.model.application import AccessKey, ApplicationKey
+from gatehouse.permissions.model.limits import MAX_ACCESS_KEYS, MAX_CUSTOM_KEYS
 from gatehouse.permissions.rights.guard import Operation, is_open
 from gatehouse.web.api.permissions.application_keys import PublicKeyEntry
 from gatehouse.web.api.permissions.application_keys import access_key_entry as key_entry

@@ -19,7 +19,7 @@ from gatehouse.admin.paging import Page
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.text import FORMULA_PREFIXES
-from gatehouse.permissions.model.rules import Role
+from gatehouse.permissions.model.role import Role
 from gatehouse.web.console.applications.head import ENTRY, ApplicationHead
 from gatehouse.web.console.combobox import ComboboxKind
 from gatehouse.web.console.forms import ListQuery

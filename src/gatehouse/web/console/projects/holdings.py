@@ -14,11 +14,11 @@ from gatehouse.admin.projects import ProjectListStore
 from gatehouse.permissions.documents.records import parse_project, project_access_document
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Assignment, ProjectModel, ScopeHoldings
+from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.rules import (
     NO_END,
     End,
     ResourceKind,
-    Role,
     Scope,
     application_scope,
     group_scope,

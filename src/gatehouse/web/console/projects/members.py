@@ -14,7 +14,8 @@ from gatehouse.permissions.commands.memberships import MembershipCommands, Membe
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import PersonNotFound
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ProjectModel, ScopeHoldings
-from gatehouse.permissions.model.rules import Role, Scope
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.rules import Scope
 from gatehouse.permissions.questions.proposals import MembershipProposal
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
 from gatehouse.web.console.forms import ListQuery, csv_file, read_list_query

@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.projects import ApplicationSummary, ProjectListStore
-from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraft, settings_document
+from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraft
 from gatehouse.permissions.errors import Malformed, NoRight
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
-from gatehouse.permissions.model.project import GrantAction, Group, GroupGrant
-from gatehouse.permissions.model.rules import Role
+from gatehouse.permissions.model.project import GrantAction, Group, GroupGrant, settings_document
+from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.questions.proposals import ProjectProposal
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
 from gatehouse.web.console.forms import csv_file

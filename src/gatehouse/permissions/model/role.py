@@ -1,0 +1,50 @@
+"""A role (interface §2.7)."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, Final
+
+from gatehouse.fields.model import FIXED, Field, described_fields
+from gatehouse.permissions.documents.conditions import condition_document, parse_condition
+from gatehouse.permissions.documents.fields import RecordField
+from gatehouse.permissions.documents.grammar import check_description, check_user_limit
+from gatehouse.permissions.documents.rules import parse_meta, read_params
+from gatehouse.permissions.model.condition import Condition
+from gatehouse.permissions.model.rules import Tree
+
+DEFAULT_ROLE_KEY: Final = "default"  # a role of this name is a default role whatever its fields say (interface §2.7)
+
+
+class ConditionMode(StrEnum):
+    GRANT = "grant"  # the role applies to everyone for whom the condition holds
+    REQUIRE = "require"  # the condition gates assignments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """A `RecordField` says how the API, files and audit records read a field."""
+
+    application_id: int
+    name: Annotated[str, FIXED]
+    description: Annotated[str, RecordField(read=check_description)] = ""
+    protected: Annotated[bool, RecordField()] = False
+    default: Annotated[bool, RecordField()] = False
+    condition: Annotated[Condition | None, RecordField(read=parse_condition, document=condition_document)] = None
+    condition_mode: Annotated[ConditionMode, RecordField()] = ConditionMode.GRANT
+    user_limit: Annotated[int, RecordField(read=check_user_limit)] = 0
+    params: Annotated[str, RecordField(read=read_params)] = ""
+    meta: Annotated[Tree, RecordField(read=parse_meta)] = field(default_factory=dict)
+    version: Annotated[int, FIXED] = 1
+
+    @property
+    def key(self) -> str:
+        """Names are unique ignoring case (R5); they are ASCII, so lower() is exact."""
+        return self.name.lower()
+
+    @property
+    def is_default(self) -> bool:
+        return self.default or self.key == DEFAULT_ROLE_KEY
+
+
+ROLE_FIELDS: Final = tuple(described_fields(Role, Field))
+CHANGEABLE_ROLE_FIELDS: Final = tuple(described_fields(Role, RecordField))

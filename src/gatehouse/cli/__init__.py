@@ -28,7 +28,9 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "Permissions": {
         "check": "gatehouse.cli.access:check",
         "explain": "gatehouse.cli.access:explain",
+        "group": "gatehouse.cli.records:group",
         "members": "gatehouse.cli.access:members",
+        "role": "gatehouse.cli.records:role",
         "simulate": "gatehouse.cli.simulate:simulate",
         "test": "gatehouse.cli.test:test",
         "apply": "gatehouse.cli.apply:apply",

@@ -19,6 +19,7 @@ from gatehouse.cli.common import (
     printable,
 )
 from gatehouse.cli.groups import CommandGroup
+from gatehouse.cli.records import LIST_APPLICATIONS, LIST_PROJECTS, SHOW_APPLICATION, SHOW_PROJECT
 from gatehouse.cli.services import operator_origin, run_with_services
 from gatehouse.permissions.authentication.jwts import MAX_TOKEN_DAYS, IssuedServiceToken
 from gatehouse.permissions.commands.app_schemas import full_schema_document
@@ -31,7 +32,11 @@ VERSION_HEADINGS: Final = ("version", "saved", "by", "changes")
 
 @click.group(cls=CommandGroup)
 def application() -> None:
-    """Manage application secrets and show earlier schema versions."""
+    """List and show applications, manage their secrets and show earlier schema versions."""
+
+
+application.add_command(LIST_APPLICATIONS)
+application.add_command(SHOW_APPLICATION)
 
 
 @application.command("email-secret")
@@ -182,7 +187,11 @@ def token_entry(token: ServiceToken) -> dict[str, object]:
 
 @click.group(cls=CommandGroup)
 def project() -> None:
-    """Delete projects permanently."""
+    """List and show projects, or delete them permanently."""
+
+
+project.add_command(LIST_PROJECTS)
+project.add_command(SHOW_PROJECT)
 
 
 @project.command()

@@ -14,11 +14,11 @@ from gatehouse.cli.common import (
     common_options,
     format_time,
     json_option,
-    print_facts,
     print_json,
     print_table,
 )
 from gatehouse.cli.groups import CommandGroup
+from gatehouse.cli.records import print_record
 from gatehouse.cli.services import operator_origin, run_with_services
 from gatehouse.fields.model import DescribedField, Field, Kind
 from gatehouse.oauth.client_document import client_document, replace_values
@@ -171,11 +171,7 @@ def show(invocation: Invocation, *, client_id: str, as_json: bool) -> None:
     async def work(services: Services) -> Client:
         return await services.clients.get(client_id)
 
-    found = client_entry(run_with_services(invocation, work))
-    if as_json:
-        print_json(found)
-    else:
-        print_facts(found)
+    print_record(client_entry(run_with_services(invocation, work)), as_json=as_json)
 
 
 @client.command()

@@ -205,11 +205,6 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
 
 
-def print_columns(names: Sequence[str], entries: Iterable[object]) -> None:
-    """Print some members of entries as a table."""
-    print_table(names, [[format_value(getattr(entry, name)) for name in names] for entry in entries])
-
-
 def print_facts(facts: Mapping[str, object]) -> None:
     print_table((), [(name, format_value(value)) for name, value in facts.items()])
 

@@ -19,11 +19,11 @@ from gatehouse.cli.common import (
     common_options,
     format_time,
     json_option,
-    print_facts,
     print_json,
     print_table,
 )
 from gatehouse.cli.groups import CommandGroup
+from gatehouse.cli.records import LIST_USERS, print_record
 from gatehouse.cli.services import PasswordSource, find_user, operator_origin, password_options, run_with_services
 from gatehouse.languages import LANGUAGES
 from gatehouse.personal_data.model import DataCall, DataRequest
@@ -142,7 +142,7 @@ Facts = dict[str, object]
 
 @click.group(cls=CommandGroup)
 def user() -> None:
-    """Create, show, block and erase accounts, end sessions and issue tokens for scripts."""
+    """Create, list, show, block and erase accounts, end sessions and issue tokens for scripts."""
 
 
 @user.command()
@@ -218,10 +218,7 @@ def show(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
         return user_entry(found, services.base_url), await other_facts(services, found)
 
     entry, others = run_with_services(invocation, work)
-    if as_json:
-        print_json(entry)
-    else:
-        print_facts({**msgspec.structs.asdict(entry), **others})
+    print_record(entry, as_json=as_json, others=others)
 
 
 async def other_facts(services: Services, found: User) -> Facts:
@@ -377,5 +374,5 @@ def token(invocation: Invocation, *, user_name: str, factor: str, as_json: bool)
         click.echo(jwt)
 
 
-for command in (user_bans.ban, user_bans.lift_ban, user_bans.bans):
+for command in (LIST_USERS, user_bans.ban, user_bans.lift_ban, user_bans.bans):
     user.add_command(command)

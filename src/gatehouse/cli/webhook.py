@@ -11,20 +11,17 @@ from gatehouse.cli.common import (
     Invocation,
     common_options,
     json_option,
-    print_columns,
-    print_facts,
     print_json,
 )
 from gatehouse.cli.groups import CommandGroup
+from gatehouse.cli.records import print_record, print_records
 from gatehouse.cli.services import operator_actor, run_with_services
-from gatehouse.fields.derive import entry_values
 from gatehouse.kernel.times import DAY
 from gatehouse.permissions.rights.rights import Actor
 from gatehouse.web.api.permissions.webhooks import delivery_entry, webhook_entry, webhook_entry_with_secret
 from gatehouse.webhooks.model import (
     MAX_LOGGED_DELIVERIES,
     OLD_SECRET_LIFETIME,
-    WEBHOOK_FIELDS,
     Delivery,
     DeliveryState,
     Topic,
@@ -59,10 +56,7 @@ def webhook() -> None:
 def list_webhooks(invocation: Invocation, *, as_json: bool) -> None:
     """List webhooks."""
     found = run_webhook_command(invocation, lambda webhooks, actor: webhooks.list(actor))
-    if as_json:
-        print_json([webhook_entry(one) for one in found])
-    else:
-        print_columns(WEBHOOK_COLUMNS, map(webhook_entry, found))
+    print_records(map(webhook_entry, found), WEBHOOK_COLUMNS, as_json=as_json)
 
 
 @webhook.command()
@@ -107,10 +101,7 @@ def change(
     if saved.secret:
         print_with_secret(saved, as_json=as_json)
         return
-    if as_json:
-        print_json(webhook_entry(saved.webhook))
-    else:
-        print_facts(entry_values(saved.webhook, WEBHOOK_FIELDS))
+    print_record(webhook_entry(saved.webhook), as_json=as_json)
 
 
 @webhook.command("rotate-secret")
@@ -208,7 +199,4 @@ def print_with_secret(made: WebhookWithSecret, *, as_json: bool) -> None:
 
 
 def print_deliveries(found: Sequence[Delivery], *, as_json: bool) -> None:
-    if as_json:
-        print_json([delivery_entry(one) for one in found])
-    else:
-        print_columns(DELIVERY_COLUMNS, map(delivery_entry, found))
+    print_records(map(delivery_entry, found), DELIVERY_COLUMNS, as_json=as_json)

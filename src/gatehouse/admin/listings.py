@@ -8,6 +8,7 @@ from sqlalchemy import BigInteger, Boolean, ColumnElement, Select, Text, bindpar
 
 from gatehouse.admin.paging import contains_pattern, contains_search
 from gatehouse.admin.visibility import Visibility, projects_open_to
+from gatehouse.fields.derive import copy_as
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.permissions.rights.rights import Rights
 from gatehouse.storage.runner import SqlStore, snapshot_read
@@ -35,14 +36,7 @@ class Listable:
 def listable(rights: Rights, visibility: Visibility) -> Listable:
     """Return what the caller may list: in person what the console shows, through a service its reach only (R6)."""
     known = visibility.projects | visibility.managed
-    found = Listable(
-        everything=visibility.everything,
-        projects=visibility.projects,
-        applications=visibility.applications,
-        managed=visibility.managed,
-        grouped=projects_open_to(rights, Operation.GROUP_LIST, known),
-        groups=visibility.groups,
-    )
+    found = copy_as(Listable, visibility, grouped=projects_open_to(rights, Operation.GROUP_LIST, known))
     reach = rights.service_reach
     if reach is None:
         return found

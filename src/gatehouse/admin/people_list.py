@@ -38,6 +38,7 @@ from gatehouse.admin.people_search import (
     text_parameters,
 )
 from gatehouse.admin.search import find_people_exactly
+from gatehouse.fields.derive import copy_as
 from gatehouse.storage.permissions.row_readers import UNEXPIRED
 from gatehouse.storage.statements import Bytewise, InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import identities, passkeys, totp_factors, user_tags, users
@@ -356,14 +357,10 @@ def list_providers() -> Verb[Sequence[str]]:
 
 
 def list_item(row: Row) -> PersonListItem:
-    return PersonListItem(
-        user_id=row.user_id,
-        kind=row.kind,
-        nick=row.nick,
+    return copy_as(
+        PersonListItem,
+        row,
         login=row.login or "",
-        email_verified=row.email_verified,
-        blocked=row.blocked,
         administers=bool(row.administers),
         registered_at=row.reg_time,
-        seen_at=row.seen_at,
     )

@@ -10,6 +10,7 @@ from sqlalchemy import BigInteger, Boolean, bindparam, distinct, func, or_, sele
 from gatehouse.admin.names import NamedApplication
 from gatehouse.admin.paging import Page, PagedList, PageRequest, contains_search
 from gatehouse.admin.visibility import applications_in
+from gatehouse.fields.derive import copy_as
 from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.model.condition import Condition
 from gatehouse.permissions.model.role import ConditionMode
@@ -107,17 +108,12 @@ def list_roles(
 
 
 def _list_item(visibility: RoleVisibility, row: Row) -> RoleListItem:
-    return RoleListItem(
-        application_id=row.application_id,
-        application=row.application,
-        name=row.name,
-        description=row.description,
-        protected=row.protected,
+    return copy_as(
+        RoleListItem,
+        row,
         default=row.is_default,
         condition=None if row.condition is None else stored_condition(row.condition),
         condition_mode=ConditionMode(row.condition_mode),
-        user_limit=row.user_limit,
-        holders=row.holders,
         readable=visibility.may_read(row.application_id),
     )
 

@@ -25,6 +25,7 @@ from gatehouse.cli.common import (
 from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.records import LIST_USERS, print_record
 from gatehouse.cli.services import PasswordSource, find_user, operator_origin, password_options, run_with_services
+from gatehouse.fields.derive import copy_as
 from gatehouse.languages import LANGUAGES
 from gatehouse.personal_data.model import DataCall, DataRequest
 from gatehouse.web.api.permissions.users import UserEntry, user_entry
@@ -104,15 +105,12 @@ def request_entry(request: DataRequest) -> DataRequestEntry:
 
 
 def call_entry(call: DataCall) -> DataCallEntry:
-    return DataCallEntry(
-        application_id=call.application_id,
-        application=call.application,
-        url=call.url,
+    return copy_as(
+        DataCallEntry,
+        call,
         state=call.state.value,
-        tries=call.tries,
         next_try="" if call.done_at else format_time(call.next_try_at),
         done=format_time(call.done_at),
-        trouble=call.trouble,
         answer_kept=call.is_answer_kept,
     )
 

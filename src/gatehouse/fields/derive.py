@@ -92,6 +92,13 @@ def with_values(record: T, values: Mapping[str, Any]) -> T:
     return cast("T", replace(cast("Any", record), **values))
 
 
+def copy_as(target: Callable[..., T], source: object, /, **values: Any) -> T:  # noqa: ANN401 - fields of the target
+    """Return a record with these values; its other fields come from attributes of the source, or are defaults."""
+    fields = getattr(target, "__struct_fields__", None) or target.__dataclass_fields__  # type: ignore[attr-defined]
+    same = {name: getattr(source, name) for name in fields if name not in values and hasattr(source, name)}
+    return target(**same, **values)
+
+
 def patched_value(given: T | UnsetType | None, *, kept: T, cleared: T) -> T:
     if given is UNSET:
         return kept

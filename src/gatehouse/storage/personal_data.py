@@ -8,6 +8,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.audit.model import AuditRecord
+from gatehouse.fields.derive import copy_as
 from gatehouse.kernel.ids import new_record_id
 from gatehouse.personal_data.model import (
     MAX_ANSWER_BYTES,
@@ -315,30 +316,11 @@ class PersonalDataStorage(SqlStore):
 
 
 def _held_call(row: Row) -> ClaimedCall:
-    return ClaimedCall(
-        request_id=row.request_id,
-        position=row.position,
-        kind=DataJobKind(row.kind),
-        user_id=row.user_id,
-        application_id=row.application_id,
-        url=row.url,
-        created_at=row.created_at,
-        tries=row.tries + 1,
-    )
+    return copy_as(ClaimedCall, row, kind=DataJobKind(row.kind), tries=row.tries + 1)
 
 
 def _call_from_row(row: Row) -> DataCall:
-    return DataCall(
-        application_id=row.application_id,
-        application=row.application,
-        url=row.url,
-        state=CallState(row.state),
-        tries=row.tries,
-        next_try_at=row.next_try_at,
-        trouble=row.trouble,
-        done_at=row.done_at,
-        is_answer_kept=bool(row.is_answer_kept),
-    )
+    return copy_as(DataCall, row, state=CallState(row.state), is_answer_kept=bool(row.is_answer_kept))
 
 
 def _request_from_row(row: Row, calls: Sequence[DataCall]) -> DataRequest:

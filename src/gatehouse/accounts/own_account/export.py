@@ -25,7 +25,7 @@ from gatehouse.accounts.terms.model import AcceptedVersion
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord, Details
 from gatehouse.audit.recorder import Recorder
-from gatehouse.fields.derive import entry_members, with_members
+from gatehouse.fields.derive import copy_as, entry_members, with_members
 from gatehouse.images.model import image_path
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.times import iso8601
@@ -238,16 +238,14 @@ def exported_account(user: User, everything: PersonalRecords) -> ExportedAccount
         "purchases": sorted(user.all_purchases),
         "picture": image_path(user.picture),
     }
-    return ExportedAccount(
-        user_id=user.user_id,
+    return copy_as(
+        ExportedAccount,
+        user,
         new_login=everything.details.pending_login,
         has_password=user.password_hash is not None,
         username_chosen=iso8601(user.username_at),
         updated=iso8601(user.updated_at or user.reg_time),
-        level=user.level,
         registered=iso8601(user.reg_time),
-        phone_verified=user.phone_verified,
-        meta=user.meta,
         provided=[exported_label(one) for one in everything.details.labels],
         former_ids=everything.former_ids,
         **values,
@@ -255,14 +253,7 @@ def exported_account(user: User, everything: PersonalRecords) -> ExportedAccount
 
 
 def exported_label(one: ProvidedLabel) -> ExportedLabel:
-    return ExportedLabel(
-        name=one.name,
-        is_purchase=one.is_purchase,
-        provider=one.provider,
-        issuer=one.issuer,
-        subject=one.subject,
-        kept=one.kept,
-    )
+    return copy_as(ExportedLabel, one)
 
 
 def exported_factors(user: User, details: AccountDetails) -> ExportedFactors:

@@ -30,6 +30,7 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder, RefusalLog, SignInTally
 from gatehouse.audit.sealer import Retention, Sealer
 from gatehouse.audit.verification import ChainVerifier, ContinuousVerifier
+from gatehouse.fields.derive import copy_as
 from gatehouse.images.conversion import ImageConverter
 from gatehouse.images.loading import FETCH_LIMITS, ImageLoader
 from gatehouse.kernel.clock import Clock
@@ -512,15 +513,7 @@ async def open_database(loaded: LoadedSettings) -> AsyncIterator[Storage]:
 
 def pool_limits(settings: Settings) -> PoolLimits:
     database = settings.database
-    return PoolLimits(
-        min_size=database.pool_min,
-        max_size=database.pool_max,
-        acquire_seconds=database.acquire_seconds,
-        statement_cache=database.statement_cache,
-        idle_transaction_seconds=database.idle_transaction_seconds,
-        lock_seconds=database.lock_seconds,
-        statement_seconds=database.statement_seconds,
-    )
+    return copy_as(PoolLimits, database, min_size=database.pool_min, max_size=database.pool_max)
 
 
 def guest_policy(wanted: GuestSettings) -> GuestPolicy:

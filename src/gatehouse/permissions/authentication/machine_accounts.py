@@ -1,6 +1,7 @@
 """Service accounts at the token endpoint (R9): finds and verifies them as oauth/store.py says."""
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION, MachineAccount
+from gatehouse.fields.derive import copy_as
 from gatehouse.kernel.addresses import Address
 from gatehouse.permissions.authentication.callers import CallerIdentifier
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY, RequestCredentials
@@ -37,10 +38,4 @@ class ServiceAccountAuthenticator:
 
 
 def machine_account(facts: Facts, account: ServiceAccount) -> MachineAccount:
-    return MachineAccount(
-        user_id=account.user_id,
-        project_id=account.project_id,
-        rev=facts.rev,
-        public_key=account.public_key,
-        ip_ranges=account.ip_ranges,
-    )
+    return copy_as(MachineAccount, account, rev=facts.rev)

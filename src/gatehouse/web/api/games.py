@@ -11,6 +11,7 @@ from gatehouse.accounts.bans.model import ban_fields
 from gatehouse.accounts.guests.model import ChallengeIntent, DeviceProof, DeviceProofRefused
 from gatehouse.accounts.guests.sign_in import GuestSignIn
 from gatehouse.accounts.login_result import IdTokenRequest
+from gatehouse.fields.derive import copy_as
 from gatehouse.gamesessions.errors import GameRefusals
 from gatehouse.gamesessions.model import CloseStatus, GameSession
 from gatehouse.gamesessions.poll import CANCELLED, ERROR, OK, RETRY, ClientGone, PollAnswer, PollService
@@ -248,14 +249,12 @@ class GameSessionEndpoints:
         ask = await read_json_or_form(request, GsidInfoRequest)
         found = await self._game_sessions.info(ask.gsid, address_only_proof(request), origin_of(request, ACTOR))
         session = found.session
-        session_info = GameSessionInfo(
-            distr=session.distr,
+        session_info = copy_as(
+            GameSessionInfo,
+            session,
             factor=found.factor,
-            app_id=session.app_id,
-            gapp_id=session.gapp_id,
             ip=session.address,
             created=session.created_at,
-            last_seen=session.last_seen,
             state=session.closed,
         )
         return json_response(GameSessionInfoResponse(session=session_info))

@@ -10,6 +10,7 @@ from gatehouse.accounts.guests.model import CHALLENGE_SECONDS, ChallengeIntent, 
 from gatehouse.accounts.guests.sign_in import GuestSignIn
 from gatehouse.accounts.login_result import LoginOptions, LoginResult
 from gatehouse.accounts.model import SignInMethod
+from gatehouse.fields.derive import copy_as
 from gatehouse.kernel.errors import BadInput
 from gatehouse.throttle.proof_of_work import Puzzle, PuzzleUnsolved
 from gatehouse.web.api.login import LoginFields, LoginResponse, read_login_options
@@ -84,13 +85,7 @@ class GuestEndpoint:
     async def _prove(self, request: Request, ask: GuestRequest) -> ProvedLogin:
         options = await self._read_options(request, ask)
         found = await self._guests.sign_in(
-            DeviceProof(
-                device_key=ask.device_key,
-                challenge=ask.challenge,
-                signature=ask.signature,
-                puzzle=ask.puzzle,
-                solution=ask.solution,
-            ),
+            copy_as(DeviceProof, ask),
             options.applications,
             lang=self._pages.language_of(request),
             source=caller_address_of(request.scope).source,

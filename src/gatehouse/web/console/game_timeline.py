@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatehouse.audit.model import Refusal
+from gatehouse.fields.derive import copy_as
 from gatehouse.gamesessions.model import GameSession
 
 LEFT: Final = 190  # where the line begins, right of the labels
@@ -72,16 +73,7 @@ def build_timeline(session: GameSession, refusals: Iterable[Refusal], now: int) 
         return LEFT + round((min(max(at, start), end) - start) * WIDTH / (end - start))
 
     points = [
-        TimelinePoint(
-            name=one.name,
-            at=one.at,
-            after=one.at - start,
-            x=x(one.at),
-            y=TOP + ROW * place + ROW // 2,
-            count=one.count,
-            detail=one.detail,
-            tone=one.tone,
-        )
+        copy_as(TimelinePoint, one, after=one.at - start, x=x(one.at), y=TOP + ROW * place + ROW // 2)
         for place, one in enumerate(happened)
     ]
     step = (end - start) / MARKS

@@ -21,7 +21,7 @@ from gatehouse.accounts.own_account.profile import AccountProfile, Erasure, acti
 from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.admin.own_permissions import OwnPermissionsLoader
-from gatehouse.fields.derive import form_rows
+from gatehouse.fields.derive import copy_as, form_rows
 from gatehouse.images.model import image_path
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
@@ -414,15 +414,7 @@ def passkey_rows(held: Sequence[Passkey]) -> tuple[shown.AccountPasskeyRow, ...]
 
 def connected_identity(identity: Identity, providers: Mapping[str, Provider]) -> shown.ConnectedIdentity:
     provider = providers.get(identity.provider)
-    return shown.ConnectedIdentity(
-        provider=identity.provider,
-        name=provider.name if provider else identity.provider,
-        issuer=identity.issuer,
-        subject=identity.subject,
-        label=identity.label,
-        created_at=identity.created_at,
-        used_at=identity.used_at,
-    )
+    return copy_as(shown.ConnectedIdentity, identity, name=provider.name if provider else identity.provider)
 
 
 def activity_row(act: AccountActivity) -> shown.AccountActivityRow:

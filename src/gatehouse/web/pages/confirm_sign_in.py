@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from gatehouse.accounts.model import UserSession
 from gatehouse.audit.model import AuditOrigin
+from gatehouse.fields.derive import copy_as
 from gatehouse.gamesessions.purpose import KIND as GAME
 from gatehouse.gamesessions.purpose import LINK_PATH, page_url
 from gatehouse.kernel.clock import Clock
@@ -102,16 +103,12 @@ class ConfirmSignInPage:
     def _device_context(
         self, question: ConfirmationQuestion, signed_in: UserSession, *, csrf: str, handle: str
     ) -> PageContext:
-        return ConfirmSignInContext(
+        return copy_as(
+            ConfirmSignInContext,
+            question,
             csrf=csrf,
             interaction=handle,
-            application=question.application,
-            logo=question.logo,
-            code=question.code,
-            scopes=question.scopes,
-            asked_at=question.asked_at,
             now=self._clock.now(),
-            address=question.address,
             is_nearby=question.nearness is NetworkNearness.SAME,
             nick=signed_in.user.nick,
             login=signed_in.user.login or "",
@@ -120,24 +117,17 @@ class ConfirmSignInPage:
     def _game_context(
         self, question: ConfirmationQuestion, signed_in: UserSession, *, csrf: str, handle: str, place: str
     ) -> PageContext:
-        return ConfirmGameContext(
+        return copy_as(
+            ConfirmGameContext,
+            question,
             csrf=csrf,
             interaction=handle,
             gsid=question.watched,
-            application=question.application,
-            logo=question.logo,
-            choices=question.choices,
-            consent=question.consent,
-            asked_at=question.asked_at,
             now=self._clock.now(),
             place=place,
-            nearness=question.nearness,
-            is_waited_for=question.is_waited_for,
             phone_link=f"{self._base_url}{page_url(LINK_PATH, question.watched)}",
             nick=signed_in.user.nick,
             login=signed_in.user.login or "",
-            guest=question.guest,
-            merges_guest=question.merges_guest,
         )
 
     def _place_name(self, question: ConfirmationQuestion, lang: str) -> str:

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.model import CLAIM_FIELDS
-from gatehouse.fields.derive import with_members
+from gatehouse.fields.derive import copy_as, with_members
 from gatehouse.oauth.errors import InvalidRequest
 from gatehouse.oauth.exchange import IdTokenExchange, UserJwtExchange
 from gatehouse.oauth.introspection import Introspection
@@ -110,15 +110,7 @@ class TokenHttpEndpoint:
 
 
 def token_response(given: TokenSet) -> TokenResponse:
-    return TokenResponse(
-        access_token=given.access_token,
-        id_token=given.id_token,
-        token_type=given.token_type,
-        expires_in=given.expires_in,
-        refresh_token=given.refresh_token,
-        scope=given.scope,
-        issued_token_type=given.issued_token_type,
-    )
+    return copy_as(TokenResponse, given)
 
 
 # POST /proxy/oauth/exchange and /proxy/oauth/exchangeToken (interface §4.2, R2).

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from gatehouse.accounts.bans.model import Ban, BanScope, BanState
 from gatehouse.accounts.model import CENTRAL_APPLICATION
+from gatehouse.fields.derive import copy_as
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.times import iso8601
@@ -149,20 +150,11 @@ def scope_of(visit: AuthenticatedRequest, ask: BanRequest) -> BanScope | None:
 
 
 def ban_entry(ban: Ban, now: int) -> BanEntry:
-    return BanEntry(
-        ban_id=ban.ban_id,
-        user_id=ban.user_id,
+    return copy_as(
+        BanEntry,
+        ban,
         state=ban.state(now),
-        reason=ban.reason,
-        public_text=ban.public_text,
-        until=ban.until,
-        author=ban.author,
         created=iso8601(ban.created_at),
-        application_id=ban.application_id,
-        project_id=ban.project_id,
-        devices=ban.devices,
         lifted=iso8601(ban.lifted_at) if ban.lifted_at else "",
-        lifted_by=ban.lifted_by,
-        source=ban.source,
         erased=iso8601(ban.erased_at) if ban.erased_at else "",
     )

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from gatehouse.fields.derive import copy_as
 from gatehouse.kernel.times import iso8601
 from gatehouse.permissions.changes.model import StreamChange, StreamChangeKind
 from gatehouse.permissions.changes.readers import ChangeReader, ChangeReaders
@@ -125,14 +126,4 @@ def event_lines(event: StreamEvent) -> bytes:
 
 
 def change_entry(change: StreamChange) -> ChangeEntry:
-    return ChangeEntry(
-        kind=change.kind,
-        event=change.event,
-        at=iso8601(change.at),
-        application_id=change.application_id,
-        project_id=change.project_id,
-        group_id=change.group_id,
-        client_id=change.client_id,
-        user_id=change.user_id,
-        user_bucket=change.user_bucket,
-    )
+    return copy_as(ChangeEntry, change, at=iso8601(change.at))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from gatehouse.fields.derive import copy_as
 from gatehouse.kernel.text import spreadsheet_cell
 from gatehouse.kernel.times import iso8601
 from gatehouse.permissions.evaluation.shapes import short_prefix
@@ -110,14 +111,13 @@ def explanation_record(one: Explanation) -> ExplanationRecord:
 
 
 def contribution_step(one: ExplainedContribution) -> PathStep:
-    return PathStep(
+    return copy_as(
+        PathStep,
+        one,
         source=one.kind.value,
         scope=scope_name(one.scope),
-        value=one.value,
-        role=one.role,
         group=membership_group(one.membership),
         group_condition=membership_condition(one.membership),
-        params=one.params,
         expired=one.end.expired,
         ttl=one.end.ttl,
     )

@@ -21,6 +21,7 @@ from gatehouse.admin.settings import (
 )
 from gatehouse.audit.chain import HeadCodec, problems_at_end
 from gatehouse.audit.model import AuditOrigin, AuditStore, Seal
+from gatehouse.fields.derive import copy_as
 from gatehouse.kernel.errors import NotFound
 from gatehouse.kernel.times import iso8601
 from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
@@ -278,17 +279,7 @@ def email_part(found: MailStatus) -> EmailPart:
 
 
 def setting_entries(lines: Iterable[SettingListItem]) -> tuple[SettingEntry, ...]:
-    return tuple(
-        SettingEntry(
-            name=line.name,
-            value=line.value,
-            unit=line.unit,
-            meaning=line.meaning,
-            source=line.source,
-            changeable=line.changeable,
-        )
-        for line in lines
-    )
+    return tuple(copy_as(SettingEntry, line) for line in lines)
 
 
 def color_entry(swatch: Swatch) -> ColorEntry:
@@ -319,9 +310,7 @@ def signing_key_entry(bar: KeyBar) -> SigningKeyEntry:
 
 
 def mail_server_entry(mail: MailServer) -> MailServerEntry:
-    return MailServerEntry(
-        host=mail.host, port=mail.port, security=mail.security, username=mail.username, sender=mail.sender
-    )
+    return copy_as(MailServerEntry, mail)
 
 
 def mail_entry(line: OutboxListItem) -> MailEntry:

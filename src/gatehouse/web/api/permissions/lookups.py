@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from gatehouse.admin.games import VisibleGameSessions, session_ref
 from gatehouse.audit.model import AuditRecord, Refusal
+from gatehouse.fields.derive import copy_as
 from gatehouse.gamesessions.errors import SessionOver
 from gatehouse.gamesessions.model import GameSession
 from gatehouse.gamesessions.session_info import GameSessionAdmin
@@ -79,19 +80,13 @@ class ActivityEndpoint:
 
 def activity_entry(found: AuditRecord | Refusal) -> ActivityEntry:
     """Return the entry of a record as reduced for its reader."""
-    common = ActivityEntry(
-        record_id=found.record_id,
+    return copy_as(
+        ActivityEntry,
+        found,
         at=iso8601(found.at),
-        event=found.event,
-        subject=found.subject,
-        request_id=found.request_id,
-        details=found.details,
         refused=isinstance(found, Refusal),
         address=(found.personal or {}).get("address", ""),
     )
-    if isinstance(found, Refusal):
-        return msgspec.structs.replace(common, reason=found.reason)
-    return msgspec.structs.replace(common, actor=found.actor, place=found.place)
 
 
 # POST /api/permissions/gameSession: a game session as the console shows it (interface §4.14).

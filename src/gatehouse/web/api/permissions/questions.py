@@ -6,6 +6,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.fields.derive import copy_as
 from gatehouse.kernel.background import run_off_loop
 from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.credentials import ABOUT_APPLICATION, ABOUT_ONE_PERSON, DEFAULT_POLICY
@@ -296,10 +297,4 @@ def forecast_record(forecast: Forecast) -> ForecastRecord:
 
 
 def effect_record(one: Effect) -> EffectRecord:
-    return EffectRecord(
-        user_id=one.user_id,
-        gains=one.gains,
-        loses=one.loses,
-        gains_roles=one.gains_roles,
-        loses_roles=one.loses_roles,
-    )
+    return copy_as(EffectRecord, one)

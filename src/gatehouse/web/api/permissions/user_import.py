@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from gatehouse.accounts.importing.model import EmailState, ImportFormat
 from gatehouse.admin.people_import import ImportResult, PeopleImport
+from gatehouse.fields.derive import copy_as
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
 from gatehouse.web.api.permissions.envelope import data_response, permission_endpoint
@@ -82,18 +83,10 @@ class UserImportEndpoint:
 
 def result_entry(result: ImportResult) -> ImportResultEntry:
     totals = result.totals
-    return ImportResultEntry(
+    return copy_as(
+        ImportResultEntry,
+        totals,
         import_id=result.import_id,
-        rows=totals.rows,
-        imported=totals.imported,
-        known=totals.known,
-        refused=totals.refused,
-        without_password=totals.without_password,
-        totp=totals.totp,
-        identities=totals.identities,
-        left_out=totals.left_out,
-        unverified=totals.unverified,
-        loses_methods=totals.loses_methods,
         hashes=dict(sorted(totals.hashes.items())),
         refused_rows=[
             RefusedRowEntry(row=one.number, account=one.title, reason=one.reason) for one in result.refused

@@ -7,6 +7,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.fields.derive import copy_as
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
@@ -146,15 +147,12 @@ def render_secret(
     view: ConsoleView, request: Request, admin: AdminRequest, model: ApplicationModel, secret: CreatedSecret
 ) -> Response:
     t = view.words(request)
-    context = NewSecretContext(
+    context = copy_as(
+        NewSecretContext,
+        secret,
         title=t(f"applications.secret_{secret.name}"),
         trail=tab_trail(t, model.application, secret.tab),
         text=t("applications.secret_once") + " " + t(f"applications.secret_{secret.name}_text", about=secret.about),
-        value=secret.value,
-        command=secret.command,
-        environment=secret.environment,
-        environment_name=secret.environment_name,
         download=application_path(model.application.application_id, "env"),
-        back=secret.back,
     )
     return view.render(request, admin, ENTRY, context)

@@ -21,11 +21,17 @@ from gatehouse.app.housekeeping import delete_expired
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.times import DAY
+from gatehouse.oauth.model import Consent
+from gatehouse.permissions.model.facts import ScopeHoldings
+from gatehouse.permissions.model.rules import ROOT
+from gatehouse.storage.accounts.lost_addresses import USE_EVENTS
 from tests.support.browser import LOGIN, PASSWORD, AccountBrowser, HttpBrowser, totp_code
-from tests.support.builders import a_passkey, a_record, a_user
+from tests.support.builders import a_passkey, a_record, a_user, an_identity
 from tests.support.mailbox import link_in_new_message
 from tests.support.oauth import an_oidc_client
+from tests.support.permission_builders import a_role
 from tests.support.service import RunningService, running_service
+from tests.support.studio import PROJECT, Studio, a_studio, put_roles, set_user_holdings, set_user_roles
 from tests.support.vendors import STEAM_ID, TENANT, Answer, Vendor, run_vendor
 from tests.wire.accounts.test_imported_passwords import import_lines
 
@@ -375,6 +381,48 @@ async def test_la_02_account_that_holds_something_keeps_its_unverified_address(
     assert (await sign_in_with(browser_client, vendor, **KIM)).status_code == 409
     kept = await storage.accounts.user("4711")
     assert (kept.login, kept.blocked) == (EMAIL, False)
+
+
+async def give(studio: Studio, user: User, kind: str) -> None:
+    """Give the account something to hold."""
+    storage, to = studio.service.services.storage, user.user_id
+    match kind:
+        case "role":
+            await put_roles(studio, a_role("player"))
+            await set_user_roles(studio, to, {ROOT: ["player"]})
+        case "entry":
+            await set_user_holdings(studio, to, {ROOT: ScopeHoldings(private_data={"chat": {"value": False}})})
+        case "group":
+            group = {"action": "save", "data": {"project_id": PROJECT, "title": "Testers"}}
+            made = (await studio.expect_ok("group", group, studio.owner.headers))["data"]
+            members = {"group_id": made["id"], "data": {"users": [to]}}
+            await studio.expect_ok("group/access", members, studio.owner.headers)
+        case "ban":
+            about = {"user_id": to, "application_id": studio.shop.application_id, "data": {}}
+            await studio.expect_ok("user/ban", {"action": "save", **about}, studio.owner.headers)
+        case "identity":
+            await storage.profile.link_identity(an_identity(to), a_record(), ())
+        case "consent":
+            await an_oidc_client(studio.service, "shelf")
+            consent = Consent(user_id=to, client_id="shelf", scopes=("openid",), given_at=0)
+            await storage.consents.add_consent(consent, a_record())
+        case event:
+            used = next(one for one in USE_EVENTS if one.value == event)
+            record = studio.service.services.recorder.record(used, ORIGIN, subject=to)
+            await storage.accounts.add_record(record)
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(
+    "kind", ["role", "entry", "group", "ban", "identity", "consent", *(event.value for event in USE_EVENTS)]
+)
+async def test_la_02_account_that_holds_anything_in_an_application_keeps_its_unverified_address(
+    service: RunningService, browser_client: HttpBrowser, vendor: Vendor, kind: str
+) -> None:
+    user = await a_squatter(service)
+    await give(await a_studio(service), user, kind)
+    assert (await sign_in_with(browser_client, vendor, **KIM)).status_code == 409
+    assert (await service.services.storage.accounts.user("4711")).login == EMAIL
 
 
 async def test_unverified_administrator_keeps_the_address(

@@ -6,12 +6,15 @@ from urllib.parse import urlencode
 
 import pytest
 
+from gatehouse.accounts.guests.model import GUEST_ISSUER
+from gatehouse.accounts.model import GUEST_PROVIDER
 from gatehouse.audit.events import AuditEvent
 from gatehouse.tokens.verifier import parse_jws
 from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser
-from tests.support.builders import ORIGIN
+from tests.support.builders import ORIGIN, a_record, an_identity
 from tests.support.console import apply_document
 from tests.support.database_contents import read_all_tables, tables_that_mention
+from tests.support.guests import turn_guests_on
 from tests.support.logs import capture_logs
 from tests.support.service import RunningService
 from tests.support.sites import (
@@ -249,6 +252,19 @@ async def test_fa_10_session_from_a_short_lived_token_is_not_handed_over(
     assert (await visitor.browser.post("/sign-in/stoken")).status_code == 303
     started = await visitor.browser.get(await visitor.begin())
     assert started.headers["location"].startswith("/sign-in?")
+
+
+@pytest.mark.both_databases
+async def test_gu_13_guest_opens_sites_of_the_applications_for_guests_only(
+    service: RunningService, visitor: SiteBrowser
+) -> None:
+    """A guest whom an administrator gave an address signs in in the browser, and stays a guest."""
+    await visitor.sign_in()
+    identity = an_identity(READER, issuer=GUEST_ISSUER, provider=GUEST_PROVIDER)
+    await service.services.storage.profile.link_identity(identity, a_record(AuditEvent.IDENTITY_LINKED), ())
+    for applications, status in ((WIKI_APPLICATION, 200), (SHOP_APPLICATION, 403), (WIKI_APPLICATION, 200)):
+        await turn_guests_on(service, applications=[str(applications)])
+        assert (await visitor.ask()).status_code == status
 
 
 async def test_use_of_the_site_counts_as_use_of_the_session(service: RunningService, visitor: SiteBrowser) -> None:

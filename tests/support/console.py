@@ -90,7 +90,7 @@ NAMES: Final = {
 async def apply_document(service: RunningService, document: str = STUDIO) -> None:
     """Apply a provisioning document to the installation, as `gatehouse apply` does."""
     entries = read_entries(read_document(Template(document).substitute(NAMES).encode(), ".yaml"), SECTIONS)
-    terms = Options(secrets=SecretResolver(environment={}, read_file=lambda _: b""), allow_weak=True)
+    terms = Options(secrets=SecretResolver(environment={}, read_file=str), allow_weak=True)
     await build_provisioning(service.services).apply(entries, terms, ORIGIN)
 
 

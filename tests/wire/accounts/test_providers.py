@@ -27,6 +27,7 @@ from gatehouse.permissions.model.rules import ROOT
 from gatehouse.storage.accounts.lost_addresses import USE_EVENTS
 from tests.support.browser import LOGIN, PASSWORD, AccountBrowser, HttpBrowser, totp_code
 from tests.support.builders import a_passkey, a_record, a_user, an_identity
+from tests.support.console import apply_document
 from tests.support.mailbox import link_in_new_message
 from tests.support.oauth import an_oidc_client
 from tests.support.permission_builders import a_role
@@ -335,6 +336,20 @@ async def test_la_01_account_that_loses_its_only_way_in_ends_and_is_erased_after
     await delete_expired(service.services)
     with pytest.raises(UserNotFound):
         await service.services.storage.accounts.user("4711")
+
+
+@pytest.mark.both_databases
+async def test_la_01_account_that_a_file_opens_again_is_not_erased(
+    service: RunningService, browser_client: HttpBrowser, vendor: Vendor
+) -> None:
+    await a_squatter(service)
+    await sign_in_with(browser_client, vendor, **KIM)
+    entry = '{user_id: "4711", username: squatter, blocked: %s}'
+    await apply_document(service, f"users: [{entry % 'false'}]")
+    await service.clock.advance(40 * DAY)
+    await apply_document(service, f"users: [{entry % 'true'}]")
+    await delete_expired(service.services)
+    assert (await service.services.storage.accounts.user("4711")).blocked
 
 
 async def test_la_01_account_with_a_user_name_and_password_goes_on_without_the_address(

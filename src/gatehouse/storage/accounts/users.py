@@ -116,7 +116,7 @@ SETUP_CLOSED: Final = "setup_closed"
 HASH_KINDS: Final = "hash_kinds"  # how many accounts have a password hash of each kind, as JSON
 
 FIXED_COLUMNS: Final = frozenset({"user_id", "kind", "reg_time", "rev", "version"})  # never changed by a save
-SEPARATE_COLUMNS: Final = frozenset({"username", "bans", "seen_at", "lost_at"})  # each set by a verb of its own
+SEPARATE_COLUMNS: Final = frozenset({"username", "bans", "seen_at", "lost_at"})  # not by what a save says
 CHANGEABLE_COLUMNS: Final = tuple(
     column.name for column in users.c if column.name not in FIXED_COLUMNS | SEPARATE_COLUMNS
 )
@@ -126,7 +126,12 @@ INSERT_USER = Statement(insert(users).on_conflict_do_nothing().returning(users.c
 UPDATE_USER = Statement(
     update(users)
     .where(users.c.user_id == bindparam("of"), users.c.version == bindparam("seen"))
-    .values({name: bindparam(name) for name in CHANGEABLE_COLUMNS} | {"version": users.c.version + 1})
+    .values({name: bindparam(name) for name in CHANGEABLE_COLUMNS})
+    .values(
+        version=users.c.version + 1,
+        # An account that is opened again is lost no more, also if it is blocked later.
+        lost_at=case((users.c.blocked == bindparam("blocked"), users.c.lost_at), else_=0),
+    )
     .returning(users.c.user_id)
 )
 _SPACE = literal_column("' '", Text())

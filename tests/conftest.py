@@ -42,13 +42,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--write-responses", action="store_true", help="write the responses of the API documentation")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the garbage collector from the collected tests: thousands, which live as long as the process."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     wanted = config.getoption("--database")
     left_out = {item for item in items if any(uses_database(item, name) for name in unwanted_databases(item, wanted))}
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
-    gc.freeze()  # thousands of tests live as long as the process: the garbage collector need not visit them
     items.sort(key=needs_no_browser)  # the first worker gets the first tests, so only one worker starts a browser
 
 

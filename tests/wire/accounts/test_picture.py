@@ -168,12 +168,13 @@ def peak_memory(upload: bytes, shape: str) -> tuple[int, int]:
     return int(status), int(peak)
 
 
-@pytest.mark.parametrize("shape", ["square", "fit"])
 @pytest.mark.parametrize("size", [(4_000, 3_000), (732, 16_383), (16_383, 732)])
-def test_lg_32_largest_image_of_each_format_is_converted_in_240_megabytes(size: tuple[int, int], shape: str) -> None:
+def test_lg_32_largest_image_of_each_format_is_converted_in_240_megabytes(size: tuple[int, int]) -> None:
     for kind, mode in (("WEBP", "RGBA"), ("WEBP", "RGB"), ("PNG", "RGBA"), ("PNG", "P"), ("JPEG", "CMYK")):
-        status, peak = peak_memory(encoded(Image.new(mode, size), kind), shape)
-        assert (status, peak < 240_000_000) == (0, True), (kind, mode, peak)
+        picture = encoded(Image.new(mode, size), kind, method=0)  # of WebP: encodes in the least time
+        for shape in ("square", "fit"):
+            status, peak = peak_memory(picture, shape)
+            assert (status, peak < 240_000_000) == (0, True), (kind, mode, shape, peak)
 
 
 def test_lg_32_image_of_too_many_pixels_is_not_decoded() -> None:

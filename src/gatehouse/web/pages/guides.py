@@ -38,7 +38,9 @@ class GuideFiles:
     pictures: Mapping[str, FilePath]
 
 
+@cache
 def find_guides() -> GuideFiles:
+    """Look once per process: they are part of the program."""
     folder = PACKAGED if PACKAGED.is_dir() else SOURCES
     return GuideFiles(
         guides={file.stem: file for file in sorted(folder.glob("*.md"))},

@@ -210,6 +210,25 @@ async def test_be_02_erased_account_leaves_its_bans_for_the_next_one(
     await browser.client.aclose()
 
 
+async def test_be_02_ban_from_a_project_follows_its_person_until_it_ends(
+    studio: Studio, vendor: Vendor, browser_client: HttpBrowser
+) -> None:
+    service = studio.service
+    tomorrow = service.clock.now() + DAY
+    await sign_in_with(browser_client, vendor, **KIM)
+    kim = await kim_of(studio, vendor)
+    await ban(studio, studio.owner, kim, project_id=PROJECT, until=tomorrow)
+    await erase(studio, kim)
+    await sign_in_with(browser_client, vendor, **KIM)
+    services, again = service.services, await kim_of(studio, vendor)
+    (copied,) = (await services.storage.accounts.user(again)).bans
+    assert (copied.project_id, copied.application_id, copied.until) == (PROJECT, 0, tomorrow)
+    await erase(studio, again)
+    await service.clock.advance(DAY)
+    await sign_in_with(browser_client, vendor, **KIM)
+    assert (await services.storage.accounts.user(await kim_of(studio, vendor))).bans == ()
+
+
 async def test_be_02_ban_from_the_installation_refuses_a_new_account(studio: Studio, vendor: Vendor) -> None:
     administrator, browser = await create_administrator(studio), HttpBrowser(studio.service)
     await sign_in_with(browser, vendor, **KIM)

@@ -9,7 +9,7 @@ import httpx2
 import pyotp
 
 from tests.support.second_factors import code_at
-from tests.support.service import RunningService
+from tests.support.service import PATIENCE, RunningService
 from tests.support.tls import NO_TRUST_STORE
 
 PASSWORD: Final = "correct horse battery staple"
@@ -22,7 +22,7 @@ class HttpBrowser:
     def __init__(self, service: RunningService, *, agent: str = "Mozilla/5.0 (X11; Linux) Firefox/140.0") -> None:
         self._service = service
         self.client = httpx2.AsyncClient(
-            base_url=service.client.base_url, headers={"User-Agent": agent}, timeout=10, verify=NO_TRUST_STORE
+            base_url=service.client.base_url, headers={"User-Agent": agent}, timeout=PATIENCE, verify=NO_TRUST_STORE
         )
         self.page: httpx2.Response | None = None
 

@@ -14,6 +14,7 @@ from gatehouse.accounts import passwords
 from gatehouse.accounts.passwords import PasswordCost
 from gatehouse.app.endpoints import build_app
 from gatehouse.app.services import Services, core, open_services
+from gatehouse.images import conversion
 from gatehouse.settings.merge import LoadedSettings, load
 from gatehouse.web.server.server import ShutdownSignal, serve_in_loop
 from tests.support.clock import MovableClock
@@ -27,6 +28,8 @@ FAST_SETTINGS: Final = {
     "GATEHOUSE__LOG__LEVEL": "error",
     "GATEHOUSE__DATABASE__IDLE_TRANSACTION_SECONDS": "60",  # a node on a busy machine has not stopped
 }
+
+PATIENCE: Final = 60  # seconds until a test gives up on a response: a busy machine is not a failure
 
 # In the test's process: no test is about how long Argon2id takes, unless it sets the cost.
 CHEAP: Final = PasswordCost(memory_kib=64, time_cost=1)
@@ -56,15 +59,18 @@ async def running_service(
     loaded = load_test_settings(url, data, port=port, **(environment or {}))
     base_url = loaded.settings.server.base_url
     with pytest.MonkeyPatch.context() as patch:
-        # Hashing gives way to the event loop (P15): with other tests running it would wait for all of them.
+        # Hashing and pictures give way to the event loop (P15): with other tests running they would wait for all.
         patch.setattr(passwords, "LOWEST_PRIORITY", os.getpriority(os.PRIO_PROCESS, 0))
+        patch.setattr(conversion, "LOWEST_PRIORITY", 0)  # added to that of this process
         if not any(name.startswith("GATEHOUSE__PASSWORDS__") for name in environment or {}):
             patch.setattr(core, "PasswordCost", lambda **_: CHEAP)
         async with open_services(loaded, clock=clock, serving=True) as services:
             served = build_app(services, stopping=stopping)
             async with (
                 serve_in_loop(served.app, port=port, clock=clock, stopping=stopping),
-                httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10, verify=NO_TRUST_STORE) as client,
+                httpx2.AsyncClient(
+                    base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE, verify=NO_TRUST_STORE
+                ) as client,
             ):
                 yield RunningService(
                     services=services,

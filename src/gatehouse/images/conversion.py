@@ -15,6 +15,7 @@ WORKER: Final = Path(__file__).with_name("worker.py")
 TIMEOUT_SECONDS: Final = 20.0  # of one conversion, on a busy machine
 MAX_CONCURRENT: Final = 1  # in a process: one conversion takes up to 256 MB
 MAX_WAITING: Final = 8
+LOWEST_PRIORITY: Final = 19  # nice value of a process on Linux
 
 SIGNATURES: Final = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")
 RIFF, WEBP = b"RIFF", b"WEBP"
@@ -57,13 +58,15 @@ def refuse_upload(upload: bytes) -> None:
         raise BadImage(WRONG_FORMAT).on_screen("image_format")
 
 
+def worker_command(shape: ImageShape) -> tuple[str, ...]:
+    """Return the command of the child; with -I it loads nothing of the environment or the directory."""
+    fit = "square" if shape.square else "fit"
+    return (sys.executable, "-I", str(WORKER), str(shape.side), fit, str(LOWEST_PRIORITY))
+
+
 async def run_worker(upload: bytes, shape: ImageShape) -> bytes:
     child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-I",  # nothing of the environment or the directory is loaded
-        str(WORKER),
-        str(shape.side),
-        "square" if shape.square else "fit",
+        *worker_command(shape),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

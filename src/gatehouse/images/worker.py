@@ -1,7 +1,7 @@
 """The child process: an image on stdin, the same image as WebP on stdout. Imports nothing of the service.
 
-Arguments: the largest side in pixels, and `square` or `fit`. Exit status 2: another format; 3: too many pixels; any
-other: it cannot be read.
+Arguments: the largest side in pixels, `square` or `fit`, how much lower the priority is. Exit status 2: another
+format; 3: too many pixels; any other: it cannot be read.
 """
 
 import io
@@ -18,7 +18,6 @@ MAX_SIDE: Final = 16_384  # pixels
 MAX_SCANS: Final = 100  # of a progressive JPEG, each of which passes over the whole image
 START_OF_JPEG: Final = b"\xff\xd8"
 START_OF_SCAN: Final = b"\xff\xda"  # a marker that compressed data never contains
-LOWEST_PRIORITY: Final = 19
 BAND_PIXELS: Final = 500_000  # converted at a time, so that no full-size copy is made
 ORIENTATION: Final = 0x0112  # of EXIF
 FORMATS: Final = ("PNG", "JPEG", "WEBP")
@@ -28,12 +27,12 @@ WRONG_FORMAT: Final = 2
 TOO_MANY_PIXELS: Final = 3
 
 
-def limit_process() -> None:
+def limit_process(niceness: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # no file is written
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.nice(LOWEST_PRIORITY)
+    os.nice(niceness)
 
 
 def convert(upload: bytes, side: int, *, square: bool) -> bytes:
@@ -82,7 +81,7 @@ def center_square(size: tuple[int, int]) -> tuple[int, int, int, int]:
 
 
 def main() -> None:
-    limit_process()
+    limit_process(int(sys.argv[3]))
     side, shape = int(sys.argv[1]), sys.argv[2]
     sys.stdout.buffer.write(convert(sys.stdin.buffer.read(), side, square=shape == "square"))
 

@@ -158,7 +158,7 @@ def peak_memory(upload: bytes, shape: str) -> tuple[int, int]:
     A process begins with the peak of the one that started it, so a small one stands between.
     """
     done = subprocess.run(
-        [sys.executable, "-I", "-c", MEASURE, str(WORKER), "512", shape],
+        [sys.executable, "-I", "-c", MEASURE, str(WORKER), "512", shape, "0"],
         input=upload,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -208,9 +208,8 @@ def test_lg_32_jpeg_with_several_pictures_has_no_more_scans_than_any_other() -> 
 
 def test_lg_32_child_has_its_limits_before_it_reads_the_picture() -> None:
     """A pipe holds 64 KB: once more has been written, the child reads, and has set its limits before."""
-    with subprocess.Popen(
-        [sys.executable, "-I", str(WORKER), "256", "fit"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
-    ) as child:
+    command = conversion.worker_command(PICTURE)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as child:
         assert child.stdin is not None
         os.write(child.stdin.fileno(), b"\0" * 200_000)
         limits = {
@@ -275,7 +274,7 @@ def test_picture_is_upright_cut_in_the_middle_and_keeps_its_colors() -> None:
 
 def converted(upload: bytes, shape: str) -> Image.Image:
     done = subprocess.run(
-        [sys.executable, "-I", str(WORKER), "512", shape], input=upload, stdout=subprocess.PIPE, check=True
+        [sys.executable, "-I", str(WORKER), "512", shape, "0"], input=upload, stdout=subprocess.PIPE, check=True
     )
     return Image.open(io.BytesIO(done.stdout))
 

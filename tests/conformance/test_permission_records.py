@@ -40,6 +40,7 @@ from tests.support.permission_builders import (
     set_project_fields,
     set_roles,
 )
+from tests.unit.provision.provision_setup import write_all
 
 ANNA = "1000000001"
 BOB = "1000000002"
@@ -235,7 +236,7 @@ async def test_the_last_owner_cannot_delete_their_account(seeded_storage: Storag
     anna = await seeded_storage.accounts.user(ANNA)
     provisions = ProvisionStorage(seeded_storage.runner, seeded_storage.ban_copies)
     with pytest.raises(LastOwner):
-        await provisions.write_changes([RemoveUser(anna)], (), setup_closed=None, now=NOW)
+        await write_all(provisions, RemoveUser(anna))
     await edit(seeded_storage, BOB, {P: holdings_with(OWNER)}, application=1)
     await seeded_storage.profile.erase_user(ANNA, a_record(), even_last_administrator=True, now=NOW)
     assert await seeded_storage.permissions.facts(ANNA, [1]) is None
@@ -258,7 +259,7 @@ async def test_a_service_account_that_is_removed_frees_its_name(seeded_storage: 
     await seeded_storage.service_accounts.create_service_account(a_service_account(), [], ())
     provisions = ProvisionStorage(seeded_storage.runner, seeded_storage.ban_copies)
     user = await seeded_storage.accounts.user("77")
-    await provisions.write_changes([RemoveUser(user)], (), setup_closed=None, now=NOW)
+    await write_all(provisions, RemoveUser(user))
     assert await seeded_storage.service_accounts.service_accounts("mind_games") == []
     await seeded_storage.service_accounts.create_service_account(a_service_account("78"), [], ())
 
@@ -269,18 +270,14 @@ async def test_every_change_of_the_administrator_role_raises_the_record_version(
     await seeded_storage.accounts.create_user(person, a_record(), administrator=True)
     assert (await record_of(seeded_storage, person.user_id, 1)).version == 1
     user = a_user()
-    await provisions.write_changes([AddUser(user, administrator=True)], (), setup_closed=None, now=NOW)
+    await write_all(provisions, AddUser(user, administrator=True))
     record = await record_of(seeded_storage, user.user_id, 1)
     assert (record.version, record.scopes) == (1, {ROOT: holdings_with("administrator")})
-    await provisions.write_changes(
-        [ChangeUser(user, administrator=False, ends_tokens=False)], (), setup_closed=None, now=NOW
-    )
+    await write_all(provisions, ChangeUser(user, administrator=False, ends_tokens=False))
     record = await record_of(seeded_storage, user.user_id, 1)
     assert (record.version, record.scopes) == (2, {})
     user = await seeded_storage.accounts.user(user.user_id)
-    await provisions.write_changes(
-        [ChangeUser(user, administrator=False, ends_tokens=False)], (), setup_closed=None, now=NOW
-    )
+    await write_all(provisions, ChangeUser(user, administrator=False, ends_tokens=False))
     assert (await record_of(seeded_storage, user.user_id, 1)).version == 2  # nothing was written
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,6 @@ import pytest
 from sqlalchemy import bindparam, select, update
 
 from gatehouse.accounts.errors import LoginTaken, UserChanged, UserIdTaken, UserNotFound
-from gatehouse.audit.model import AuditRecord
 from gatehouse.oauth.errors import ClientChanged, ClientNotFound
 from gatehouse.permissions.errors import NoAdministratorLeft
 from gatehouse.permissions.model import central
@@ -22,11 +21,11 @@ from gatehouse.provision.model import (
     AddUser,
     ChangeClient,
     ChangeUser,
+    Plan,
     ReadScope,
     RemoveUser,
     StoredState,
     Unfit,
-    Write,
 )
 from gatehouse.storage.database import Storage, open_storage
 from gatehouse.storage.provision import ProvisionStorage
@@ -34,7 +33,7 @@ from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import totp_factors
 from gatehouse.storage.tables.permissions import role_assignments
 from tests.support.builders import NOW, a_client, a_client_secret, a_record, a_user
-from tests.unit.provision.provision_setup import ProvisionSetup, plan_lines
+from tests.unit.provision.provision_setup import ProvisionSetup, plan_lines, write_all
 
 ANNA = {
     "user_id": "1001",
@@ -67,10 +66,6 @@ async def second(sqlite_template: Path, tmp_path: Path) -> AsyncIterator[Provisi
     shutil.copy(sqlite_template, copy)
     async with open_storage(f"sqlite:///{copy}", migrate=False) as storage:
         yield ProvisionSetup(ProvisionStorage(storage.runner, storage.ban_copies))
-
-
-async def write_all(provisions: ProvisionStorage, *acts: Write, records: Sequence[AuditRecord] = ()) -> None:
-    await provisions.write_changes(acts, records, setup_closed=None, now=NOW)
 
 
 async def read_stored_state(provisions: ProvisionStorage) -> StoredState:
@@ -360,11 +355,11 @@ class BarrierStorage(ProvisionStorage):
         super().__init__(storage.runner, storage.ban_copies)
         self._gate: asyncio.Barrier | None = gate
 
-    async def write_changes(self, *args: object, **kwargs: object) -> None:
+    async def run_file(self, *args: object, **kwargs: object) -> Plan:
         gate, self._gate = self._gate, None
         if gate is not None:
             await gate.wait()
-        await super().write_changes(*args, **kwargs)
+        return await super().run_file(*args, **kwargs)
 
 
 async def test_two_who_apply_one_file_at_once_both_succeed_and_make_everything_once(

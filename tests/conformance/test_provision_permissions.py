@@ -15,7 +15,7 @@ from gatehouse.permissions.model import central
 from gatehouse.permissions.model.rules import ROOT, Rule, RuleSection, Scope
 from gatehouse.permissions.store import EditResult
 from gatehouse.provision.document import write_yaml
-from gatehouse.provision.model import EVERYTHING, PermissionState, StoredState, Unfit
+from gatehouse.provision.model import EVERYTHING, Plan, StoredState, Unfit
 from gatehouse.storage.database import Storage, open_storage
 from gatehouse.storage.provision import ProvisionStorage
 from tests.support.builders import NOW
@@ -116,13 +116,9 @@ async def test_an_installation_that_is_the_same_has_the_same_records(
     }
 
 
-async def test_plan_predicts_exactly_what_apply_stores(provision_setup: ProvisionSetup, storage: Storage) -> None:
-    """Later sections of a file are planned on the prediction, so it must be exact, with side effects."""
-    first = without_versions(await provision_setup.predicted_state(**RICH))
-    await provision_setup.apply(**RICH)
-    # Generated ids and keys differ from plan to plan; those in the file do not.
-    stored_then = without_versions((await read_stored_state(storage)).permissions)
-    assert set(first["applications"]) == set(stored_then["applications"])
+async def test_dry_run_says_exactly_what_apply_changes_and_stores_nothing(
+    provision_setup: ProvisionSetup, storage: Storage
+) -> None:
     narrower = {
         "users": [RICH["users"][0], RICH["users"][1]],
         "projects": [{"id": "mg", "owners": ["1002"], "administrators": []}],
@@ -133,40 +129,37 @@ async def test_plan_predicts_exactly_what_apply_stores(provision_setup: Provisio
         "groups": [{"project_id": "mg", "title": "Staff"}],
         "prune": True,
     }
-    then = without_versions(await provision_setup.predicted_state(**narrower))
-    await provision_setup.apply(**narrower)
-    assert without_versions((await read_stored_state(storage)).permissions) == then
+    for file in (RICH, narrower):
+        before = await read_stored_state(storage)
+        planned = await provision_setup.plan(**file)
+        assert await read_stored_state(storage) == before
+        assert plan_lines(await provision_setup.apply(**file)) == plan_lines(planned) != []
+        assert plan_lines(await provision_setup.apply(**file)) == []
 
 
-def without_versions(state: PermissionState) -> dict[str, Any]:
-    def without_version(record: Any) -> Any:
-        fields = {"version": 0, "updated_at": 0} if hasattr(record, "updated_at") else {"version": 0}
-        return replace(record, **fields)
+async def test_later_sections_are_planned_on_what_earlier_ones_leave(
+    provision_setup: ProvisionSetup, storage: Storage
+) -> None:
+    """A role that is removed takes its assignments along, so the record of the same file has nothing left to lose."""
+    await provision_setup.apply(**FILE, environment=ENVIRONMENT)
+    shop = {"application_id": 50001, "roles": {"Judge": {}}, "users": {"1001": {"roles": []}}}
+    plan = await provision_setup.apply(applications=[shop], prune=True)
+    assert plan_lines(plan) == ["change application 50001 roles.Judge,roles.moderator"]
+    assert (await read_stored_state(storage)).permissions.record(50001, "1001").scopes == {}
 
-    return {
-        "projects": {
-            key: (
-                without_version(model.project),
-                {name: without_version(group) for name, group in model.groups.items()},
-            )
-            for key, model in state.projects.items()
-        },
-        "applications": {
-            key: (
-                without_version(model.application),
-                without_version(model.schema),
-                {name: without_version(record) for name, record in model.roles.items()},
-            )
-            for key, model in state.applications.items()
-        },
-        "records": {
-            key: without_version(record)
-            for key, record in state.records.items()
-            if record.scopes or record.login or record.secret_data
-        },
-        "service_accounts": {key: without_version(record) for key, record in state.service_accounts.items()},
-        "access_keys": state.access_keys,
-    }
+
+async def test_problems_of_later_sections_are_told_with_those_of_earlier_ones(
+    provision_setup: ProvisionSetup,
+) -> None:
+    """Even if what a refused file has written so far does not fit together."""
+    await provision_setup.apply(users=[{"user_id": "1001", "login": "anna@x.example", "nick": "Anna"}])
+    with pytest.raises(Unfit) as error:
+        await provision_setup.apply(
+            users=[{"user_id": "1002", "login": "ANNA@x.example", "nick": "Bob"}],
+            projects=[{"title": "P", "owners": ["1002"]}],
+            groups=[{"project_id": "no", "title": "Staff"}],
+        )
+    assert error.value.problems == ("users[0].login: belongs to user 1001", "groups[0].project_id: no project no")
 
 
 async def test_secrets_are_exported_sealed_or_not_at_all(provision_setup: ProvisionSetup) -> None:
@@ -492,11 +485,11 @@ class ConcurrentlyChanged(ProvisionStorage):
         super().__init__(storage.runner, storage.ban_copies)
         self._act = act
 
-    async def write_changes(self, *args: object, **kwargs: object) -> None:
+    async def run_file(self, *args: object, **kwargs: object) -> Plan:
         act, self._act = self._act, None
         if act is not None:
             await act()
-        await super().write_changes(*args, **kwargs)
+        return await super().run_file(*args, **kwargs)
 
 
 async def test_changes_of_others_that_meet_a_file_are_kept(provision_setup: ProvisionSetup, storage: Storage) -> None:

@@ -1,8 +1,8 @@
 """Configuration files: problems, the stored state, writes, changes and plans."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, Protocol, TypeAlias, TypeVar
 
@@ -160,6 +160,36 @@ class PermissionState:
     def record(self, application_id: int, user_id: str) -> UserRecord:
         found = self.records.get((application_id, user_id))
         return found or UserRecord(application_id=application_id, user_id=user_id)
+
+    # What the entries of one section see of each other; the next section reads what was stored, with side effects.
+
+    def with_project(self, project: Project) -> "PermissionState":
+        new = ProjectModel(project=project, groups={}, applications=frozenset(), services=frozenset())
+        model = replace(self.projects.get(project.project_id, new), project=project)
+        return replace(self, projects={**self.projects, project.project_id: model})
+
+    def with_group(self, group: Group) -> "PermissionState":
+        home = self.projects[group.project_id]
+        model = replace(home, groups={**home.groups, group.group_id: group})
+        return replace(self, projects={**self.projects, group.project_id: model})
+
+    def with_application(self, model: ApplicationModel) -> "PermissionState":
+        number = model.application.application_id
+        return replace(
+            self,
+            applications={**self.applications, number: model},
+            spent_application_ids=self.spent_application_ids | {number},
+        )
+
+    def with_access_key(self, before: AccessKey | None, after: AccessKey) -> "PermissionState":
+        """With a new key, instead of another one if it replaces that."""
+        number = after.application_id
+        others = (key for key in self.access_keys.get(number, ()) if before is None or key.key_id != before.key_id)
+        return replace(self, access_keys={**self.access_keys, number: (*others, after)})
+
+    def with_records(self, records: Iterable[UserRecord]) -> "PermissionState":
+        changed = {(record.application_id, record.user_id): record for record in records}
+        return replace(self, records={**self.records, **changed})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,16 +367,6 @@ Write: TypeAlias = (
 )
 
 
-def projects_with_groups(writes: Iterable[Write]) -> frozenset[str]:
-    """Return the ids of the projects in which a file creates or changes groups."""
-    return frozenset(
-        group.project_id
-        for one in writes
-        if isinstance(one, AddGroup | ChangeGroup)
-        for group in [one.group if isinstance(one, AddGroup) else one.after]
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditNote:
     """An audit record of a change, before it has an actor and a time."""
@@ -378,12 +398,32 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    changes: tuple[Change, ...]
+    changes: tuple[Change, ...] = ()
     spared: tuple[str, ...] = ()  # what --prune kept, and why
     warnings: tuple[str, ...] = ()
 
+    def __or__(self, other: "Plan") -> "Plan":
+        return Plan(
+            changes=(*self.changes, *other.changes),
+            spared=(*self.spared, *other.spared),
+            warnings=(*self.warnings, *other.warnings),
+        )
+
 
 # The store.
+
+
+# Yields the writes of one section after the other, gets the state with them, and returns the plan. Pure, because a
+# transaction may be run again.
+FileRun: TypeAlias = Generator[Sequence[Write], StoredState, Plan]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanAudit:
+    """The audit records of a plan; those of a plan that makes an administrator close setup."""
+
+    records: Sequence[AuditRecord] = ()
+    setup_closed: AuditRecord | None = None
 
 
 class ProvisionStore(Protocol):
@@ -391,20 +431,25 @@ class ProvisionStore(Protocol):
         """Read everything in one snapshot."""
 
     def as_dry_run(self) -> "ProvisionStore":
-        """A store whose writes are checked and then rolled back."""
+        """A store that checks and makes all changes, and then rolls them back."""
 
-    async def write_changes(
+    async def run_file(
         self,
-        writes: Sequence[Write],
-        records: Sequence[AuditRecord],
+        start: Callable[[StoredState], FileRun],
+        scope: ReadScope,
+        audit: Callable[[Plan], PlanAudit],
         *,
-        setup_closed: AuditRecord | None,
+        by: str,
         now: int,
         on_progress: OnProgress,
-    ) -> None:
-        """Make all writes in this order and store the records, in one transaction.
+    ) -> Plan:
+        """Make the changes of a file in one transaction, section by section, and store their audit records.
+
+        Each section is planned on what is stored after the sections before it. An error of a write is thrown into the
+        run, which may go on to find more problems of a file that it refuses anyway. `on_progress` gets the number of
+        writes made of a section.
 
         Raises a Conflict, and changes nothing, when something changed since it was read, a name or an id was taken
-        meanwhile, or the last administrator who can sign in would be lost. With `setup_closed` the writes make an
+        meanwhile, or the last administrator who can sign in would be lost. With `setup_closed` the plan makes an
         administrator: setup is closed permanently, and that record is stored if it was open.
         """

@@ -1,11 +1,12 @@
 """Plan, apply and export; and the order of the sections: what others refer to comes first."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import or_
 from typing import Any, Final
 
+from gatehouse.accounts.errors import UserChanged
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.audit.events import AuditEvent
@@ -15,6 +16,7 @@ from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Conflict, GatehouseError, NotFound
 from gatehouse.keys.sealing import MasterKeys
+from gatehouse.oauth.errors import ClientChanged
 from gatehouse.permissions.documents.apis import NOTHING_RESERVED, ReservedResources
 from gatehouse.permissions.errors import (
     ApplicationTooLarge,
@@ -31,19 +33,21 @@ from gatehouse.provision.file_secrets import FileSeal
 from gatehouse.provision.model import (
     EVERYTHING,
     Action,
+    AddServiceAccount,
     AddUser,
     Change,
     ChangeUser,
+    FileRun,
     FollowUpProblem,
     OnProgress,
     Plan,
+    PlanAudit,
     ProvisionStore,
     ReadScope,
     ShowProgress,
     StoredState,
     Unfit,
     Unsettled,
-    ignore_progress,
     show_no_progress,
 )
 from gatehouse.provision.sections.application_users import ApplicationUsersStage
@@ -61,8 +65,8 @@ from gatehouse.provision.sections.section import (
     Options,
     PlanStage,
     ProvisionFile,
+    ResolvedSection,
     SectionEntries,
-    SectionPlan,
     SettingRules,
     issue_no_token,
     load_no_image,
@@ -70,7 +74,6 @@ from gatehouse.provision.sections.section import (
 from gatehouse.provision.sections.service_accounts import ServiceAccountRightsStage, ServiceAccountSection
 from gatehouse.provision.sections.settings import SettingSection
 from gatehouse.provision.sections.users import UserSection
-from gatehouse.provision.state_after import state_after
 from gatehouse.provision.unmanaged import ReportLine, ignore_line, without_unmanaged
 
 USERS: Final = UserSection()
@@ -126,38 +129,91 @@ PERMANENT_CONFLICTS: Final = (
 )
 
 
-async def make_plan(
-    file: ProvisionFile,
+@dataclass(frozen=True, slots=True)
+class ResolvedFile:
+    """The sections of a file, resolved on this state."""
+
+    sections: Mapping[str, ResolvedSection]
+    state: StoredState
+
+    def refuse_changed(self, state: StoredState) -> None:
+        """Refuse accounts and clients that changed since their entries were resolved, new ones included."""
+        before = self.state
+        if {(one.user_id, one.version) for one in state.users} != {
+            (one.user_id, one.version) for one in before.users
+        }:
+            raise UserChanged
+        if {(one.client_id, one.version) for one in state.clients} != {
+            (one.client_id, one.version) for one in before.clients
+        }:
+            raise ClientChanged
+
+
+class FileAttempt:
+    """One attempt to apply a file: what its sections find wrong, and their plan."""
+
+    def __init__(self, file: ResolvedFile, context: Context, options: Options, on_progress: OnProgress) -> None:
+        self._file = file
+        self._context = context
+        self._options = options
+        self._on_progress = on_progress
+        self._reached = 0  # entries of the sections that are done
+        self._entries = 0  # of the section whose changes are written
+        self._writes = 1
+        self.problems: list[str] = []
+
+    def run(self, state: StoredState) -> FileRun:
+        """Plan one stage after the other, each on what is stored after the ones before.
+
+        Raises Unfit with every problem, and only those that do not follow from others.
+        """
+        self.problems, self._reached, plan = [], 0, Plan()
+        self._file.refuse_changed(state)
+        for stage in STAGES:
+            if stage.name not in self._file.sections:
+                continue
+            section = self._file.sections[stage.name]
+            draft = section.plan(stage, state, self._context, self._options)
+            self.problems += draft.problems
+            self._entries = len(section.entries) if stage in SECTIONS else 0  # other stages read them again
+            writes = release_first(write for change in draft.changes for write in change.writes)
+            self._writes = len(writes)
+            try:
+                state = yield writes
+            except GatehouseError:
+                if not self.problems:
+                    raise
+            self._reached += self._entries
+            self._on_progress(self._reached)
+            plan |= draft.plan
+        self.refuse_problems()
+        return plan
+
+    def refuse_problems(self) -> None:
+        if self.problems:  # those that follow from others only if there are no others
+            own = [problem for problem in self.problems if not isinstance(problem, FollowUpProblem)]
+            raise Unfit(dict.fromkeys(own or self.problems))
+
+    def tell_written(self, written: int) -> None:
+        self._on_progress(self._reached + self._entries * written // max(self._writes, 1))
+
+
+async def resolve_sections(
+    sections: Sequence[SectionEntries],
     state: StoredState,
     context: Context,
     options: Options,
-    on_progress: OnProgress = ignore_progress,
-) -> tuple[Plan, StoredState]:
-    """The changes, stage by stage, and the state after them. Raises Unfit with every problem.
-
-    Progress is in entries.
-    """
-    drafts: list[SectionPlan] = []
+    on_progress: OnProgress,
+) -> ResolvedFile:
+    """Do before the transaction what takes long: hash passwords and load images. Progress is in entries."""
+    resolved: dict[str, ResolvedSection] = {}
     reached = 0
-    for stage in STAGES:
-        if stage.name in file.sections:
-            entries = file.entries_of(stage.name)
-            of_stage = replace(context, on_progress=partial(tell_after, on_progress, reached))
-            draft = await stage.plan(entries, state, of_stage, options)
-            state = state_after(state, [write for change in draft.changes for write in change.writes])
-            drafts.append(draft)
-            if stage in SECTIONS:  # another stage reads the entries of its section again
-                reached += len(entries)
-                on_progress(reached)
-    problems = [problem for draft in drafts for problem in draft.problems]
-    if problems:  # follow-up problems only if there are no others
-        own = [problem for problem in problems if not isinstance(problem, FollowUpProblem)]
-        raise Unfit(dict.fromkeys(own or problems))
-    return Plan(
-        changes=tuple(change for draft in drafts for change in draft.changes),
-        spared=tuple(line for draft in drafts for line in draft.spared),
-        warnings=tuple(line for draft in drafts for line in draft.warnings),
-    ), state
+    for one in sections:
+        of_section = replace(context, on_progress=partial(tell_after, on_progress, reached))
+        resolved[one.section.name] = await one.section.resolve(one.entries, state, of_section, options)
+        reached += len(one.entries)
+        on_progress(reached)
+    return ResolvedFile(resolved, state)
 
 
 def tell_after(on_progress: OnProgress, before: int, reached: int) -> None:
@@ -195,22 +251,15 @@ class Provisioning:
         self._clock = clock
 
     async def dry_run(self, sections: Sequence[SectionEntries], options: Options, origin: AuditOrigin) -> Plan:
-        """What apply would change. The writes are made and rolled back, so it refuses what apply would refuse."""
-        return await self._write_with_retries(sections, options, origin, self._store.as_dry_run(), "Checking")
+        """What apply would change: it is applied and rolled back, so it refuses what apply would refuse."""
+        return await self._run(sections, options, origin, self._store.as_dry_run(), "Checking, records")
 
     async def apply(self, sections: Sequence[SectionEntries], options: Options, origin: AuditOrigin) -> Plan:
         """Make all changes or none, and return them; safe while the service is running."""
-        return await self._write_with_retries(sections, options, origin, self._store, "Applying")
+        plan = await self._run(sections, options, origin, self._store, "Applying, records")
+        return replace(plan, changes=tuple([await self._with_token(change) for change in plan.changes]))
 
-    async def plan(self, sections: Sequence[SectionEntries], options: Options) -> Plan:
-        """What has to change. Raises Unfit with every problem of the file."""
-        scopes = (section.section.read_scope(section.entries, prune=options.prune) for section in sections)
-        state = await self._store.read_state(reduce(or_, scopes, ReadScope()), self._clock.now())
-        file = ProvisionFile({one.section.name: one.entries for one in sections})
-        with self._show_progress("Planning, entries", sum(len(one.entries) for one in sections)) as tell:
-            return (await make_plan(file, state, self._context(file), options, tell))[0]
-
-    async def _write_with_retries(
+    async def _run(
         self,
         sections: Sequence[SectionEntries],
         options: Options,
@@ -218,19 +267,41 @@ class Provisioning:
         store: ProvisionStore,
         work: str,
     ) -> Plan:
+        scopes = (section.section.read_scope(section.entries, prune=options.prune) for section in sections)
+        scope = reduce(or_, scopes, ReadScope())
+        context = self._context(ProvisionFile({one.section.name: one.entries for one in sections}))
+        total = sum(len(one.entries) for one in sections)
         for _ in range(PLAN_ATTEMPTS):
-            plan = await self.plan(sections, options)
-            try:
-                await self._write_changes(plan.changes, origin, store, work)
-            except (Conflict, NotFound) as conflict:  # the state changed since it was read: plan again
-                reason: GatehouseError = conflict
-            except Malformed as error:
-                raise Unfit([str(error)]) from error
-            else:
-                return plan
+            with self._show_progress("Planning, entries", total) as tell:
+                state = await self._store.read_state(scope, context.now)
+                resolved = await resolve_sections(sections, state, context, options, tell)
+            with self._show_progress(work, total) as tell:
+                attempt = FileAttempt(resolved, context, options, tell)
+                try:
+                    return await store.run_file(
+                        attempt.run,
+                        scope,
+                        partial(self._audit, origin=origin),
+                        by=origin.actor,
+                        now=context.now,
+                        on_progress=attempt.tell_written,
+                    )
+                except (Conflict, NotFound) as conflict:  # the state changed since it was read: plan again
+                    attempt.refuse_problems()
+                    reason: GatehouseError = conflict
+                except Malformed as error:
+                    attempt.refuse_problems()
+                    raise Unfit([str(error)]) from error
         if isinstance(reason, PERMANENT_CONFLICTS):
             raise Unfit([str(reason)]) from reason
         raise Unsettled(f"{Unsettled.public} ({reason})") from reason
+
+    async def _with_token(self, change: Change) -> Change:
+        """Issue the JWT of a new service account, which is stored by now."""
+        match change.write:
+            case AddServiceAccount(account) if not account.revoked:
+                return replace(change, generated_secret=await self._issue_token(account) or None)
+        return change
 
     async def export(
         self, *, secrets: bool, only: Collection[str] = SECTION_NAMES, report: ReportLine = ignore_line
@@ -244,24 +315,14 @@ class Provisioning:
             if section.name in only
         }
 
-    async def _write_changes(
-        self, changes: Sequence[Change], origin: AuditOrigin, store: ProvisionStore, work: str
-    ) -> None:
-        if not changes:
-            return
+    def _audit(self, plan: Plan, origin: AuditOrigin) -> PlanAudit:
         makes_administrator = any(
-            isinstance(change.write, AddUser | ChangeUser) and change.write.administrator for change in changes
+            isinstance(change.write, AddUser | ChangeUser) and change.write.administrator for change in plan.changes
         )
         closed = self._recorder.record(AuditEvent.SETUP_CLOSED, origin, subject=INSTALLATION)
-        writes = release_first(write for change in changes for write in change.writes)
-        with self._show_progress(f"{work}, records", len(writes)) as tell:
-            await store.write_changes(
-                writes,
-                self._audit_records(changes, origin),
-                setup_closed=closed if makes_administrator else None,
-                now=self._clock.now(),
-                on_progress=tell,
-            )
+        return PlanAudit(
+            records=self._audit_records(plan.changes, origin), setup_closed=closed if makes_administrator else None
+        )
 
     def _audit_records(self, changes: Sequence[Change], origin: AuditOrigin) -> list[AuditRecord]:
         counts = {action.value: sum(change.action is action for change in changes) for action in Action}
@@ -284,7 +345,6 @@ class Provisioning:
         return Context(
             reachable=self._reachable,
             reserved=self._reserved,
-            issue_token=self._issue_token,
             load_image=self._load_image,
             settings=self._settings,
             file=file,

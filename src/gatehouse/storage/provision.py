@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, select, un
 
 from gatehouse.accounts.bans.model import PersonBanned
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, AccountKind, User
-from gatehouse.audit.model import AuditRecord
+from gatehouse.kernel.errors import GatehouseError
 from gatehouse.permissions.documents.limits import refuse_groups
 from gatehouse.permissions.errors import GroupListed, GroupsFull, Malformed, NoAdministratorLeft, VersionConflict
 from gatehouse.permissions.model.application import AccessKey, Application, ApplicationKey
@@ -34,8 +34,12 @@ from gatehouse.provision.model import (
     ChangeSchema,
     ChangeServiceAccount,
     ChangeUser,
+    FileRun,
+    OnProgress,
     PermissionState,
     PermissionWrite,
+    Plan,
+    PlanAudit,
     PutAccessKey,
     PutBan,
     PutImage,
@@ -46,7 +50,7 @@ from gatehouse.provision.model import (
     StoredState,
     Unfit,
     Write,
-    projects_with_groups,
+    ignore_progress,
 )
 from gatehouse.storage.accounts.ban_aware import BanAwareStore, BanFollower, write_with_bans
 from gatehouse.storage.accounts.bans import active_bans, put_ban
@@ -228,21 +232,6 @@ def _records_by_user(row: Row) -> dict[tuple[int, str], UserRecord]:
 
 
 # -- changing -----------------------------------------------------------------------------------------
-
-
-def new_role_keys(writes: Iterable[Write]) -> Mapping[int, AbstractSet[str]]:
-    """Return the keys of the roles that a file creates: the people it names get them whatever the limit.
-
-    So an export can be applied even if a role's limit was lowered below the number of its users (R5, R7).
-    """
-    made: defaultdict[int, set[str]] = defaultdict(set)
-    for one in writes:
-        match one:
-            case AddApplication(model):
-                made[model.application.application_id] |= model.roles.keys()
-            case ChangeSchema(before, after):
-                made[after.application.application_id] |= after.roles.keys() - before.roles.keys()
-    return made
 
 
 def refuse_invalid_groups(before: Mapping[str, ProjectModel], named: Collection[str]) -> Verb[None]:
@@ -429,39 +418,104 @@ def read_accounts(scope: ReadScope, administrators: frozenset[str]) -> Verb[Sequ
     return (yield from users_by_id_or_login(scope.user_ids | administrators, scope.login_keys))
 
 
-def write_changes(
+def run_file(
     bans: BanFollower,
-    writes: Sequence[Write],
-    records: Sequence[AuditRecord],
+    start: Callable[[StoredState], FileRun],
+    scope: ReadScope,
+    audit: Callable[[Plan], PlanAudit],
     *,
-    setup_closed: AuditRecord | None,
+    by: str,
     now: int,
-    on_progress: Callable[[int], object] = lambda _: None,
-) -> Verb[None]:
+    on_progress: OnProgress = ignore_progress,
+) -> Verb[Plan]:
     yield from lock_structure()  # before any row is locked, as everywhere
-    if any(not isinstance(one, KEEPS_STRUCTURE) for one in writes):
-        yield from begin_structure_change()
     yield LOCK_ADMINISTRATOR_ROLE()
     somebody_administered = yield FIND_ACTIVE_ADMINISTRATOR(now=now)
-    by = records[0].actor if records else ""
-    role_keys = new_role_keys(writes)
-    grouped = projects_with_groups(writes)
-    before = (yield from projects_by_id(grouped)) if grouped else {}
-    addresses: dict[str, str | None] = {}
-    for one in writes:
-        if isinstance(one, ChangeUser):
-            addresses[one.user.user_id] = yield from bans.verified_address(one.user.user_id)
-    for reached, one in enumerate(writes, start=1):
-        yield from run_write(bans, one, now, by, role_keys)
-        on_progress(reached)
-    yield from copy_bans(bans, writes, addresses, now)
-    if grouped:
-        yield from refuse_invalid_groups(before, grouped)
+    state = yield from read_state(scope, now)
+    writer = FileWriter(bans, state, now=now, by=by, on_progress=on_progress)
+    run = start(state)
+    try:
+        writes = next(run)
+        while True:
+            try:
+                if writes:
+                    yield from writer.write_section(writes)
+                    state = yield from read_state(scope, now)
+            except GatehouseError as error:
+                writes = run.throw(error)
+            else:
+                writes = run.send(state)
+    except StopIteration as end:
+        plan: Plan = end.value
+    if not plan.changes:
+        return plan
+    yield from writer.finish()
     if somebody_administered and not (yield FIND_ACTIVE_ADMINISTRATOR(now=now)):
         raise NoAdministratorLeft
-    if setup_closed is not None and (yield from set_value_once(SETUP_CLOSED, str(now))):
-        yield from add_audit_record(setup_closed)
-    yield from add_audit_records(records)
+    audited = audit(plan)
+    if audited.setup_closed is not None and (yield from set_value_once(SETUP_CLOSED, str(now))):
+        yield from add_audit_record(audited.setup_closed)
+    yield from add_audit_records(audited.records)
+    return plan
+
+
+class FileWriter:
+    """The writes of one file."""
+
+    def __init__(self, bans: BanFollower, before: StoredState, *, now: int, by: str, on_progress: OnProgress) -> None:
+        self._bans = bans
+        self._before = before.permissions.projects
+        self._now = now
+        self._by = by
+        self._on_progress = on_progress
+        self._changes_structure = False
+        self._projects_with_groups: set[str] = set()  # in which the file creates or changes groups
+        self._accounts: list[tuple[AddUser | ChangeUser, str | None]] = []  # with the former verified address
+        # The roles that the file creates: the people it names get them whatever the limit. So an export can be
+        # applied even if a role's limit was lowered below the number of its users (R5, R7).
+        self._new_roles: defaultdict[int, set[str]] = defaultdict(set)
+
+    def write_section(self, writes: Sequence[Write]) -> Verb[None]:
+        if not self._changes_structure and any(not isinstance(one, KEEPS_STRUCTURE) for one in writes):
+            self._changes_structure = True
+            yield from begin_structure_change()
+        for reached, one in enumerate(writes, start=1):
+            yield from self._prepare(one)
+            yield from run_write(self._bans, one, self._now, self._by, self._new_roles)
+            self._on_progress(reached)
+
+    def finish(self) -> Verb[None]:
+        """Copy the bans that match new and changed accounts, which hold by now what the file gives them (R14).
+
+        Raises Unfit with everyone who is banned from the installation.
+        """
+        problems: list[str] = []
+        for one, former in self._accounts:
+            if isinstance(one, ChangeUser):
+                yield from self._bans.address_changed(one.user.user_id, former, self._now)
+                continue
+            try:
+                yield from self._bans.apply_to(one.user.user_id, self._now, new=True)
+            except PersonBanned as banned:
+                name = one.user.login or one.user.user_id
+                problems.append(f"users: {name}: {banned.public} It is ban {banned.ban.ban_id}.")
+        if problems:
+            raise Unfit(problems)
+        if self._projects_with_groups:
+            yield from refuse_invalid_groups(self._before, self._projects_with_groups)
+
+    def _prepare(self, one: Write) -> Verb[None]:
+        match one:
+            case AddUser():
+                self._accounts.append((one, None))
+            case ChangeUser(user):
+                self._accounts.append((one, (yield from self._bans.verified_address(user.user_id))))
+            case AddApplication(model):
+                self._new_roles[model.application.application_id] |= model.roles.keys()
+            case ChangeSchema(before, after):
+                self._new_roles[after.application.application_id] |= after.roles.keys() - before.roles.keys()
+            case AddGroup(group) | ChangeGroup(_, group):
+                self._projects_with_groups.add(group.project_id)
 
 
 def run_write(bans: BanFollower, one: Write, now: int, by: str, made: Mapping[int, AbstractSet[str]]) -> Verb[None]:
@@ -490,29 +544,6 @@ def run_write(bans: BanFollower, one: Write, now: int, by: str, made: Mapping[in
             yield from run_permission_write(one, now, by, made)
 
 
-def copy_bans(
-    bans: BanFollower, writes: Sequence[Write], addresses: Mapping[str, str | None], now: int
-) -> Verb[None]:
-    """Copy the bans that match new and changed accounts, once they hold what the file gives them (R14).
-
-    `addresses`: the former verified addresses of changed accounts. Raises Unfit with everyone who is banned from the
-    installation.
-    """
-    problems: list[str] = []
-    for one in writes:
-        if isinstance(one, AddUser):
-            try:
-                yield from bans.apply_to(one.user.user_id, now, new=True)
-            except PersonBanned as banned:
-                problems.append(
-                    f"users: {one.user.login or one.user.user_id}: {banned.public} It is ban {banned.ban.ban_id}."
-                )
-        elif isinstance(one, ChangeUser):
-            yield from bans.address_changed(one.user.user_id, addresses[one.user.user_id], now)
-    if problems:
-        raise Unfit(problems)
-
-
 def set_administrator(user: User, *, holds: bool | None) -> Verb[None]:
     if holds is None:  # the role stays as it is
         return
@@ -526,7 +557,7 @@ def set_administrator(user: User, *, holds: bool | None) -> Verb[None]:
 
 class ProvisionStorage(BanAwareStore):
     read_state = snapshot_read(read_state)
-    write_changes = write_with_bans(write_changes)
+    run_file = write_with_bans(run_file)
 
     def as_dry_run(self) -> "ProvisionStorage":
         return ProvisionStorage(DryRunRunner(self.runner, read_nothing), self.bans)

@@ -1,7 +1,7 @@
 """What a decision is made from: facts, models and structure, with the cache of their compiled forms."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from gatehouse.accounts.bans.model import UserBan, find_ban
@@ -75,6 +75,11 @@ class UserRecord:
     @property
     def root(self) -> ScopeHoldings:
         return self.scopes.get(ROOT, NO_HOLDINGS)
+
+    def with_holdings(self, scope: Scope, held: ScopeHoldings) -> "UserRecord":
+        """Return the record with these holdings in the scope, or without the scope when they are empty."""
+        scopes = {**self.scopes, scope: held}
+        return replace(self, scopes={place: one for place, one in scopes.items() if not one.is_empty})
 
 
 # What a decision is made from: read in one round trip, in one consistent state (docs/decisions/0013).

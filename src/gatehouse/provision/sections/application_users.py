@@ -31,17 +31,16 @@ from gatehouse.provision.sections.references import (
     collect_problems,
     refuse_invalid_record,
 )
-from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
-from gatehouse.provision.state_after import with_holdings
+from gatehouse.provision.sections.section import Context, Located, Options, PlanStage, SectionPlan
 
 RECORD_SECTIONS: Final = ("roles", "private_data", "public_data", "login", "secret_data")
 EMPTY_RECORD: Final[Mapping[str, object]] = dict.fromkeys(RECORD_SECTIONS)  # null empties a section
 
 
-class ApplicationUsersStage:
+class ApplicationUsersStage(PlanStage[Located[ApplicationFileEntry]]):
     name = "applications"
 
-    async def plan(
+    def plan(
         self,
         entries: Sequence[Located[ApplicationFileEntry]],
         state: StoredState,
@@ -112,7 +111,7 @@ class UserRecordPlanner:
         after = apply_record_sections(before, sections)
         if self._model.application.is_central and "roles" in members:
             root = replace(after.root, roles=with_administrator(before, after.root, f"{place}.roles"))
-            after = with_holdings(after, ROOT, root)
+            after = after.with_holdings(ROOT, root)
         return after
 
     def _with_project_ids(self, given: object, place: str) -> dict[str, object]:

@@ -8,6 +8,7 @@ from msgspec import UNSET
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import Details
 from gatehouse.audit.recorder import describe_changes
+from gatehouse.images.loading import NewImage
 from gatehouse.images.model import LOGO, application_logo_owner
 from gatehouse.permissions.commands.app_schemas import describe_rule_changes
 from gatehouse.permissions.commands.applications import application_audit_fields
@@ -27,7 +28,6 @@ from gatehouse.provision.model import (
     Change,
     ChangeApplication,
     ChangeSchema,
-    PermissionState,
     Problems,
     PutAccessKey,
     ReadScope,
@@ -49,17 +49,23 @@ from gatehouse.provision.sections.application_keys import (
     wanted_keys,
     with_service_meta,
 )
-from gatehouse.provision.sections.application_users import users_document
+from gatehouse.provision.sections.application_users import stored_application, users_document
 from gatehouse.provision.sections.images import exported_url, image_writes, merged_image_id, wanted_image
 from gatehouse.provision.sections.projects import next_application_id
 from gatehouse.provision.sections.references import References, collect_problems, known_user_ids
-from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
-from gatehouse.provision.state_after import state_after
+from gatehouse.provision.sections.section import (
+    Context,
+    FileSection,
+    Located,
+    Options,
+    ResolvedSection,
+    SectionPlan,
+)
 
 FIELDS = ("name", "description", "project_id", "settings", "service_meta", "protected_sites", "api", "logo")
 
 
-class ApplicationSection:
+class ApplicationSection(FileSection[Located[ApplicationFileEntry]]):
     name = "applications"
     entry = ApplicationFileEntry
 
@@ -69,13 +75,23 @@ class ApplicationSection:
         )
         return ReadScope(permissions=True, user_ids=people, record_users=people)
 
-    async def plan(
+    async def resolve(
+        self, entries: Sequence[Located[ApplicationFileEntry]], state: StoredState, context: Context, options: Options
+    ) -> ResolvedSection:
+        """Load the logos."""
+        planning, loaded, problems = ApplicationPlanner(state, context, options), [], Problems()
+        for located in entries:
+            with collect_problems(problems):
+                loaded.append(replace(located, image=await planning.load_logo(located)))
+        return ResolvedSection(loaded, tuple(problems.lines))
+
+    def plan(
         self, entries: Sequence[Located[ApplicationFileEntry]], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
         planning = ApplicationPlanner(state, context, options)
         for located in entries:
             with collect_problems(planning.problems):
-                await planning.plan(located)
+                planning.plan(located)
         if options.prune:
             planning.remove_unnamed()
         planning.refuse_shared_claims()
@@ -100,6 +116,7 @@ class ApplicationPlanner:
         self.changes: list[Change] = []
         self.problems = Problems()
         self._state = state
+        self._permissions = state.permissions
         self._context = context
         self._options = options
         self._places: dict[int, str] = {}
@@ -112,17 +129,12 @@ class ApplicationPlanner:
             if located.entry.application_id is not UNSET
         }
 
-    @property
-    def _permissions(self) -> PermissionState:
-        return self._state.permissions
-
-    async def plan(self, located: Located[ApplicationFileEntry]) -> None:
+    def plan(self, located: Located[ApplicationFileEntry]) -> None:
         found = self._resolve(located)
         first = self._places.setdefault(found.application_id, located.place)
         if first != located.place:
             raise Malformed(f"{located.place}: is the same application as {first}")
         self._refuse_namesake(found)
-        found = await self._with_logo(found)
         keys = wanted_keys(found, self._permissions, self._context, self._options)
         change = (
             application_addition(found, keys)
@@ -131,7 +143,25 @@ class ApplicationPlanner:
         )
         if change is not None:
             self.changes.append(change)
-            self._state = state_after(self._state, change.writes)
+            self._permissions = self._permissions.with_application(found.after)
+            for write in keys.writes:
+                if isinstance(write, PutAccessKey):
+                    self._permissions = self._permissions.with_access_key(write.before, write.after)
+
+    async def load_logo(self, located: Located[ApplicationFileEntry]) -> NewImage:
+        if located.entry.logo_uri is UNSET:
+            return UNSET
+        references = References(self._state, self._context.file, self._users)
+        before = stored_application(located.entry, self._permissions, references)
+        number, logo = (0, "") if before is None else (before.application.application_id, before.application.logo)
+        return await wanted_image(
+            located.entry.logo_uri,
+            LOGO,
+            self._state.images.get(application_logo_owner(number)),
+            self._context,
+            image_id=logo,
+            place=f"{located.place}.logo_uri",
+        )
 
     def remove_unnamed(self) -> None:
         """Not application 1, which is the service itself, and none in a removed project, which has no effect."""
@@ -173,23 +203,11 @@ class ApplicationPlanner:
             application = with_service_meta(
                 application, entry.service_meta, self._context, self._options, f"{place}.service_meta"
             )
+        application = replace(application, logo=merged_image_id(located.image, application.logo))
         model = with_rules(
             replace(base, application=application), entry, place, self.problems, prune=self._options.prune
         )
-        return FoundApplication(place=place, entry=entry, before=before, after=model)
-
-    async def _with_logo(self, found: FoundApplication) -> FoundApplication:
-        application = found.after.application
-        logo = await wanted_image(
-            found.entry.logo_uri,
-            LOGO,
-            self._state.images.get(application_logo_owner(application.application_id)),
-            self._context,
-            image_id=application.logo,
-            place=f"{found.place}.logo_uri",
-        )
-        after = replace(found.after, application=replace(application, logo=merged_image_id(logo, application.logo)))
-        return replace(found, after=after, logo=logo)
+        return FoundApplication(place=place, entry=entry, before=before, after=model, logo=located.image)
 
     def _find_stored(
         self, entry: ApplicationFileEntry, references: References, place: str

@@ -14,7 +14,7 @@ from gatehouse.permissions.commands.bans import DRAFT_FIELDS, LATEST_END, ban_de
 from gatehouse.permissions.documents.fields import read_line, read_lines, read_number
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import Action, AuditNote, Change, Problems, PutBan, ReadScope, StoredState
-from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan, merge_field
+from gatehouse.provision.sections.section import Context, FileSection, Located, Options, SectionPlan, merge_field
 
 
 class BanFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -28,14 +28,14 @@ class BanFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     until: int | UnsetType | None = UNSET  # Unix seconds; an entry whose end has passed is ignored
 
 
-class BanSection:
+class BanSection(FileSection[Located[BanFileEntry]]):
     name = "bans"
     entry = BanFileEntry
 
     def read_scope(self, entries: Sequence[Located[BanFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
         return ReadScope(user_ids=frozenset(placed.entry.user_id for placed in entries), permissions=True, bans=True)
 
-    async def plan(
+    def plan(
         self, entries: Sequence[Located[BanFileEntry]], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
         problems, changes = Problems(), list[Change]()

@@ -43,8 +43,10 @@ from gatehouse.provision.sections.images import exported_url, image_writes, merg
 from gatehouse.provision.sections.references import collect_problems
 from gatehouse.provision.sections.section import (
     Context,
+    FileSection,
     Located,
     Options,
+    ResolvedSection,
     SectionPlan,
     gather_in_batches,
     merge_field,
@@ -254,30 +256,34 @@ def secrets_document(client: Client, context: Context) -> Document:
 # OAuth clients.
 
 
-class ClientSection:
+class ClientSection(FileSection[WantedClient]):
     name = "clients"
     entry = ClientFileEntry
 
     def read_scope(self, entries: Sequence[Located[ClientFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
         return ReadScope()
 
-    async def plan(
+    async def resolve(
         self, entries: Sequence[Located[ClientFileEntry]], state: StoredState, context: Context, options: Options
-    ) -> SectionPlan:
+    ) -> ResolvedSection:
         problems = Problems()
         clients = resolve_clients(entries, state, context.now, problems)
         if problems.lines:
-            return SectionPlan(problems=tuple(problems.lines))
+            return ResolvedSection(clients, tuple(problems.lines), is_plannable=False)
         clients = [await load_client_logo(one, state, context, problems) for one in clients]
         wanted = await gather_in_batches(
             [resolve_client_secrets(one, context, options, problems) for one in clients], context.on_progress
         )
+        return ResolvedSection(wanted, tuple(problems.lines))
+
+    def plan(
+        self, entries: Sequence[WantedClient], state: StoredState, context: Context, options: Options
+    ) -> SectionPlan:
         return SectionPlan(
-            changes=plan_clients(wanted, state, prune=options.prune),
-            problems=tuple(problems.lines),
+            changes=plan_clients(entries, state, prune=options.prune),
             warnings=tuple(
                 f"{one.found.place}: {one.after.client_id} has neither a secret nor keys and can never authenticate"
-                for one in wanted
+                for one in entries
                 if can_never_authenticate(one.after, context.now)
             ),
         )

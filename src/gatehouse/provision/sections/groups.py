@@ -37,8 +37,7 @@ from gatehouse.provision.model import (
     StoredState,
 )
 from gatehouse.provision.sections.references import References, collect_problems, known_user_ids
-from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
-from gatehouse.provision.state_after import state_after
+from gatehouse.provision.sections.section import Context, FileSection, Located, Options, SectionPlan
 
 Items = list[Any] | UnsetType | None
 
@@ -62,7 +61,7 @@ class FoundGroup:
     after: Group
 
 
-class GroupSection:
+class GroupSection(FileSection[Located[GroupFileEntry]]):
     name = "groups"
     entry = GroupFileEntry
 
@@ -73,7 +72,7 @@ class GroupSection:
         )
         return ReadScope(permissions=True, user_ids=people)
 
-    async def plan(
+    def plan(
         self, entries: Sequence[Located[GroupFileEntry]], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
         planning = GroupPlanner(state, context)
@@ -117,7 +116,8 @@ class GroupPlanner:
         change = group_addition(found) if found.before is None else group_change(found, found.before)
         if change is not None:
             self.changes.append(change)
-            self._state = state_after(self._state, change.writes)
+            permissions = self._state.permissions.with_group(found.after)
+            self._state = replace(self._state, permissions=permissions)
 
     def remove_unnamed(self) -> None:
         for model in self._state.permissions.projects.values():

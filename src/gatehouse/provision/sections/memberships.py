@@ -44,8 +44,7 @@ from gatehouse.provision.sections.references import (
     holdings_in_project,
     refuse_invalid_record,
 )
-from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
-from gatehouse.provision.state_after import state_after, with_holdings
+from gatehouse.provision.sections.section import Context, FileSection, Located, Options, SectionPlan
 
 Items = tuple[Any, ...] | UnsetType | None
 
@@ -57,7 +56,7 @@ class MembershipFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     disallow: Items = UNSET
 
 
-class MembershipSection:
+class MembershipSection(FileSection[Located[MembershipFileEntry]]):
     name = "memberships"
     entry = MembershipFileEntry
 
@@ -71,7 +70,7 @@ class MembershipSection:
             member_projects=frozenset(entry.id for entry in given),
         )
 
-    async def plan(
+    def plan(
         self, entries: Sequence[Located[MembershipFileEntry]], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
         problems, changes = Problems(), []
@@ -86,7 +85,9 @@ class MembershipSection:
                 if change is not None:
                     changes.append(change)
                     # One record has what a user holds in all projects.
-                    state = state_after(state, change.writes)
+                    for write in change.writes:
+                        if isinstance(write, ChangeRecords):
+                            state = replace(state, permissions=state.permissions.with_records(write.after))
         return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
 
     def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
@@ -209,7 +210,7 @@ class MembershipPlanner:
         }
         replaced = replace(record, scopes=kept)
         for scope, held in scopes.items():
-            replaced = with_holdings(replaced, scope, held)
+            replaced = replaced.with_holdings(scope, held)
         return replaced
 
     def _refuse_ownerless(self, project_id: str, wanted: Mapping[str, UserRecord], place: str) -> None:

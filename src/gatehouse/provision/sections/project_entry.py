@@ -27,7 +27,6 @@ from gatehouse.provision.model import (
     PermissionState,
     Write,
 )
-from gatehouse.provision.state_after import with_holdings
 
 Ids = list[Any] | UnsetType | None
 
@@ -121,7 +120,7 @@ def with_role_set(record: UserRecord, scope: Scope, role: str, *, gives: bool) -
     held = record.scopes.get(scope)
     kept = tuple(one for one in (() if held is None else held.roles) if one.role != role)
     roles = (*kept, Assignment(role=role)) if gives else kept
-    return with_holdings(record, scope, replace(held or NO_HOLDINGS, roles=roles))
+    return record.with_holdings(scope, replace(held or NO_HOLDINGS, roles=roles))
 
 
 # The changes of a project with their audit notes, and its export.

@@ -46,11 +46,10 @@ from gatehouse.provision.sections.project_entry import (
     with_role_holders,
 )
 from gatehouse.provision.sections.references import References, collect_problems, known_user_ids
-from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
-from gatehouse.provision.state_after import state_after
+from gatehouse.provision.sections.section import Context, FileSection, Located, Options, PlanStage, SectionPlan
 
 
-class ProjectSection:
+class ProjectSection(FileSection[Located[ProjectFileEntry]]):
     name = "projects"
     entry = ProjectFileEntry
 
@@ -66,7 +65,7 @@ class ProjectSection:
         names = frozenset(name for located in entries for name in possible_project_ids(located.entry))
         return ReadScope(permissions=True, user_ids=people, record_users=people, member_projects=names)
 
-    async def plan(
+    def plan(
         self, entries: Sequence[Located[ProjectFileEntry]], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
         planning = ProjectPlanner(state, context, options)
@@ -89,14 +88,11 @@ class ProjectPlanner:
         self.changes: list[Change] = []
         self.problems = Problems()
         self._state = state
+        self._permissions = state.permissions
         self._context = context
         self._options = options
         self._places: dict[str, str] = {}
         self._users = known_user_ids(state, context.file)
-
-    @property
-    def _permissions(self) -> PermissionState:
-        return self._state.permissions
 
     def plan(self, located: Located[ProjectFileEntry]) -> None:
         found = self._resolve(located)
@@ -105,15 +101,17 @@ class ProjectPlanner:
             raise Malformed(f"{located.place}: is the same project as {first}")
         self._refuse_taken_names(found)
         people = self._people_changes(found)
-        for change in (
+        self.changes += (
             self._additions(found, people) if found.before is None else project_change(found, found.before, people)
-        ):
-            self._add_change(change)
+        )
+        self._permissions = self._permissions.with_project(found.after)
+        for step in people.values():
+            self._permissions = self._permissions.with_records(step.after)
 
     def remove_unnamed(self) -> None:
         for project_id, model in self._permissions.projects.items():
             if project_id not in self._places and not model.project.removed:
-                self._add_change(project_removal(model.project))
+                self.changes.append(project_removal(model.project))
 
     def _additions(self, found: FoundProject, people: Mapping[str, ChangeRecords]) -> list[Change]:
         model = self._new_application(found)
@@ -124,14 +122,11 @@ class ProjectPlanner:
             number = next((number for number in listed if isinstance(number, int)), None)
             return [project_addition(replace(found.after, application_id=number), people)]
         number = model.application.application_id
+        self._permissions = self._permissions.with_application(model)
         return [
             project_addition(replace(found.after, application_id=number), people),
             project_application_addition(model),
         ]
-
-    def _add_change(self, change: Change) -> None:
-        self.changes.append(change)
-        self._state = state_after(self._state, change.writes)
 
     def _resolve(self, located: Located[ProjectFileEntry]) -> FoundProject:
         place, entry = located.place, located.entry
@@ -178,24 +173,24 @@ class ProjectPlanner:
         """Changes of the records of owners and administrators, by field."""
         references, project_id = References(self._state, self._context.file, self._users), found.after.project_id
         changes: dict[str, ChangeRecords] = {}
-        state = self._state
+        permissions = self._permissions
         for name, role in ROLE_BY_FIELD.items():
             given = getattr(found.entry, name)
             if given is UNSET:
                 continue
             place = f"{found.place}.{name}"
             wanted = [references.person(one, f"{place}[{index}]") for index, one in enumerate(given or ())]
-            had = role_holders(state.permissions, project_id, role, self._context.now)
+            had = role_holders(permissions, project_id, role, self._context.now)
             if name == "owners" and had and not wanted:
                 raise Malformed(f"{place}: a project needs at least one owner")
             touched = sorted({*had, *wanted})
-            before = {one: state.permissions.record(CENTRAL_APPLICATION, one) for one in touched}
+            before = {one: permissions.record(CENTRAL_APPLICATION, one) for one in touched}
             step = record_changes(
                 before, with_role_holders(before, Scope(project_id), role, wanted, self._context.now)
             )
             if step is not None:
                 changes[name] = step
-                state = state_after(state, [step])
+                permissions = permissions.with_records(step.after)
         return changes
 
     def _new_application(self, found: FoundProject) -> ApplicationModel | None:
@@ -236,10 +231,10 @@ def next_application_id(permissions: PermissionState, reserved: set[int]) -> int
 ServiceGrants = Mapping[int, tuple[GroupGrant, ...]]
 
 
-class ProjectServicesStage:
+class ProjectServicesStage(PlanStage[Located[ProjectFileEntry]]):
     name = "projects"
 
-    async def plan(
+    def plan(
         self,
         entries: Sequence[Located[ProjectFileEntry]],
         state: StoredState,

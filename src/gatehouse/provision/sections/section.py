@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
+from gatehouse.images.loading import NewImage
 from gatehouse.images.model import BadImage, ImageShape, StoredImage
 from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.errors import BadInput
@@ -20,9 +21,19 @@ from gatehouse.permissions.documents.apis import NOTHING_RESERVED, ReservedResou
 from gatehouse.permissions.model.project import ServiceAccount
 from gatehouse.provision.document import Document
 from gatehouse.provision.file_secrets import FileSeal, FileSecret, RevealedSecret, SecretResolver
-from gatehouse.provision.model import Change, OnProgress, Problems, ReadScope, StoredState, Unfit, ignore_progress
+from gatehouse.provision.model import (
+    Change,
+    OnProgress,
+    Plan,
+    Problems,
+    ReadScope,
+    StoredState,
+    Unfit,
+    ignore_progress,
+)
 
 T = TypeVar("T")
+R_contra = TypeVar("R_contra", contravariant=True)
 E = TypeVar("E", bound=Struct)
 
 HASHES_IN_PARALLEL: Final = 16  # password hashes at a time
@@ -32,6 +43,7 @@ HASHES_IN_PARALLEL: Final = 16  # password hashes at a time
 class Located(Generic[E]):
     place: str  # "users[3]", for problems
     entry: E
+    image: NewImage = UNSET  # that the entry names, loaded; UNSET keeps the stored one
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +96,10 @@ class Context:
     rules: PasswordRules
     reachable: tuple[Network, ...] = ()  # private networks that outbound requests may reach
     reserved: ReservedResources = NOTHING_RESERVED
-    issue_token: IssueToken = issue_no_token  # the JWT of a new service account
     load_image: LoadImage = load_no_image
     settings: SettingRules | None = None  # None: tests of permissions have none
     file: ProvisionFile = field(default_factory=ProvisionFile)
-    on_progress: OnProgress = ignore_progress  # in entries of the stage
+    on_progress: OnProgress = ignore_progress  # in entries of the section
     now: int
 
 
@@ -110,35 +121,64 @@ class SectionPlan:
     spared: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
+    @property
+    def plan(self) -> Plan:
+        return Plan(changes=self.changes, spared=self.spared, warnings=self.warnings)
 
-class PlanStage(Protocol[E]):
+
+class PlanStage(Protocol[R_contra]):
     """One step from entries to changes. Most sections have one; some refer to what later sections add."""
 
     @property
     def name(self) -> str:
         """The section it reads."""
 
-    async def plan(
-        self, entries: Sequence[Located[E]], state: StoredState, context: Context, options: Options
+    def plan(
+        self, entries: Sequence[R_contra], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
-        """The changes that make what is stored equal to the entries.
+        """The changes that make what is stored equal to the entries. Pure: runs in the transaction of the file.
 
-        `state` is the state after the stages before.
+        `state` is what is stored after the stages before.
         """
 
 
-class FileSection(PlanStage[E], Protocol[E]):
+class FileSection(PlanStage[R_contra], Protocol[R_contra]):
     """One kind of entry: how it is read, planned and exported."""
 
     @property
-    def entry(self) -> type[E]:
+    def entry(self) -> type[Any]:
         """The fields of an entry: an absent field stays, null clears it, a value replaces it."""
 
-    def read_scope(self, entries: Sequence[Located[E]], *, prune: bool) -> ReadScope:
+    def read_scope(self, entries: Sequence[Located[Any]], *, prune: bool) -> ReadScope:
         """What the plan reads of the stored state."""
+
+    async def resolve(
+        self,
+        entries: Sequence[Located[Any]],
+        state: StoredState,  # noqa: ARG002 - most sections need nothing
+        context: Context,  # noqa: ARG002
+        options: Options,  # noqa: ARG002
+    ) -> "ResolvedSection":
+        """Do before the transaction what takes long: compare and hash passwords, load images."""
+        return ResolvedSection(entries)
 
     def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:
         """Everything stored of this kind, so that applying it changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedSection:
+    """The entries of a section, ready to be planned."""
+
+    entries: Sequence[Any]
+    problems: tuple[str, ...] = ()
+    is_plannable: bool = True  # False if the entries are not even clear about whom they mean
+
+    def plan(self, stage: PlanStage[Any], state: StoredState, context: Context, options: Options) -> SectionPlan:
+        if not self.is_plannable:
+            return SectionPlan(problems=self.problems)
+        draft = stage.plan(self.entries, state, context, options)
+        return replace(draft, problems=(*self.problems, *draft.problems))
 
 
 async def gather_in_batches(work: Sequence[Coroutine[object, object, T]], on_progress: OnProgress) -> list[T]:

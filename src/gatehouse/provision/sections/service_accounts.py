@@ -42,8 +42,7 @@ from gatehouse.provision.sections.references import (
     refusals_at,
     refuse_invalid_record,
 )
-from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
-from gatehouse.provision.state_after import with_holdings
+from gatehouse.provision.sections.section import Context, FileSection, Located, Options, PlanStage, SectionPlan
 from gatehouse.tokens.claims import ServiceAccountClaims
 from gatehouse.tokens.signer import Signer
 
@@ -101,7 +100,7 @@ class FoundServiceAccount:
     after: ServiceAccount
 
 
-class ServiceAccountSection:
+class ServiceAccountSection(FileSection[Located[ServiceAccountFileEntry]]):
     name = "service_accounts"
     entry = ServiceAccountFileEntry
 
@@ -113,7 +112,7 @@ class ServiceAccountSection:
             member_projects=frozenset(entry.project_id for entry in given),
         )
 
-    async def plan(
+    def plan(
         self,
         entries: Sequence[Located[ServiceAccountFileEntry]],
         state: StoredState,
@@ -126,7 +125,7 @@ class ServiceAccountSection:
             with collect_problems(problems):
                 found = planning.resolve(located)
                 if found.before is None:
-                    changes.append(await account_addition(found.after, context))
+                    changes.append(account_addition(found.after))
                 elif found.before != found.after:
                     changes.append(account_change(found.before, found.after))
         if options.prune:
@@ -235,7 +234,7 @@ def merge_account(entry: ServiceAccountFileEntry, base: ServiceAccount, place: s
     return after
 
 
-async def account_addition(account: ServiceAccount, context: Context) -> Change:
+def account_addition(account: ServiceAccount) -> Change:
     return Change(
         action=Action.ADD,
         kind="service account",
@@ -243,7 +242,6 @@ async def account_addition(account: ServiceAccount, context: Context) -> Change:
         write=AddServiceAccount(account),
         subject=account.user_id,
         notes=(AuditNote(event=AuditEvent.SERVICE_ACCOUNT_MADE, details=account_details(account)),),
-        generated_secret=None if account.revoked else await context.issue_token(account) or None,
     )
 
 
@@ -286,12 +284,12 @@ def account_document(account: ServiceAccount, state: StoredState) -> Document:
 # What service accounts hold in their project, which may refer to anything in the file.
 
 
-class ServiceAccountRightsStage:
+class ServiceAccountRightsStage(PlanStage[Located[ServiceAccountFileEntry]]):
     """What service accounts hold in their project: as in a membership, but never project_owner (R1)."""
 
     name = "service_accounts"
 
-    async def plan(
+    def plan(
         self,
         entries: Sequence[Located[ServiceAccountFileEntry]],
         state: StoredState,
@@ -319,7 +317,7 @@ def rights_change(
     scopes = wanted_scopes(given, account, state, references, located.place)
     after = replace(before, scopes={scope: held for scope, held in before.scopes.items() if scope not in scopes})
     for scope, held in scopes.items():
-        after = with_holdings(after, scope, held)
+        after = after.with_holdings(scope, held)
     if after == before:
         return None
     refuse_invalid_record(central_application(state), before, after, located.place)

@@ -24,8 +24,10 @@ from gatehouse.provision.sections.images import exported_url, image_writes, want
 from gatehouse.provision.sections.references import collect_problems
 from gatehouse.provision.sections.section import (
     Context,
+    FileSection,
     Located,
     Options,
+    ResolvedSection,
     SectionPlan,
     SettingRules,
     reveal_secret,
@@ -43,19 +45,28 @@ class SettingFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     secret: FileSecret | UnsetType | None = UNSET
 
 
-class SettingSection:
+class SettingSection(FileSection[Located[SettingFileEntry]]):
     name = "settings"
     entry = SettingFileEntry
 
     def read_scope(self, entries: Sequence[Located[SettingFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
         return ReadScope()
 
-    async def plan(
+    async def resolve(
+        self,
+        entries: Sequence[Located[SettingFileEntry]],
+        state: StoredState,
+        context: Context,
+        options: Options,  # noqa: ARG002 - for secrets only
+    ) -> ResolvedSection:
+        problems = Problems()
+        return ResolvedSection(await load_images(entries, state, context, problems), tuple(problems.lines))
+
+    def plan(
         self, entries: Sequence[Located[SettingFileEntry]], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
         problems = Problems()
         before = state.settings
-        entries = await load_images(entries, state, context, problems)
         images = {one.entry.name: one.entry.value for one in entries if isinstance(one.entry.value, StoredImage)}
         wanted = wanted_settings(entries, before, context, options, problems)
         if options.prune:

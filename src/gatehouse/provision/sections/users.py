@@ -22,8 +22,10 @@ from gatehouse.provision.sections.images import wanted_image
 from gatehouse.provision.sections.references import collect_problems
 from gatehouse.provision.sections.section import (
     Context,
+    FileSection,
     Located,
     Options,
+    ResolvedSection,
     SectionPlan,
     gather_in_batches,
     reveal_secret,
@@ -121,7 +123,7 @@ def password_purpose(user_id: str) -> str:
 # The section; service accounts have their own.
 
 
-class UserSection:
+class UserSection(FileSection[WantedUser]):
     name = "users"
     entry = UserFileEntry
 
@@ -134,20 +136,24 @@ class UserSection:
             usernames=frozenset(username_key(entry.username) for entry in given if entry.username),
         )
 
-    async def plan(
+    async def resolve(
         self, entries: Sequence[Located[UserFileEntry]], state: StoredState, context: Context, options: Options
-    ) -> SectionPlan:
+    ) -> ResolvedSection:
         problems = Problems()
         users = resolve_users(entries, state, problems)
         if problems.lines:
-            return SectionPlan(problems=tuple(problems.lines))
+            return ResolvedSection(users, tuple(problems.lines), is_plannable=False)
         pictures = [await load_picture(one, state, context, problems) for one in users]
         resolved = await gather_in_batches(
             [resolve_user_secrets(one, context, options, problems) for one in users], context.on_progress
         )
         wanted = [replace(one, picture=picture) for one, picture in zip(resolved, pictures, strict=True)]
-        draft = plan_users(wanted, state, now=context.now, prune=options.prune)
-        return SectionPlan(changes=draft.changes, problems=(*problems.lines, *draft.problems), spared=draft.spared)
+        return ResolvedSection(wanted, tuple(problems.lines))
+
+    def plan(
+        self, entries: Sequence[WantedUser], state: StoredState, context: Context, options: Options
+    ) -> SectionPlan:
+        return plan_users(entries, state, now=context.now, prune=options.prune)
 
     def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:
         return [

@@ -22,7 +22,6 @@ from gatehouse.permissions.evaluation.effective import evaluate
 from gatehouse.permissions.evaluation.loader import EvaluationInput as Bench
 from gatehouse.permissions.explanation.reasons import explain_rule
 from gatehouse.permissions.explanation.wording import explanation_sentences
-from gatehouse.permissions.model import central
 from gatehouse.permissions.model.condition import ConditionSubject
 from gatehouse.permissions.model.facts import (
     ApplicationModel,
@@ -38,11 +37,12 @@ from gatehouse.permissions.questions.parsing import ResourceDraft, RuleReference
 from gatehouse.permissions.rights.granting import PROJECT_OWNER
 from gatehouse.provision.document import Document
 from gatehouse.provision.file_secrets import FileSeal, SecretResolver
-from gatehouse.provision.model import PermissionState, StoredState
-from gatehouse.provision.plan import SECTIONS, make_plan
+from gatehouse.provision.model import PermissionState, StoredState, ignore_progress
+from gatehouse.provision.plan import SECTIONS, FileAttempt, resolve_sections
 from gatehouse.provision.sections.references import References, refuse_invalid_record
 from gatehouse.provision.sections.section import Context, Options, ProvisionFile, read_entries
 from gatehouse.provision.tests.cases import CaseFailure, ExpectedPermission, HypotheticalPerson, PermissionCase
+from gatehouse.provision.tests.model import empty_state, run_on_empty_installation
 
 SECRET_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {"users": ("password",), "applications": ("access_keys",)}
 ANY_TOTP: Final = "JBSWY3DPEHPK3PXP"  # a fact is whether a user has one, not which
@@ -65,8 +65,9 @@ async def build_model_runner(document: Document, clock: Clock) -> "ModelRunner":
         now=now,
     )
     terms = Options(secrets=SecretResolver(environment={}, read_file=refuse_file), allow_weak=True)
-    _, state = await make_plan(file, empty_state(now), tools, terms)
-    return ModelRunner(state, file, now)
+    resolved = await resolve_sections(entries, empty_state(now), tools, terms, ignore_progress)
+    attempt = FileAttempt(resolved, tools, terms, ignore_progress)
+    return ModelRunner(run_on_empty_installation(attempt.run, now), file, now)
 
 
 def without_secrets(document: Document) -> Document:
@@ -92,20 +93,6 @@ def dicts_in(records: object) -> list[dict[str, Any]]:
 
 def refuse_file(path: str) -> str:
     raise BadInput(f"{path} is not read for a test")
-
-
-def empty_state(now: int) -> StoredState:
-    """An installation with application 1 and no users."""
-    own = ApplicationModel(
-        application=central.application(now),
-        schema=central.schema(now),
-        roles={role.key: role for role in central.roles()},
-    )
-    return StoredState(
-        permissions=PermissionState(
-            applications={CENTRAL_APPLICATION: own}, spent_application_ids=frozenset({CENTRAL_APPLICATION})
-        )
-    )
 
 
 class ModelRunner:

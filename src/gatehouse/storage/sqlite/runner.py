@@ -53,6 +53,10 @@ class QueuedWrite:
     error: BaseException | None = None
     notifications: list[Notification] = field(default_factory=list)
 
+    def fail(self, error: Exception) -> None:
+        self.error = as_storage_error(error)
+        self.notifications.clear()
+
     def resolve(self) -> None:
         if self.future.done():  # the caller was canceled; what was written stays
             return
@@ -149,7 +153,7 @@ class GroupCommitWriter:
     def _execute_group(self, group: list[QueuedWrite]) -> None:
         """Run the group without savepoints.
 
-        If a verb raises, which is rare, run all again, each in its own savepoint.
+        If a verb raises, which is rare, run all again, each in its own savepoint; a verb alone has failed by then.
         """
         self._check_other_writers()
         self._connection.execute("SAVEPOINT everyone")
@@ -158,6 +162,9 @@ class GroupCommitWriter:
                 self._execute_verb(work)
         except Exception as error:  # noqa: BLE001 - raised again for the caller
             self._roll_back_to("everyone", error)
+            if len(group) == 1:
+                group[0].fail(error)
+                return
         else:
             return
         # Outside of `except`: otherwise the next error would refer to this one, and to everything its verb had read.
@@ -170,8 +177,7 @@ class GroupCommitWriter:
             self._execute_verb(work)
         except Exception as error:  # noqa: BLE001 - it is the caller's
             self._roll_back_to("verb", error)
-            work.error = as_storage_error(error)
-            work.notifications.clear()
+            work.fail(error)
         self._connection.execute("RELEASE verb")
 
     def _roll_back_to(self, savepoint: str, error: Exception) -> None:

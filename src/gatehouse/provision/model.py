@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 from gatehouse.accounts.bans.model import Ban
 from gatehouse.accounts.model import User
@@ -23,6 +23,7 @@ from gatehouse.permissions.model.schema_version import ChangeTally
 
 T = TypeVar("T")
 V = TypeVar("V")
+R = TypeVar("R")
 
 
 OnProgress: TypeAlias = Callable[[int], object]  # gets the number reached so far
@@ -385,15 +386,64 @@ class Change:
     kind: str  # "user", "client"
     name: str  # login, client id, title
     fields: tuple[str, ...] = ()  # names of what differs; never values
-    write: Write
-    further_writes: tuple[Write, ...] = ()  # done together with `write`
+    writes: tuple[Write, ...]  # at least one, done together
     subject: str  # of the audit records
     notes: tuple[AuditNote, ...]
     generated_secret: str | None = field(default=None, repr=False)  # made by the plan, printed once
 
     @property
-    def writes(self) -> tuple[Write, ...]:
-        return (self.write, *self.further_writes)
+    def write(self) -> Write:
+        return self.writes[0]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordKind(Generic[R]):
+    """What the plan and the audit log call the records of one kind."""
+
+    kind: str
+    name_of: Callable[[R], str]
+    subject_of: Callable[[R], str]
+
+    def addition(self, record: R, *writes: Write, notes: Iterable[AuditNote], secret: str | None = None) -> Change:
+        return self._change(Action.ADD, record, writes, notes=notes, secret=secret)
+
+    def change(
+        self,
+        record: R,
+        fields: Iterable[str],
+        writes: Sequence[Write],
+        *,
+        notes: Iterable[AuditNote],
+        secret: str | None = None,
+    ) -> Change | None:
+        """None without writes."""
+        if not writes:
+            return None
+        return self._change(Action.CHANGE, record, writes, fields=fields, notes=notes, secret=secret)
+
+    def removal(self, record: R, write: Write, note: AuditNote) -> Change:
+        return self._change(Action.REMOVE, record, (write,), notes=(note,))
+
+    def _change(
+        self,
+        action: Action,
+        record: R,
+        writes: Sequence[Write],
+        *,
+        fields: Iterable[str] = (),
+        notes: Iterable[AuditNote],
+        secret: str | None = None,
+    ) -> Change:
+        return Change(
+            action=action,
+            kind=self.kind,
+            name=self.name_of(record),
+            fields=tuple(fields),
+            writes=tuple(writes),
+            subject=self.subject_of(record),
+            notes=tuple(notes),
+            generated_secret=secret,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -241,7 +241,7 @@ def run_writes(writes: Sequence[Write], state: StoredState) -> FileRun:
     """A run of one section that makes these writes."""
     del state
     yield writes
-    changes = [Change(action=Action.CHANGE, kind="", name="", write=one, subject="", notes=()) for one in writes]
+    changes = [Change(action=Action.CHANGE, kind="", name="", writes=(one,), subject="", notes=()) for one in writes]
     return Plan(changes=tuple(changes))
 
 

@@ -1,13 +1,14 @@
 """An application in a file: its fields, schema and roles (R7)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from gatehouse.images.loading import NewImage
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import Details
 from gatehouse.permissions.commands.app_schemas import (
     CENTRAL_ROLES,
     RoleDraft,
@@ -28,9 +29,9 @@ from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import Role
 from gatehouse.provision.document import Document
 from gatehouse.provision.file_secrets import FileSecret
-from gatehouse.provision.model import Problems
+from gatehouse.provision.model import AddApplication, AuditNote, Change, Problems, RecordKind, Write
 from gatehouse.provision.sections.references import References, refusals_at
-from gatehouse.provision.sections.section import Context, read_record
+from gatehouse.provision.sections.section import Context, Edit, read_record
 
 JsonObject = dict[str, Any]
 SERVICE_KEYS: Final = ("private_key", "public_key")
@@ -58,19 +59,22 @@ class ApplicationFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fie
     users: JsonObject | UnsetType = UNSET
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundApplication:
-    """An entry, with the application before and after it."""
+ApplicationEdit = Edit[ApplicationFileEntry, ApplicationModel]
+APPLICATION: Final[RecordKind[Application]] = RecordKind(
+    "application",
+    name_of=lambda application: str(application.application_id),
+    subject_of=lambda application: f"application {application.application_id}",
+)
 
-    place: str
-    entry: ApplicationFileEntry
-    before: ApplicationModel | None  # None: new
-    after: ApplicationModel
-    logo: NewImage = UNSET
 
-    @property
-    def application_id(self) -> int:
-        return self.after.application.application_id
+def application_addition(
+    model: ApplicationModel, *writes: Write, notes: Sequence[AuditNote] = (), secret: str | None = None
+) -> Change:
+    """Its changes with further writes and notes."""
+    application = model.application
+    details: Details = {"name": application.name, "project_id": application.project_id}
+    created = AuditNote(event=AuditEvent.APPLICATION_CREATED, details=details)
+    return APPLICATION.addition(application, AddApplication(model), *writes, notes=[created, *notes], secret=secret)
 
 
 def merge_application(

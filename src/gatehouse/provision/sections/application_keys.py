@@ -25,7 +25,7 @@ from gatehouse.permissions.model.application import (
 from gatehouse.provision.document import Document
 from gatehouse.provision.file_secrets import FileSecret
 from gatehouse.provision.model import AddPublicKey, PermissionState, PutAccessKey
-from gatehouse.provision.sections.application_entry import SERVICE_KEYS, AccessKeyFileEntry, FoundApplication
+from gatehouse.provision.sections.application_entry import SERVICE_KEYS, AccessKeyFileEntry, ApplicationEdit
 from gatehouse.provision.sections.section import Context, Options, reveal_secret, sealed_document
 
 ACCESS_KEY_VALUE: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -90,7 +90,7 @@ def reveal_text(given: object, context: Context, options: Options, purpose: str,
 
 
 def wanted_keys(
-    found: FoundApplication, permissions: PermissionState, context: Context, options: Options
+    found: ApplicationEdit, permissions: PermissionState, context: Context, options: Options
 ) -> WantedKeys:
     """Keys that the entry does not list stay (R7). Raises Malformed."""
     wanted = WantedKeys()
@@ -103,14 +103,14 @@ def wanted_keys(
 
 
 def wanted_access_keys(
-    found: FoundApplication,
+    found: ApplicationEdit,
     given: Sequence[AccessKeyFileEntry],
     permissions: PermissionState,
     context: Context,
     options: Options,
 ) -> WantedKeys:
     """Find keys by value, else by comment; a new key without a value gets a generated one."""
-    place, number = f"{found.place}.access_keys", found.application_id
+    place, number = f"{found.place}.access_keys", found.after.application.application_id
     kept = permissions.access_keys.get(number, ())
     values = [access_key_value(one, number, context, options, f"{place}[{at}]") for at, one in enumerate(given)]
     writes: list[PutAccessKey] = []
@@ -175,9 +175,9 @@ def refuse_key_of_other_application(value: str, number: int, permissions: Permis
 
 
 def wanted_public_keys(
-    found: FoundApplication, given: Sequence[str], permissions: PermissionState, context: Context
+    found: ApplicationEdit, given: Sequence[str], permissions: PermissionState, context: Context
 ) -> list[AddPublicKey]:
-    place, number = f"{found.place}.public_keys", found.application_id
+    place, number = f"{found.place}.public_keys", found.after.application.application_id
     known = {key.pem for key in permissions.public_keys.get(number, ())}
     count, writes = len(known), []
     for at, text in enumerate(given):

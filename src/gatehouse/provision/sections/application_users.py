@@ -159,18 +159,15 @@ def record_change(model: ApplicationModel, before: UserRecord, record: UserRecor
     is_new = before == UserRecord(application_id=number, user_id=before.user_id, version=before.version)
     is_gone = record == UserRecord(application_id=number, user_id=before.user_id, version=before.version)
     action = Action.ADD if is_new else Action.REMOVE if is_gone else Action.CHANGE
+    details = {"application_id": number, **describe_changes(old, new)}
     return Change(
         action=action,
         kind="record",
         name=f"of user {record.user_id} in application {number}",
         fields=tuple(name for name in RECORD_SECTIONS if old[name] != new[name]) if action is Action.CHANGE else (),
-        write=ChangeRecords((before,), (record,)),
+        writes=(ChangeRecords((before,), (record,)),),
         subject=record.user_id,
-        notes=(
-            AuditNote(
-                event=AuditEvent.USER_SCHEMA_SAVED, details={"application_id": number, **describe_changes(old, new)}
-            ),
-        ),
+        notes=(AuditNote(event=AuditEvent.USER_SCHEMA_SAVED, details=details),),
     )
 
 

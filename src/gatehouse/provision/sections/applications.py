@@ -6,7 +6,6 @@ from dataclasses import replace
 from msgspec import UNSET
 
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.model import Details
 from gatehouse.audit.recorder import describe_changes
 from gatehouse.images.loading import NewImage
 from gatehouse.images.model import LOGO, application_logo_owner
@@ -21,8 +20,6 @@ from gatehouse.permissions.model.rules import ApplicationSchema
 from gatehouse.provision.claims import Claim, claims_of
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import (
-    Action,
-    AddApplication,
     AddPublicKey,
     AuditNote,
     Change,
@@ -35,8 +32,10 @@ from gatehouse.provision.model import (
     Write,
 )
 from gatehouse.provision.sections.application_entry import (
+    APPLICATION,
+    ApplicationEdit,
     ApplicationFileEntry,
-    FoundApplication,
+    application_addition,
     changed_rule_fields,
     merge_application,
     rules_document,
@@ -55,6 +54,7 @@ from gatehouse.provision.sections.projects import next_application_id
 from gatehouse.provision.sections.references import References, collect_problems, known_user_ids
 from gatehouse.provision.sections.section import (
     Context,
+    Edit,
     FileSection,
     Located,
     Options,
@@ -131,16 +131,12 @@ class ApplicationPlanner:
 
     def plan(self, located: Located[ApplicationFileEntry]) -> None:
         found = self._resolve(located)
-        first = self._places.setdefault(found.application_id, located.place)
+        first = self._places.setdefault(found.after.application.application_id, located.place)
         if first != located.place:
             raise Malformed(f"{located.place}: is the same application as {first}")
         self._refuse_namesake(found)
         keys = wanted_keys(found, self._permissions, self._context, self._options)
-        change = (
-            application_addition(found, keys)
-            if found.before is None
-            else application_change(found, found.before, keys, self._context.now)
-        )
+        change = application_change(found, keys, self._context.now)
         if change is not None:
             self.changes.append(change)
             self._permissions = self._permissions.with_application(found.after)
@@ -193,7 +189,7 @@ class ApplicationPlanner:
             if model.application.protected_sites and number not in self._removed
         }
 
-    def _resolve(self, located: Located[ApplicationFileEntry]) -> FoundApplication:
+    def _resolve(self, located: Located[ApplicationFileEntry]) -> ApplicationEdit:
         place, entry = located.place, located.entry
         references = References(self._state, self._context.file, self._users)
         before = self._find_stored(entry, references, place)
@@ -207,7 +203,7 @@ class ApplicationPlanner:
         model = with_rules(
             replace(base, application=application), entry, place, self.problems, prune=self._options.prune
         )
-        return FoundApplication(place=place, entry=entry, before=before, after=model, logo=located.image)
+        return Edit(place=place, entry=entry, before=before, after=model, image=located.image)
 
     def _find_stored(
         self, entry: ApplicationFileEntry, references: References, place: str
@@ -248,7 +244,7 @@ class ApplicationPlanner:
             roles={},
         )
 
-    def _refuse_namesake(self, found: FoundApplication) -> None:
+    def _refuse_namesake(self, found: ApplicationEdit) -> None:
         own = found.after.application
         for model in self._permissions.applications.values():
             other = model.application
@@ -259,57 +255,30 @@ class ApplicationPlanner:
                 )
 
 
-def application_addition(found: FoundApplication, keys: WantedKeys) -> Change:
-    application = found.after.application
-    details: Details = {"name": application.name, "project_id": application.project_id}
-    return Change(
-        action=Action.ADD,
-        kind="application",
-        name=str(application.application_id),
-        write=AddApplication(found.after),
-        further_writes=(*logo_writes(found), *keys.writes),
-        subject=f"application {application.application_id}",
-        notes=(AuditNote(event=AuditEvent.APPLICATION_CREATED, details=details), *key_notes(keys)),
-        generated_secret=generated_keys_text(keys),
-    )
-
-
-def application_change(
-    found: FoundApplication, before: ApplicationModel, keys: WantedKeys, now: int
-) -> Change | None:
-    model = found.after
-    own = [name for name in FIELDS if getattr(before.application, name) != getattr(model.application, name)]
-    if before.application.sealed_private_key != model.application.sealed_private_key:
+def application_change(found: ApplicationEdit, keys: WantedKeys, now: int) -> Change | None:
+    model, before, secret = found.after, found.before, generated_keys_text(keys)
+    application = model.application
+    logo = image_writes(application_logo_owner(application.application_id), found.image)
+    if before is None:
+        return application_addition(model, *logo, *keys.writes, notes=key_notes(keys), secret=secret)
+    own = [name for name in FIELDS if getattr(before.application, name) != getattr(application, name)]
+    if before.application.sealed_private_key != application.sealed_private_key:
         own.append("service_meta.private_key")
     ruled = changed_rule_fields(before, model)
-    writes: list[Write] = [ChangeApplication(before.application, model.application)] if own else []
-    writes += logo_writes(found)
+    writes: list[Write] = [ChangeApplication(before.application, application)] if own else []
+    writes += logo
     if ruled:
         stamped = replace(model, schema=replace(model.schema, updated_at=now))
         changes = tally_differences(differences(before, stamped))
-        writes.append(ChangeSchema(replace(before, application=model.application), stamped, changes))
-    writes += keys.writes
-    if not writes:
-        return None
-    return Change(
-        action=Action.CHANGE,
-        kind="application",
-        name=str(found.application_id),
-        fields=(*own, *ruled, *keys.fields),
-        write=writes[0],
-        further_writes=tuple(writes[1:]),
-        subject=f"application {found.application_id}",
-        notes=(
-            *([application_note(before.application, model.application)] if own else []),
-            *rule_notes(before, model),
-            *key_notes(keys),
-        ),
-        generated_secret=generated_keys_text(keys),
+        writes.append(ChangeSchema(replace(before, application=application), stamped, changes))
+    notes = [application_note(before.application, application)] if own else []
+    return APPLICATION.change(
+        application,
+        [*own, *ruled, *keys.fields],
+        [*writes, *keys.writes],
+        notes=[*notes, *rule_notes(before, model), *key_notes(keys)],
+        secret=secret,
     )
-
-
-def logo_writes(found: FoundApplication) -> Sequence[Write]:
-    return image_writes(application_logo_owner(found.application_id), found.logo)
 
 
 def generated_keys_text(keys: WantedKeys) -> str | None:
@@ -343,14 +312,8 @@ def key_notes(keys: WantedKeys) -> list[AuditNote]:
 
 
 def application_removal(application: Application) -> Change:
-    return Change(
-        action=Action.REMOVE,
-        kind="application",
-        name=str(application.application_id),
-        write=ChangeApplication(application, replace(application, removed=True)),
-        subject=f"application {application.application_id}",
-        notes=(AuditNote(event=AuditEvent.APPLICATION_REMOVED),),
-    )
+    note = AuditNote(event=AuditEvent.APPLICATION_REMOVED)
+    return APPLICATION.removal(application, ChangeApplication(application, replace(application, removed=True)), note)
 
 
 def application_document(model: ApplicationModel, state: StoredState, context: Context, *, secrets: bool) -> Document:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -13,7 +14,7 @@ from gatehouse.kernel.ids import new_record_id
 from gatehouse.permissions.commands.bans import DRAFT_FIELDS, LATEST_END, ban_details
 from gatehouse.permissions.documents.fields import read_line, read_lines, read_number
 from gatehouse.provision.document import Document
-from gatehouse.provision.model import Action, AuditNote, Change, Problems, PutBan, ReadScope, StoredState
+from gatehouse.provision.model import AuditNote, Change, Problems, PutBan, ReadScope, RecordKind, StoredState
 from gatehouse.provision.sections.section import Context, FileSection, Located, Options, SectionPlan, merge_field
 
 
@@ -26,6 +27,13 @@ class BanFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     reason: str | UnsetType | None = UNSET
     public_text: str | UnsetType | None = UNSET
     until: int | UnsetType | None = UNSET  # Unix seconds; an entry whose end has passed is ignored
+
+
+BAN: Final[RecordKind[Ban]] = RecordKind(
+    "ban",
+    name_of=lambda ban: f"{ban.user_id} from {ban.application_id or ban.project_id or 'the installation'}",
+    subject_of=lambda ban: ban.user_id,
+)
 
 
 class BanSection(FileSection[Located[BanFileEntry]]):
@@ -51,7 +59,7 @@ class BanSection(FileSection[Located[BanFileEntry]]):
                 before = active.get(key)
                 after = wanted_ban(placed.entry, scope, before, context.now)
                 if after is not None and after != before:
-                    changes.append(ban_change(before, after))
+                    changes += filter(None, [ban_change(before, after)])
             except BadInput as error:
                 problems.add(placed.place, str(error))
         if options.prune:
@@ -100,36 +108,17 @@ def wanted_ban(entry: BanFileEntry, scope: BanScope, before: Ban | None, now: in
     return replace(ban, ban_id=new_record_id(now), author="", created_at=now)
 
 
-def ban_change(before: Ban | None, after: Ban) -> Change:
-    changed = (
-        ()
-        if before is None
-        else tuple(name for name in DRAFT_FIELDS if getattr(before, name) != getattr(after, name))
-    )
-    return Change(
-        action=Action.ADD if before is None else Action.CHANGE,
-        kind="ban",
-        name=ban_name(after),
-        fields=changed,
-        write=PutBan(before, after),
-        subject=after.user_id,
-        notes=(AuditNote(event=AuditEvent.USER_BANNED, details=ban_details(after)),),
-    )
+def ban_change(before: Ban | None, after: Ban) -> Change | None:
+    note = AuditNote(event=AuditEvent.USER_BANNED, details=ban_details(after))
+    if before is None:
+        return BAN.addition(after, PutBan(None, after), notes=[note])
+    changed = [name for name in DRAFT_FIELDS if getattr(before, name) != getattr(after, name)]
+    return BAN.change(after, changed, [PutBan(before, after)], notes=[note])
 
 
 def lift_change(ban: Ban) -> Change:
-    return Change(
-        action=Action.REMOVE,
-        kind="ban",
-        name=ban_name(ban),
-        write=PutBan(ban, None),
-        subject=ban.user_id,
-        notes=(AuditNote(event=AuditEvent.USER_BAN_LIFTED, details=ban_details(ban)),),
-    )
-
-
-def ban_name(ban: Ban) -> str:
-    return f"{ban.user_id} from {ban.application_id or ban.project_id or 'the installation'}"
+    note = AuditNote(event=AuditEvent.USER_BAN_LIFTED, details=ban_details(ban))
+    return BAN.removal(ban, PutBan(ban, None), note)
 
 
 def ban_document(ban: Ban) -> Document:

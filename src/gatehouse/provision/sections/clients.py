@@ -30,19 +30,21 @@ from gatehouse.oauth.model import CLIENT_FIELDS, MAX_LIVE_SECRETS, Client, Clien
 from gatehouse.provision.document import Document
 from gatehouse.provision.file_secrets import FileSecret
 from gatehouse.provision.model import (
-    Action,
     AddClient,
     AuditNote,
     Change,
     ChangeClient,
     Problems,
     ReadScope,
+    RecordKind,
     StoredState,
+    Write,
 )
 from gatehouse.provision.sections.images import exported_url, image_writes, merged_image_id, wanted_image
 from gatehouse.provision.sections.references import collect_problems
 from gatehouse.provision.sections.section import (
     Context,
+    Edit,
     FileSection,
     Located,
     Options,
@@ -62,22 +64,17 @@ class ClientFileEntry(ClientPatch, frozen=True, kw_only=True, forbid_unknown_fie
     logo_uri: str | UnsetType | None = UNSET
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundClient:
-    """An entry, the client it is about, and what becomes of that, secrets apart."""
-
-    place: str
-    entry: ClientFileEntry
-    before: Client | None  # None: to be made
-    after: Client
-    logo: NewImage = UNSET
+CLIENT: Final[RecordKind[Client]] = RecordKind(
+    "client", name_of=lambda client: client.client_id, subject_of=lambda client: client.client_id
+)
+ClientEdit = Edit[ClientFileEntry, Client]  # `after` has the secrets of before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedClient:
     """The same with its secrets as they are stored: the input of the pure part of planning."""
 
-    found: FoundClient
+    found: ClientEdit
     secrets: tuple[ClientSecret, ...]
     generated_secret: str | None = field(default=None, repr=False)
 
@@ -116,7 +113,7 @@ class ExportedSecret(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 async def resolve_client_secrets(
-    found: FoundClient, context: Context, options: Options, problems: Problems
+    found: ClientEdit, context: Context, options: Options, problems: Problems
 ) -> WantedClient:
     """Compare the secret with the stored one: an equal one is no change, even if it is hashed."""
     try:
@@ -126,7 +123,7 @@ async def resolve_client_secrets(
         return WantedClient(found=found, secrets=())
 
 
-async def wanted_client(found: FoundClient, context: Context, options: Options) -> WantedClient:
+async def wanted_client(found: ClientEdit, context: Context, options: Options) -> WantedClient:
     file_secret = found.entry.client_secret
     if file_secret is UNSET:
         return keep_or_generate_secret(found, context)
@@ -140,7 +137,7 @@ async def wanted_client(found: FoundClient, context: Context, options: Options) 
     return WantedClient(found=found, secrets=await replace_secret(found, revealed.text, context, options))
 
 
-def keep_or_generate_secret(found: FoundClient, context: Context) -> WantedClient:
+def keep_or_generate_secret(found: ClientEdit, context: Context) -> WantedClient:
     before, after = found.before, found.after
     if after.public:
         return WantedClient(found=found, secrets=())
@@ -154,7 +151,7 @@ def keep_or_generate_secret(found: FoundClient, context: Context) -> WantedClien
 
 
 async def replace_secret(
-    found: FoundClient, secret: str, context: Context, options: Options
+    found: ClientEdit, secret: str, context: Context, options: Options
 ) -> tuple[ClientSecret, ...]:
     before = found.before
     if before is not None and await is_newest(secret, before, found.after.profile, context):
@@ -211,7 +208,7 @@ def exported_secrets(client: Client, context: Context) -> list[ExportedSecret]:
     ]
 
 
-def import_secrets(found: FoundClient, text: str, context: Context) -> tuple[ClientSecret, ...]:
+def import_secrets(found: ClientEdit, text: str, context: Context) -> tuple[ClientSecret, ...]:
     """The secrets of an export; the stored ones if they are the same."""
     arriving = [
         one for one in msgspec.json.decode(text, type=list[ExportedSecret]) if not 0 < one.expires_at <= context.now
@@ -294,7 +291,7 @@ class ClientSection(FileSection[WantedClient]):
 
 def resolve_clients(
     entries: Sequence[Located[ClientFileEntry]], state: StoredState, now: int, problems: Problems
-) -> list[FoundClient]:
+) -> list[ClientEdit]:
     by_id = {client.client_id: client for client in state.clients}
     first: dict[str, str] = {}
     found = []
@@ -311,13 +308,11 @@ def resolve_clients(
         else:
             check = check_new_client if before is None else check_client
             problems.check_value(place, check, after, otherwise=None)
-        found.append(FoundClient(place=place, entry=entry, before=before, after=after))
+        found.append(Edit(place=place, entry=entry, before=before, after=after))
     return found
 
 
-async def load_client_logo(
-    found: FoundClient, state: StoredState, context: Context, problems: Problems
-) -> FoundClient:
+async def load_client_logo(found: ClientEdit, state: StoredState, context: Context, problems: Problems) -> ClientEdit:
     logo: NewImage = UNSET
     with collect_problems(problems):
         logo = await wanted_image(
@@ -329,19 +324,14 @@ async def load_client_logo(
             place=f"{found.place}.logo_uri",
         )
     after = replace(found.after, logo=merged_image_id(logo, found.after.logo))
-    return replace(found, after=after, logo=logo)
+    return replace(found, after=after, image=logo)
 
 
 def plan_clients(wanted: Sequence[WantedClient], state: StoredState, *, prune: bool) -> tuple[Change, ...]:
     """Pure: no secret is made here and nothing is read."""
     named = {one.after.client_id for one in wanted}
     surplus = [client for client in state.clients if client.client_id not in named] if prune else []
-    changes = [
-        client_change(one)
-        for one in wanted
-        if one.found.before is None or changed_client_fields(one) or one.found.logo is not UNSET
-    ]
-    return (*map(client_removal, surplus), *changes)
+    return (*map(client_removal, surplus), *filter(None, map(client_change, wanted)))
 
 
 def changed_client_fields(wanted: WantedClient) -> tuple[str, ...]:
@@ -355,43 +345,21 @@ def changed_client_fields(wanted: WantedClient) -> tuple[str, ...]:
     return tuple(names)
 
 
-def client_change(one: WantedClient) -> Change:
-    after = one.after
-    logo = image_writes(client_logo_owner(after.client_id), one.found.logo)
+def client_change(one: WantedClient) -> Change | None:
+    after, secret = one.after, one.generated_secret
+    logo = image_writes(client_logo_owner(after.client_id), one.found.image)
     if one.found.before is None:
-        return Change(
-            action=Action.ADD,
-            kind="client",
-            name=after.client_id,
-            write=AddClient(after),
-            further_writes=logo,
-            subject=after.client_id,
-            notes=(AuditNote(event=AuditEvent.CLIENT_CREATED, details={"profile": after.profile.value}),),
-            generated_secret=one.generated_secret,
-        )
+        created = AuditNote(event=AuditEvent.CLIENT_CREATED, details={"profile": after.profile.value})
+        return CLIENT.addition(after, AddClient(after), *logo, notes=[created], secret=secret)
     fields = changed_client_fields(one)
-    return Change(
-        action=Action.CHANGE,
-        kind="client",
-        name=after.client_id,
-        fields=fields,
-        write=ChangeClient(after),
-        further_writes=logo,
-        subject=after.client_id,
-        notes=(AuditNote(event=AuditEvent.CLIENT_CHANGED, details={"fields": ", ".join(fields)}),),
-        generated_secret=one.generated_secret,
-    )
+    changed = AuditNote(event=AuditEvent.CLIENT_CHANGED, details={"fields": ", ".join(fields)})
+    writes: list[Write] = [ChangeClient(after), *logo] if fields or logo else []
+    return CLIENT.change(after, fields, writes, notes=[changed], secret=secret)
 
 
 def client_removal(client: Client) -> Change:
-    return Change(
-        action=Action.REMOVE,
-        kind="client",
-        name=client.client_id,
-        write=ChangeClient(replace(client, removed=True, secrets=(), logo="")),
-        subject=client.client_id,
-        notes=(AuditNote(event=AuditEvent.CLIENT_REMOVED),),
-    )
+    gone = replace(client, removed=True, secrets=(), logo="")
+    return CLIENT.removal(client, ChangeClient(gone), AuditNote(event=AuditEvent.CLIENT_REMOVED))
 
 
 def client_to_document(client: Client, state: StoredState, context: Context, *, secrets: bool) -> Document:

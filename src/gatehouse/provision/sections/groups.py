@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
@@ -26,13 +26,13 @@ from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.project import Group
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import (
-    Action,
     AddGroup,
     AuditNote,
     Change,
     ChangeGroup,
     Problems,
     ReadScope,
+    RecordKind,
     RemoveGroup,
     StoredState,
 )
@@ -42,6 +42,11 @@ from gatehouse.provision.sections.section import Context, FileSection, Located, 
 Items = list[Any] | UnsetType | None
 
 FIELDS: Final = ("title", "description", "tags", "users", "conditions")
+GROUP: Final[RecordKind[Group]] = RecordKind(
+    "group",
+    name_of=lambda group: f"{group.title} of {group.project_id}",
+    subject_of=lambda group: f"group {group.group_id}",
+)
 
 
 class GroupFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,13 +57,6 @@ class GroupFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     tags: Items = UNSET
     users: Items = UNSET
     conditions: Items = UNSET
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundGroup:
-    place: str
-    before: Group | None  # None: new
-    after: Group
 
 
 class GroupSection(FileSection[Located[GroupFileEntry]]):
@@ -109,15 +107,14 @@ class GroupPlanner:
         }
 
     def plan(self, located: Located[GroupFileEntry]) -> None:
-        found = self._resolve(located.entry, located.place)
-        first = self._places.setdefault(found.after.group_id, located.place)
+        group, before = self._resolve(located.entry, located.place)
+        first = self._places.setdefault(group.group_id, located.place)
         if first != located.place:
             raise Malformed(f"{located.place}: is the same group as {first}")
-        change = group_addition(found) if found.before is None else group_change(found, found.before)
+        change = group_change(group, before)
         if change is not None:
             self.changes.append(change)
-            permissions = self._state.permissions.with_group(found.after)
-            self._state = replace(self._state, permissions=permissions)
+            self._state = replace(self._state, permissions=self._state.permissions.with_group(group))
 
     def remove_unnamed(self) -> None:
         for model in self._state.permissions.projects.values():
@@ -125,7 +122,8 @@ class GroupPlanner:
                 if group.group_id not in self._places and not model.project.removed:
                     self.changes.append(group_removal(group))
 
-    def _resolve(self, entry: GroupFileEntry, place: str) -> FoundGroup:
+    def _resolve(self, entry: GroupFileEntry, place: str) -> tuple[Group, Group | None]:
+        """The group after and before the entry."""
         references = References(self._state, self._context.file, self._users)
         project = references.project(entry.project_id, f"{place}.project_id")
         before = self._find_stored(entry, project, place)
@@ -134,7 +132,7 @@ class GroupPlanner:
         others = (other for other in project.groups.values() if other.group_id != group.group_id)
         if any(other.title_key == group.title_key for other in others):
             raise Malformed(f"{place}.title: another group of the project has this title")
-        return FoundGroup(place=place, before=before, after=group)
+        return group, before
 
     def _find_stored(self, entry: GroupFileEntry, project: ProjectModel, place: str) -> Group | None:
         """By id if the entry has one and the group exists, else by title."""
@@ -181,60 +179,22 @@ def merge_group(entry: GroupFileEntry, base: Group, references: References, plac
     return after
 
 
-def group_addition(found: FoundGroup) -> Change:
-    group = found.after
-    return Change(
-        action=Action.ADD,
-        kind="group",
-        name=group_name(group),
-        write=AddGroup(group),
-        subject=f"group {group.group_id}",
-        notes=(
-            AuditNote(event=AuditEvent.GROUP_CREATED, details={"project_id": group.project_id, "title": group.title}),
-            *([group_opened_note(group)] if opens_to_all(group) else []),
-        ),
-    )
-
-
-def group_change(found: FoundGroup, before: Group) -> Change | None:
-    group = found.after
-    fields = tuple(name for name in FIELDS if getattr(before, name) != getattr(group, name))
-    if not fields:
-        return None
+def group_change(group: Group, before: Group | None) -> Change | None:
+    about = {"project_id": group.project_id}
+    opened = opens_to_all(group) and (before is None or not opens_to_all(before))
+    opening = [AuditNote(event=AuditEvent.GROUP_OPENED, details=about)] if opened else []
+    if before is None:
+        created = AuditNote(event=AuditEvent.GROUP_CREATED, details={**about, "title": group.title})
+        return GROUP.addition(group, AddGroup(group), notes=[created, *opening])
+    fields = [name for name in FIELDS if getattr(before, name) != getattr(group, name)]
     details = describe_changes(audited_group(before), audited_group(group))
-    return Change(
-        action=Action.CHANGE,
-        kind="group",
-        name=group_name(before),
-        fields=fields,
-        write=ChangeGroup(before, group),
-        subject=f"group {group.group_id}",
-        notes=(
-            AuditNote(event=AuditEvent.GROUP_CHANGED, details={"project_id": group.project_id, **details}),
-            *([group_opened_note(group)] if opens_to_all(group) and not opens_to_all(before) else []),
-        ),
-    )
-
-
-def group_opened_note(group: Group) -> AuditNote:
-    return AuditNote(event=AuditEvent.GROUP_OPENED, details={"project_id": group.project_id})
+    changed = AuditNote(event=AuditEvent.GROUP_CHANGED, details={**about, **details})
+    return GROUP.change(before, fields, [ChangeGroup(before, group)] if fields else [], notes=[changed, *opening])
 
 
 def group_removal(group: Group) -> Change:
-    return Change(
-        action=Action.REMOVE,
-        kind="group",
-        name=group_name(group),
-        write=RemoveGroup(group),
-        subject=f"group {group.group_id}",
-        notes=(
-            AuditNote(event=AuditEvent.GROUP_REMOVED, details={"project_id": group.project_id, "title": group.title}),
-        ),
-    )
-
-
-def group_name(group: Group) -> str:
-    return f"{group.title} of {group.project_id}"
+    details = {"project_id": group.project_id, "title": group.title}
+    return GROUP.removal(group, RemoveGroup(group), AuditNote(event=AuditEvent.GROUP_REMOVED, details=details))
 
 
 def audited_group(group: Group) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -19,7 +19,6 @@ from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.rules import Scope
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import (
-    Action,
     AuditNote,
     Change,
     ChangeProject,
@@ -27,6 +26,7 @@ from gatehouse.provision.model import (
     PermissionState,
     Problems,
     ReadScope,
+    RecordKind,
     StoredState,
     Write,
 )
@@ -47,6 +47,13 @@ from gatehouse.provision.sections.references import (
 from gatehouse.provision.sections.section import Context, FileSection, Located, Options, SectionPlan
 
 Items = tuple[Any, ...] | UnsetType | None
+
+
+MEMBERSHIP: Final[RecordKind[Project]] = RecordKind(
+    "membership",
+    name_of=lambda project: project.project_id,
+    subject_of=lambda project: f"project {project.project_id}",
+)
 
 
 class MembershipFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -133,10 +140,7 @@ class MembershipPlanner:
 
     def plan_change(self, located: Located[MembershipFileEntry], model: ProjectModel) -> Change | None:
         lists = self._with_group_lists(located, model)
-        step = self._record_changes(located, model.project)
-        if lists == model.project and step is None:
-            return None
-        return membership_change(model.project, lists, step, self._state)
+        return membership_change(model.project, lists, self._record_changes(located, model.project), self._state)
 
     def _with_group_lists(self, located: Located[MembershipFileEntry], model: ProjectModel) -> Project:
         draft = MembershipDraft(
@@ -256,23 +260,17 @@ def live_holdings(record: UserRecord, project_id: str, permissions: PermissionSt
     }
 
 
-def membership_change(project: Project, lists: Project, step: ChangeRecords | None, state: StoredState) -> Change:
+def membership_change(
+    project: Project, lists: Project, step: ChangeRecords | None, state: StoredState
+) -> Change | None:
     writes: list[Write] = [] if lists == project else [ChangeProject(project, lists)]
     writes += [] if step is None else [step]
     touched = [] if step is None else [record.user_id for record in step.after]
     fields = [f"users.{user_id}" for user_id in touched]
     fields += [name for name in ("allow", "disallow") if getattr(lists, name) != getattr(project, name)]
     note = AuditNote(event=AuditEvent.MEMBERSHIP_SAVED, details={"users": ", ".join(touched)})
-    return Change(
-        action=Action.CHANGE,
-        kind="membership",
-        name=project.project_id,
-        fields=tuple(fields),
-        write=writes[0],
-        further_writes=tuple(writes[1:]),
-        subject=f"project {project.project_id}",
-        notes=(note, *([] if step is None else record_notes(step, project.project_id, state))),
-    )
+    notes = [note, *([] if step is None else record_notes(step, project.project_id, state))]
+    return MEMBERSHIP.change(project, fields, writes, notes=notes)
 
 
 def record_notes(step: ChangeRecords, project_id: str, state: StoredState) -> list[AuditNote]:

@@ -1,7 +1,7 @@
 """A project in a file: its fields, owners and administrators (R7)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -11,20 +11,19 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import describe_changes
 from gatehouse.permissions.commands.projects import ADMINISTRATOR, ProjectDraft, apply_project_draft, read_domains
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Assignment, UserRecord
+from gatehouse.permissions.model.facts import NO_HOLDINGS, Assignment, UserRecord
 from gatehouse.permissions.model.project import Project, ProjectSettings, settings_document
 from gatehouse.permissions.model.rules import Scope
 from gatehouse.permissions.rights.granting import PROJECT_OWNER
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import (
-    Action,
-    AddApplication,
     AddProject,
     AuditNote,
     Change,
     ChangeProject,
     ChangeRecords,
     PermissionState,
+    RecordKind,
     Write,
 )
 
@@ -32,6 +31,11 @@ Ids = list[Any] | UnsetType | None
 
 ROLE_BY_FIELD: Final = {"owners": PROJECT_OWNER, "administrators": ADMINISTRATOR}
 FIELDS: Final = ("title", "description", "aliases", "tags")
+PROJECT: Final[RecordKind[Project]] = RecordKind(
+    "project",
+    name_of=lambda project: project.project_id,
+    subject_of=lambda project: f"project {project.project_id}",
+)
 
 
 class ProjectFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,16 +49,6 @@ class ProjectFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     settings: dict[str, Any] | UnsetType | None = UNSET
     author: str | UnsetType = UNSET  # this and the next are read for a new project only
     application_id: Annotated[int, Meta(ge=1)] | UnsetType | None = UNSET
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundProject:
-    """An entry, with the project before and after it, except people and services."""
-
-    place: str
-    entry: ProjectFileEntry
-    before: Project | None  # None: new
-    after: Project
 
 
 def possible_project_ids(entry: ProjectFileEntry) -> frozenset[str]:
@@ -136,45 +130,24 @@ def record_changes(before: Mapping[str, UserRecord], after_all: Mapping[str, Use
 
 
 def project_addition(project: Project, people: Mapping[str, ChangeRecords]) -> Change:
-    return Change(
-        action=Action.ADD,
-        kind="project",
-        name=project.project_id,
-        write=AddProject(project),
-        further_writes=tuple(people.values()),
-        subject=f"project {project.project_id}",
-        notes=(
-            AuditNote(event=AuditEvent.PROJECT_PUBLISHED, details={"title": project.title}),
-            *people_notes(people, project),
-        ),
-    )
+    published = AuditNote(event=AuditEvent.PROJECT_PUBLISHED, details={"title": project.title})
+    notes = [published, *people_notes(people, project)]
+    return PROJECT.addition(project, AddProject(project), *people.values(), notes=notes)
 
 
-def project_change(found: FoundProject, before: Project, people: Mapping[str, ChangeRecords]) -> list[Change]:
-    """One change, or none."""
-    project = found.after
+def project_change(project: Project, before: Project, people: Mapping[str, ChangeRecords]) -> Change | None:
     fields = [name for name in FIELDS if getattr(before, name) != getattr(project, name)]
     if before.settings != project.settings:
         fields.append("settings.allowed_domains")
     writes: list[Write] = [ChangeProject(before, project)] if fields else []
-    writes += people.values()
-    if not writes:
-        return []
-    note = AuditNote(
-        event=AuditEvent.PROJECT_CHANGED, details=describe_changes(audited_project(before), audited_project(project))
+    details = describe_changes(audited_project(before), audited_project(project))
+    notes = [AuditNote(event=AuditEvent.PROJECT_CHANGED, details=details)] if fields else []
+    return PROJECT.change(
+        project,
+        [*fields, *people],
+        [*writes, *people.values()],
+        notes=[*notes, *people_notes(people, project)],
     )
-    return [
-        Change(
-            action=Action.CHANGE,
-            kind="project",
-            name=project.project_id,
-            fields=(*fields, *people),
-            write=writes[0],
-            further_writes=tuple(writes[1:]),
-            subject=f"project {project.project_id}",
-            notes=(*([note] if fields else []), *people_notes(people, project)),
-        )
-    ]
 
 
 def people_notes(people: Mapping[str, ChangeRecords], project: Project) -> list[AuditNote]:
@@ -189,32 +162,9 @@ def people_notes(people: Mapping[str, ChangeRecords], project: Project) -> list[
     ]
 
 
-def project_application_addition(model: ApplicationModel) -> Change:
-    application = model.application
-    return Change(
-        action=Action.ADD,
-        kind="application",
-        name=str(application.application_id),
-        write=AddApplication(model),
-        subject=f"application {application.application_id}",
-        notes=(
-            AuditNote(
-                event=AuditEvent.APPLICATION_CREATED,
-                details={"name": application.name, "project_id": application.project_id},
-            ),
-        ),
-    )
-
-
 def project_removal(project: Project) -> Change:
-    return Change(
-        action=Action.REMOVE,
-        kind="project",
-        name=project.project_id,
-        write=ChangeProject(project, replace(project, removed=True)),
-        subject=f"project {project.project_id}",
-        notes=(AuditNote(event=AuditEvent.PROJECT_REMOVED),),
-    )
+    note = AuditNote(event=AuditEvent.PROJECT_REMOVED)
+    return PROJECT.removal(project, ChangeProject(project, replace(project, removed=True)), note)
 
 
 def audited_project(project: Project) -> Mapping[str, object]:

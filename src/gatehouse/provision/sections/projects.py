@@ -18,7 +18,6 @@ from gatehouse.permissions.model.project import GroupGrant, Project, settings_do
 from gatehouse.permissions.model.rules import ApplicationSchema, Scope
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import (
-    Action,
     AuditNote,
     Change,
     ChangeProject,
@@ -28,15 +27,14 @@ from gatehouse.provision.model import (
     ReadScope,
     StoredState,
 )
-from gatehouse.provision.sections.application_entry import ApplicationFileEntry
+from gatehouse.provision.sections.application_entry import ApplicationFileEntry, application_addition
 from gatehouse.provision.sections.project_entry import (
+    PROJECT,
     ROLE_BY_FIELD,
-    FoundProject,
     ProjectFileEntry,
     merge_project,
     possible_project_ids,
     project_addition,
-    project_application_addition,
     project_change,
     project_document,
     project_removal,
@@ -46,7 +44,9 @@ from gatehouse.provision.sections.project_entry import (
     with_role_holders,
 )
 from gatehouse.provision.sections.references import References, collect_problems, known_user_ids
-from gatehouse.provision.sections.section import Context, FileSection, Located, Options, PlanStage, SectionPlan
+from gatehouse.provision.sections.section import Context, Edit, FileSection, Located, Options, PlanStage, SectionPlan
+
+ProjectEdit = Edit[ProjectFileEntry, Project]
 
 
 class ProjectSection(FileSection[Located[ProjectFileEntry]]):
@@ -101,9 +101,10 @@ class ProjectPlanner:
             raise Malformed(f"{located.place}: is the same project as {first}")
         self._refuse_taken_names(found)
         people = self._people_changes(found)
-        self.changes += (
-            self._additions(found, people) if found.before is None else project_change(found, found.before, people)
-        )
+        if found.before is None:
+            self.changes += self._additions(found, people)
+        else:
+            self.changes += filter(None, [project_change(found.after, found.before, people)])
         self._permissions = self._permissions.with_project(found.after)
         for step in people.values():
             self._permissions = self._permissions.with_records(step.after)
@@ -113,7 +114,7 @@ class ProjectPlanner:
             if project_id not in self._places and not model.project.removed:
                 self.changes.append(project_removal(model.project))
 
-    def _additions(self, found: FoundProject, people: Mapping[str, ChangeRecords]) -> list[Change]:
+    def _additions(self, found: ProjectEdit, people: Mapping[str, ChangeRecords]) -> list[Change]:
         model = self._new_application(found)
         if model is None:
             listed = {entry.application_id for entry in self._listed_applications(found)} & {
@@ -125,16 +126,16 @@ class ProjectPlanner:
         self._permissions = self._permissions.with_application(model)
         return [
             project_addition(replace(found.after, application_id=number), people),
-            project_application_addition(model),
+            application_addition(model),
         ]
 
-    def _resolve(self, located: Located[ProjectFileEntry]) -> FoundProject:
+    def _resolve(self, located: Located[ProjectFileEntry]) -> ProjectEdit:
         place, entry = located.place, located.entry
         before = stored_project(entry, self._permissions)
         if before is not None and before.removed:
             raise Malformed(f"{place}: the project {before.project_id} was removed; IDs are never reused")
         base = before or self._new_project(entry, place)
-        return FoundProject(place=place, entry=entry, before=before, after=merge_project(entry, base, place))
+        return Edit(place=place, entry=entry, before=before, after=merge_project(entry, base, place))
 
     def _new_project(self, entry: ProjectFileEntry, place: str) -> Project:
         if entry.title is UNSET:
@@ -154,7 +155,7 @@ class ProjectPlanner:
         owners = () if entry.owners is UNSET else entry.owners or ()
         return grammar.check_user_id(owners[0], f"{place}.owners[0]") if owners else ""
 
-    def _refuse_taken_names(self, found: FoundProject) -> None:
+    def _refuse_taken_names(self, found: ProjectEdit) -> None:
         """Ids and aliases of all projects, and the ids made from titles, are one namespace (R5)."""
         own = found.after
         for model in self._permissions.projects.values():
@@ -169,7 +170,7 @@ class ProjectPlanner:
         if own.project_id in own.aliases:
             raise Malformed(f"{found.place}.aliases: {own.project_id} is the ID of the project itself")
 
-    def _people_changes(self, found: FoundProject) -> Mapping[str, ChangeRecords]:
+    def _people_changes(self, found: ProjectEdit) -> Mapping[str, ChangeRecords]:
         """Changes of the records of owners and administrators, by field."""
         references, project_id = References(self._state, self._context.file, self._users), found.after.project_id
         changes: dict[str, ChangeRecords] = {}
@@ -193,7 +194,7 @@ class ProjectPlanner:
                 permissions = permissions.with_records(step.after)
         return changes
 
-    def _new_application(self, found: FoundProject) -> ApplicationModel | None:
+    def _new_application(self, found: ProjectEdit) -> ApplicationModel | None:
         """A new project gets an application of its name only if the file lists none for it (R7)."""
         if self._listed_applications(found) or (
             self._options.prune and "applications" in self._context.file.sections
@@ -206,13 +207,13 @@ class ProjectPlanner:
         schema = ApplicationSchema(application_id=number, updated_at=self._context.now)
         return ApplicationModel(application=application, schema=schema, roles={})
 
-    def _listed_applications(self, found: FoundProject) -> list[ApplicationFileEntry]:
+    def _listed_applications(self, found: ProjectEdit) -> list[ApplicationFileEntry]:
         """The applications that the file lists for the project."""
         names = (found.after.project_id, *found.after.aliases)
         given = (located.entry for located in self._context.file.entries_of("applications"))
         return [entry for entry in given if entry.project_id in names]
 
-    def _application_id(self, found: FoundProject) -> int:
+    def _application_id(self, found: ProjectEdit) -> int:
         given = found.entry.application_id
         if given is not UNSET and given is not None and given not in self._permissions.spent_application_ids:
             return given
@@ -241,7 +242,7 @@ class ProjectServicesStage(PlanStage[Located[ProjectFileEntry]]):
         context: Context,
         options: Options,  # noqa: ARG002 - a stage's signature
     ) -> SectionPlan:
-        problems, changes = Problems(), []
+        problems, changes = Problems(), list[Change]()
         references = References(state, context.file)
         for located in entries:
             project = stored_project(located.entry, state.permissions)
@@ -249,8 +250,7 @@ class ProjectServicesStage(PlanStage[Located[ProjectFileEntry]]):
                 continue
             with collect_problems(problems):
                 wanted = wanted_services(located, state.permissions.projects[project.project_id], references)
-                if wanted != project.settings.services:
-                    changes.append(services_change(project, wanted))
+                changes += filter(None, [services_change(project, wanted)])
         return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
 
 
@@ -299,15 +299,9 @@ def refuse_unusable_service(
         raise (references.missing_error(number, str(error)) if found is None else error) from None
 
 
-def services_change(project: Project, services: ServiceGrants) -> Change:
+def services_change(project: Project, services: ServiceGrants) -> Change | None:
     after = replace(project, settings=replace(project.settings, services=services))
     details = describe_changes(settings_document(project.settings), settings_document(after.settings))
-    return Change(
-        action=Action.CHANGE,
-        kind="project",
-        name=project.project_id,
-        fields=("settings.services",),
-        write=ChangeProject(project, after),
-        subject=f"project {project.project_id}",
-        notes=(AuditNote(event=AuditEvent.PROJECT_CHANGED, details=details),),
-    )
+    note = AuditNote(event=AuditEvent.PROJECT_CHANGED, details=details)
+    writes = [] if after == project else [ChangeProject(project, after)]
+    return PROJECT.change(project, ["settings.services"], writes, notes=[note])

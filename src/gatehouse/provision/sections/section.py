@@ -46,6 +46,17 @@ class Located(Generic[E]):
     image: NewImage = UNSET  # that the entry names, loaded; UNSET keeps the stored one
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit(Generic[E, T]):
+    """An entry, with its record before and after it."""
+
+    place: str
+    entry: E
+    before: T | None  # None: new
+    after: T
+    image: NewImage = UNSET  # that it stores
+
+
 @dataclass(frozen=True, slots=True)
 class ProvisionFile:
     """The sections of one file by name: some entries refer to those of another section."""

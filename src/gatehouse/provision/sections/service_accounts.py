@@ -9,6 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import Details
 from gatehouse.fields.derive import changed_names, entry_values
 from gatehouse.kernel.ids import new_user_id
 from gatehouse.permissions.authentication.application_keys import parse_public_key
@@ -22,7 +23,6 @@ from gatehouse.permissions.model.project import CHANGEABLE_ACCOUNT_FIELDS, Servi
 from gatehouse.permissions.model.rules import Scope
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import (
-    Action,
     AddServiceAccount,
     AuditNote,
     Change,
@@ -31,6 +31,7 @@ from gatehouse.provision.model import (
     PermissionState,
     Problems,
     ReadScope,
+    RecordKind,
     StoredState,
 )
 from gatehouse.provision.sections.memberships import holdings_document
@@ -77,6 +78,12 @@ MADE_BY_FILE: Final = "apply"  # instead of the id of a creator
 
 Tree = dict[str, Any] | UnsetType | None
 
+ACCOUNT: Final[RecordKind[ServiceAccount]] = RecordKind(
+    "service account",
+    name_of=lambda account: f"{account.name} of {account.project_id}",
+    subject_of=lambda account: account.user_id,
+)
+
 
 class ServiceAccountFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     project_id: str
@@ -92,12 +99,6 @@ class ServiceAccountFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_
     applications: Tree = UNSET
     services: Tree = UNSET
     groups: Tree = UNSET
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundServiceAccount:
-    before: ServiceAccount | None  # None: new
-    after: ServiceAccount
 
 
 class ServiceAccountSection(FileSection[Located[ServiceAccountFileEntry]]):
@@ -119,15 +120,11 @@ class ServiceAccountSection(FileSection[Located[ServiceAccountFileEntry]]):
         context: Context,
         options: Options,
     ) -> SectionPlan:
-        problems, changes = Problems(), []
+        problems, changes = Problems(), list[Change]()
         planning = ServiceAccountPlanner(state, context)
         for located in entries:
             with collect_problems(problems):
-                found = planning.resolve(located)
-                if found.before is None:
-                    changes.append(account_addition(found.after))
-                elif found.before != found.after:
-                    changes.append(account_change(found.before, found.after))
+                changes += filter(None, [planning.plan_change(located)])
         if options.prune:
             changes += planning.removals()
         return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
@@ -154,7 +151,7 @@ class ServiceAccountPlanner:
             if located.entry.user_id is not UNSET
         }
 
-    def resolve(self, located: Located[ServiceAccountFileEntry]) -> FoundServiceAccount:
+    def plan_change(self, located: Located[ServiceAccountFileEntry]) -> Change | None:
         entry, place = located.entry, located.place
         project = self._references.project(entry.project_id, f"{place}.project_id")
         before = stored_account(entry, project, self._state.permissions)
@@ -164,12 +161,11 @@ class ServiceAccountPlanner:
         if before is not None and entry.user_id not in (UNSET, before.user_id):
             raise Malformed(f"{place}.user_id: the account has the ID {before.user_id}")
         base = before or self._new_account(entry, project, place)
-        return FoundServiceAccount(before=before, after=merge_account(entry, base, place))
+        return account_change(merge_account(entry, base, place), before)
 
     def removals(self) -> list[Change]:
-        """A removed account is revoked; its name and id are never reused."""
         return [
-            account_change(account, replace(account, revoked=True), action=Action.REMOVE)
+            account_removal(account)
             for account in self._state.permissions.service_accounts.values()
             if (account.project_id, account.name) not in self._places
             and not account.revoked
@@ -234,34 +230,24 @@ def merge_account(entry: ServiceAccountFileEntry, base: ServiceAccount, place: s
     return after
 
 
-def account_addition(account: ServiceAccount) -> Change:
-    return Change(
-        action=Action.ADD,
-        kind="service account",
-        name=account_name(account),
-        write=AddServiceAccount(account),
-        subject=account.user_id,
-        notes=(AuditNote(event=AuditEvent.SERVICE_ACCOUNT_MADE, details=account_details(account)),),
-    )
-
-
-def account_change(before: ServiceAccount, after: ServiceAccount, action: Action = Action.CHANGE) -> Change:
+def account_change(after: ServiceAccount, before: ServiceAccount | None) -> Change | None:
+    about = account_details(after)
+    if before is None:
+        made = AuditNote(event=AuditEvent.SERVICE_ACCOUNT_MADE, details=about)
+        return ACCOUNT.addition(after, AddServiceAccount(after), notes=[made])
+    if after == before:
+        return None
     ends = after.revoked and not before.revoked
-    fields = changed_names(before, after, CHANGEABLE_ACCOUNT_FIELDS)
     event = AuditEvent.SERVICE_ACCOUNT_REVOKED if ends else AuditEvent.SERVICE_ACCOUNT_CHANGED
-    return Change(
-        action=action,
-        kind="service account",
-        name=account_name(after),
-        fields=() if action is Action.REMOVE else fields,
-        write=ChangeServiceAccount(before, after),
-        subject=after.user_id,
-        notes=(AuditNote(event=event, details=account_details(after)),),
-    )
+    fields = changed_names(before, after, CHANGEABLE_ACCOUNT_FIELDS)
+    note = AuditNote(event=event, details=about)
+    return ACCOUNT.change(after, fields, [ChangeServiceAccount(before, after)], notes=[note])
 
 
-def account_name(account: ServiceAccount) -> str:
-    return f"{account.name} of {account.project_id}"
+def account_removal(account: ServiceAccount) -> Change:
+    """A removed account is revoked; its name and id are never reused."""
+    note = AuditNote(event=AuditEvent.SERVICE_ACCOUNT_REVOKED, details=account_details(account))
+    return ACCOUNT.removal(account, ChangeServiceAccount(account, replace(account, revoked=True)), note)
 
 
 def account_details(account: ServiceAccount) -> dict[str, str]:
@@ -324,20 +310,9 @@ def rights_change(
     references.refuse_unknown_resources(
         (scope for scope, held in after.scopes.items() if before.scopes.get(scope) != held), located.place
     )
-    return Change(
-        action=Action.CHANGE,
-        kind="service account",
-        name=account_name(account),
-        fields=tuple(given),
-        write=ChangeRecords((before,), (after,)),
-        subject=account.user_id,
-        notes=(
-            AuditNote(
-                event=AuditEvent.USER_SCHEMA_SAVED,
-                details={"application_id": CENTRAL_APPLICATION, **account_details(account)},
-            ),
-        ),
-    )
+    details: Details = {"application_id": CENTRAL_APPLICATION, **account_details(account)}
+    note = AuditNote(event=AuditEvent.USER_SCHEMA_SAVED, details=details)
+    return ACCOUNT.change(account, given, [ChangeRecords((before,), (after,))], notes=[note])
 
 
 def wanted_scopes(

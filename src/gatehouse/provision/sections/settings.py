@@ -178,8 +178,7 @@ def setting_change(name: str, before: StoredSetting | None, after: StoredSetting
         kind="setting",
         name=name,
         fields=("value",) if action is Action.CHANGE else (),
-        write=PutSetting(name, after),
-        further_writes=image_writes(setting_image_owner(name), image),
+        writes=(PutSetting(name, after), *image_writes(setting_image_owner(name), image)),
         subject=SUBJECT,
         notes=(AuditNote(event=AuditEvent.SETTINGS_CHANGED, details={"settings": name}),),
     )

@@ -29,19 +29,23 @@ from gatehouse.images.loading import NewImage
 from gatehouse.images.model import picture_owner
 from gatehouse.provision.file_secrets import FileSecret
 from gatehouse.provision.model import (
-    Action,
     AddUser,
     AuditNote,
     Change,
     ChangeUser,
     Problems,
+    RecordKind,
     RemoveUser,
     StoredState,
+    Write,
 )
 from gatehouse.provision.sections.images import image_writes, merged_image_id
 from gatehouse.provision.sections.section import SectionPlan, merge_field
 
 Flag = bool | UnsetType | None
+USER: Final[RecordKind[User]] = RecordKind(
+    "user", name_of=lambda user: user.login or user.user_id, subject_of=lambda user: user.user_id
+)
 Secret = FileSecret | UnsetType | None
 
 
@@ -159,11 +163,11 @@ def plan_users(wanted: Sequence[WantedUser], state: StoredState, *, now: int, pr
     return SectionPlan(
         changes=(
             *map(user_removal, removed),
-            *(user_change(one) for one in merged if one.before is None or one.fields or one.picture is not UNSET),
+            *filter(None, map(user_change, merged)),
         ),
         problems=tuple(problems.lines),
         spared=(
-            *(() if spared is None else (f"user {user_name(spared)} is kept as the last administrator",)),
+            *(() if spared is None else (f"user {USER.name_of(spared)} is kept as the last administrator",)),
             *cannot_sign_in(merged),
         ),
     )
@@ -281,30 +285,15 @@ def check_usernames(merged: Sequence[MergedUser], state: StoredState, problems: 
             problems.add(f"{one.place}.username", "belongs to another account, or did before")
 
 
-def user_change(one: MergedUser) -> Change:
+def user_change(one: MergedUser) -> Change | None:
     after = one.after
     picture = image_writes(picture_owner(after.user_id), one.picture)
     if one.before is None:
-        return Change(
-            action=Action.ADD,
-            kind="user",
-            name=user_name(after),
-            write=AddUser(after, one.administrator),
-            further_writes=picture,
-            subject=after.user_id,
-            notes=(creation_note(one),),
-        )
+        return USER.addition(after, AddUser(after, one.administrator), *picture, notes=[creation_note(one)])
     role = one.administrator if "administrator" in one.fields else None
-    return Change(
-        action=Action.CHANGE,
-        kind="user",
-        name=user_name(one.before),
-        fields=one.fields,
-        write=ChangeUser(after, role, ends_tokens=not ENDS_TOKENS.isdisjoint(one.fields)),
-        further_writes=picture,
-        subject=after.user_id,
-        notes=change_notes(one),
-    )
+    write = ChangeUser(after, role, ends_tokens=not ENDS_TOKENS.isdisjoint(one.fields))
+    writes: list[Write] = [write, *picture] if one.fields or picture else []
+    return USER.change(one.before, one.fields, writes, notes=change_notes(one))
 
 
 def creation_note(one: MergedUser) -> AuditNote:
@@ -326,15 +315,4 @@ def change_notes(one: MergedUser) -> tuple[AuditNote, ...]:
 
 
 def user_removal(user: User) -> Change:
-    return Change(
-        action=Action.REMOVE,
-        kind="user",
-        name=user_name(user),
-        write=RemoveUser(user),
-        subject=user.user_id,
-        notes=(AuditNote(event=AuditEvent.USER_REMOVED),),
-    )
-
-
-def user_name(user: User) -> str:
-    return user.login or user.user_id
+    return USER.removal(user, RemoveUser(user), AuditNote(event=AuditEvent.USER_REMOVED))

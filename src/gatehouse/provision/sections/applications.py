@@ -1,6 +1,6 @@
 """Applications with their rules, roles and keys; application_users.py has what users hold in them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from msgspec import UNSET
@@ -51,7 +51,7 @@ from gatehouse.provision.sections.application_keys import (
 from gatehouse.provision.sections.application_users import stored_application, users_document
 from gatehouse.provision.sections.images import exported_url, image_writes, merged_image_id, wanted_image
 from gatehouse.provision.sections.projects import next_application_id
-from gatehouse.provision.sections.references import References, collect_problems, known_user_ids
+from gatehouse.provision.sections.references import EntryPlanner, References, collect_problems
 from gatehouse.provision.sections.section import (
     Context,
     Edit,
@@ -89,17 +89,7 @@ class ApplicationSection(FileSection[Located[ApplicationFileEntry]]):
         self, entries: Sequence[Located[ApplicationFileEntry]], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
         planning = ApplicationPlanner(state, context, options)
-        for located in entries:
-            with collect_problems(planning.problems):
-                planning.plan(located)
-        if options.prune:
-            planning.remove_unnamed()
-        planning.refuse_shared_claims()
-        return SectionPlan(
-            changes=tuple(planning.changes),
-            problems=tuple(planning.problems.lines),
-            warnings=tuple(planning.site_warnings()),
-        )
+        return planning.plan(entries)
 
     def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:
         permissions = state.permissions
@@ -109,46 +99,32 @@ class ApplicationSection(FileSection[Located[ApplicationFileEntry]]):
         return [application_document(model, state, context, secrets=secrets) for model in live]
 
 
-class ApplicationPlanner:
-    """Plans entry after entry, each on the state after the ones before."""
-
+class ApplicationPlanner(EntryPlanner[ApplicationFileEntry]):
     def __init__(self, state: StoredState, context: Context, options: Options) -> None:
-        self.changes: list[Change] = []
-        self.problems = Problems()
-        self._state = state
-        self._permissions = state.permissions
-        self._context = context
-        self._options = options
-        self._places: dict[int, str] = {}
+        super().__init__(state, context, options)
         self._removed: set[int] = set()
         self._had_sites = len(self._applications_with_sites())
-        self._users = known_user_ids(state, context.file)
-        self._named = {
-            located.entry.application_id
-            for located in context.file.entries_of("applications")
-            if located.entry.application_id is not UNSET
-        }
 
-    def plan(self, located: Located[ApplicationFileEntry]) -> None:
+    def plan(self, entries: Iterable[Located[ApplicationFileEntry]]) -> SectionPlan:
+        planned = super().plan(entries)
+        self._refuse_shared_claims()
+        return replace(planned, problems=tuple(self.problems.lines), warnings=tuple(self._site_warnings()))
+
+    def plan_entry(self, located: Located[ApplicationFileEntry]) -> Change | None:
         found = self._resolve(located)
-        first = self._places.setdefault(found.after.application.application_id, located.place)
-        if first != located.place:
-            raise Malformed(f"{located.place}: is the same application as {first}")
+        self.refuse_second_entry(found.after.application.application_id, "application", located.place)
         self._refuse_namesake(found)
         keys = wanted_keys(found, self._permissions, self._context, self._options)
-        change = application_change(found, keys, self._context.now)
-        if change is not None:
-            self.changes.append(change)
-            self._permissions = self._permissions.with_application(found.after)
-            for write in keys.writes:
-                if isinstance(write, PutAccessKey):
-                    self._permissions = self._permissions.with_access_key(write.before, write.after)
+        self._permissions = self._permissions.with_application(found.after)
+        for write in keys.writes:
+            if isinstance(write, PutAccessKey):
+                self._permissions = self._permissions.with_access_key(write.before, write.after)
+        return application_change(found, keys, self._context.now)
 
     async def load_logo(self, located: Located[ApplicationFileEntry]) -> NewImage:
         if located.entry.logo_uri is UNSET:
             return UNSET
-        references = References(self._state, self._context.file, self._users)
-        before = stored_application(located.entry, self._permissions, references)
+        before = stored_application(located.entry, self._permissions, self.references())
         number, logo = (0, "") if before is None else (before.application.application_id, before.application.logo)
         return await wanted_image(
             located.entry.logo_uri,
@@ -159,15 +135,15 @@ class ApplicationPlanner:
             place=f"{located.place}.logo_uri",
         )
 
-    def remove_unnamed(self) -> None:
+    def removals(self) -> Iterator[Change]:
         """Not application 1, which is the service itself, and none in a removed project, which has no effect."""
         for number, model in sorted(self._permissions.applications.items()):
             application = model.application
             if number not in self._places and not application.is_central and self._permissions.is_live(application):
-                self.changes.append(application_removal(application))
                 self._removed.add(number)
+                yield application_removal(application)
 
-    def refuse_shared_claims(self) -> None:
+    def _refuse_shared_claims(self) -> None:
         """Refuse two applications with one site or API resource, after all entries: their order does not matter."""
         owners: dict[Claim, int] = {}
         kept = self._permissions.applications.keys() - self._removed
@@ -177,7 +153,7 @@ class ApplicationPlanner:
                 if owner != number and number in self._places:
                     self.problems.add(f"{self._places[number]}.{field}", f"application {owner} has {claimed} already")
 
-    def site_warnings(self) -> Iterator[str]:
+    def _site_warnings(self) -> Iterator[str]:
         """Warn of the first sites of a second application: proxies must name theirs from now on."""
         if self._had_sites < NAMING_APPLICATIONS <= len(self._applications_with_sites()):
             yield SECOND_APPLICATION
@@ -191,7 +167,7 @@ class ApplicationPlanner:
 
     def _resolve(self, located: Located[ApplicationFileEntry]) -> ApplicationEdit:
         place, entry = located.place, located.entry
-        references = References(self._state, self._context.file, self._users)
+        references = self.references()
         before = self._find_stored(entry, references, place)
         base = before or self._new_model(entry, place)
         application = merge_application(entry, base.application, references, self._context, place)
@@ -237,7 +213,9 @@ class ApplicationPlanner:
         if entry.name is UNSET:
             raise Malformed(f"{place}: a new application needs a name")
         named = entry.application_id
-        number = next_application_id(self._permissions, self._named) if named is UNSET else named
+        listed = {one.entry.application_id for one in self._context.file.entries_of("applications")}
+        reserved = {number for number in listed if isinstance(number, int)}
+        number = next_application_id(self._permissions, reserved) if named is UNSET else named
         return ApplicationModel(
             application=Application(application_id=number, name="", created_at=self._context.now),
             schema=ApplicationSchema(application_id=number, updated_at=self._context.now),

@@ -1,7 +1,7 @@
 """Groups of projects, found by project and title (R7)."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -30,13 +30,12 @@ from gatehouse.provision.model import (
     AuditNote,
     Change,
     ChangeGroup,
-    Problems,
     ReadScope,
     RecordKind,
     RemoveGroup,
     StoredState,
 )
-from gatehouse.provision.sections.references import References, collect_problems, known_user_ids
+from gatehouse.provision.sections.references import EntryPlanner, References
 from gatehouse.provision.sections.section import Context, FileSection, Located, Options, SectionPlan
 
 Items = list[Any] | UnsetType | None
@@ -73,13 +72,7 @@ class GroupSection(FileSection[Located[GroupFileEntry]]):
     def plan(
         self, entries: Sequence[Located[GroupFileEntry]], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
-        planning = GroupPlanner(state, context)
-        for located in entries:
-            with collect_problems(planning.problems):
-                planning.plan(located)
-        if options.prune:
-            planning.remove_unnamed()
-        return SectionPlan(changes=tuple(planning.changes), problems=tuple(planning.problems.lines))
+        return GroupPlanner(state, context, options).plan(entries)
 
     def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
         return [
@@ -90,41 +83,22 @@ class GroupSection(FileSection[Located[GroupFileEntry]]):
         ]
 
 
-class GroupPlanner:
-    """Plans entry after entry, each on the state after the ones before."""
-
-    def __init__(self, state: StoredState, context: Context) -> None:
-        self.changes: list[Change] = []
-        self.problems = Problems()
-        self._state = state
-        self._context = context
-        self._places: dict[str, str] = {}
-        self._users = known_user_ids(state, context.file)
-        self._named = {
-            located.entry.group_id
-            for located in context.file.entries_of("groups")
-            if located.entry.group_id is not UNSET
-        }
-
-    def plan(self, located: Located[GroupFileEntry]) -> None:
+class GroupPlanner(EntryPlanner[GroupFileEntry]):
+    def plan_entry(self, located: Located[GroupFileEntry]) -> Change | None:
         group, before = self._resolve(located.entry, located.place)
-        first = self._places.setdefault(group.group_id, located.place)
-        if first != located.place:
-            raise Malformed(f"{located.place}: is the same group as {first}")
-        change = group_change(group, before)
-        if change is not None:
-            self.changes.append(change)
-            self._state = replace(self._state, permissions=self._state.permissions.with_group(group))
+        self.refuse_second_entry(group.group_id, "group", located.place)
+        self._permissions = self._permissions.with_group(group)
+        return group_change(group, before)
 
-    def remove_unnamed(self) -> None:
-        for model in self._state.permissions.projects.values():
+    def removals(self) -> Iterator[Change]:
+        for model in self._permissions.projects.values():
             for group in model.groups.values():
                 if group.group_id not in self._places and not model.project.removed:
-                    self.changes.append(group_removal(group))
+                    yield group_removal(group)
 
     def _resolve(self, entry: GroupFileEntry, place: str) -> tuple[Group, Group | None]:
         """The group after and before the entry."""
-        references = References(self._state, self._context.file, self._users)
+        references = self.references()
         project = references.project(entry.project_id, f"{place}.project_id")
         before = self._find_stored(entry, project, place)
         base = before or self._new_group(entry, project, place)
@@ -146,7 +120,7 @@ class GroupPlanner:
         return next((group for group in project.groups.values() if group.title_key == key), None)
 
     def _refuse_foreign(self, group_id: str, project: ProjectModel, place: str) -> None:
-        for model in self._state.permissions.projects.values():
+        for model in self._permissions.projects.values():
             if group_id in model.groups and model.project.project_id != project.project.project_id:
                 raise Malformed(f"{place}.group_id: belongs to the project {model.project.project_id}")
 
@@ -161,8 +135,9 @@ class GroupPlanner:
         )
 
     def _new_id(self) -> str:
+        named = {located.entry.group_id for located in self._context.file.entries_of("groups")}
         group_id = secrets.token_hex(GROUP_ID_BYTES)
-        while group_id in self._named:
+        while group_id in named:
             group_id = secrets.token_hex(GROUP_ID_BYTES)
         return group_id
 

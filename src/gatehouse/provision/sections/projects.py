@@ -1,6 +1,6 @@
 """Projects; and, in a later stage, the services they connect."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from msgspec import UNSET
@@ -43,7 +43,7 @@ from gatehouse.provision.sections.project_entry import (
     stored_project,
     with_role_holders,
 )
-from gatehouse.provision.sections.references import References, collect_problems, known_user_ids
+from gatehouse.provision.sections.references import EntryPlanner, References, collect_problems
 from gatehouse.provision.sections.section import Context, Edit, FileSection, Located, Options, PlanStage, SectionPlan
 
 ProjectEdit = Edit[ProjectFileEntry, Project]
@@ -68,51 +68,30 @@ class ProjectSection(FileSection[Located[ProjectFileEntry]]):
     def plan(
         self, entries: Sequence[Located[ProjectFileEntry]], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
-        planning = ProjectPlanner(state, context, options)
-        for located in entries:
-            with collect_problems(planning.problems):
-                planning.plan(located)
-        if options.prune:
-            planning.remove_unnamed()
-        return SectionPlan(changes=tuple(planning.changes), problems=tuple(planning.problems.lines))
+        return ProjectPlanner(state, context, options).plan(entries)
 
     def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
         live = [model.project for model in state.permissions.projects.values() if not model.project.removed]
         return [project_document(project, state.permissions, context.now) for project in live]
 
 
-class ProjectPlanner:
-    """Plans entry after entry, each on the state after the ones before."""
-
-    def __init__(self, state: StoredState, context: Context, options: Options) -> None:
-        self.changes: list[Change] = []
-        self.problems = Problems()
-        self._state = state
-        self._permissions = state.permissions
-        self._context = context
-        self._options = options
-        self._places: dict[str, str] = {}
-        self._users = known_user_ids(state, context.file)
-
-    def plan(self, located: Located[ProjectFileEntry]) -> None:
+class ProjectPlanner(EntryPlanner[ProjectFileEntry]):
+    def plan_entry(self, located: Located[ProjectFileEntry]) -> list[Change]:
         found = self._resolve(located)
-        first = self._places.setdefault(found.after.project_id, located.place)
-        if first != located.place:
-            raise Malformed(f"{located.place}: is the same project as {first}")
+        self.refuse_second_entry(found.after.project_id, "project", located.place)
         self._refuse_taken_names(found)
         people = self._people_changes(found)
-        if found.before is None:
-            self.changes += self._additions(found, people)
-        else:
-            self.changes += filter(None, [project_change(found.after, found.before, people)])
         self._permissions = self._permissions.with_project(found.after)
         for step in people.values():
             self._permissions = self._permissions.with_records(step.after)
+        if found.before is None:
+            return self._additions(found, people)
+        return list(filter(None, [project_change(found.after, found.before, people)]))
 
-    def remove_unnamed(self) -> None:
+    def removals(self) -> Iterator[Change]:
         for project_id, model in self._permissions.projects.items():
             if project_id not in self._places and not model.project.removed:
-                self.changes.append(project_removal(model.project))
+                yield project_removal(model.project)
 
     def _additions(self, found: ProjectEdit, people: Mapping[str, ChangeRecords]) -> list[Change]:
         model = self._new_application(found)
@@ -172,7 +151,7 @@ class ProjectPlanner:
 
     def _people_changes(self, found: ProjectEdit) -> Mapping[str, ChangeRecords]:
         """Changes of the records of owners and administrators, by field."""
-        references, project_id = References(self._state, self._context.file, self._users), found.after.project_id
+        references, project_id = self.references(), found.after.project_id
         changes: dict[str, ChangeRecords] = {}
         permissions = self._permissions
         for name, role in ROLE_BY_FIELD.items():

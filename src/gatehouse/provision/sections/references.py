@@ -1,10 +1,13 @@
 """Look up what an entry refers to, in the state after the stages before."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Generic, TypeVar
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.kernel.errors import BadInput, Conflict, NotFound, Refused
@@ -16,8 +19,10 @@ from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Pro
 from gatehouse.permissions.model.project import Group
 from gatehouse.permissions.model.rules import Scope
 from gatehouse.permissions.rights.granting import refuse_protected_in_project
-from gatehouse.provision.model import FollowUpProblem, Problems, StoredState, one_line
-from gatehouse.provision.sections.section import ProvisionFile
+from gatehouse.provision.model import Change, FollowUpProblem, Problems, StoredState, one_line
+from gatehouse.provision.sections.section import Context, Located, Options, ProvisionFile, SectionPlan
+
+E = TypeVar("E", bound=Struct)
 
 
 class Absent(Malformed):
@@ -139,6 +144,45 @@ def refuse_invalid_record(model: ApplicationModel, before: UserRecord, after: Us
             if one.role not in known:
                 refuse_protected_in_project(role, scope, f"{place}: ")
     refuse_unknown_rules(model, before, after, place)
+
+
+class EntryPlanner(ABC, Generic[E]):
+    """Plans entry after entry, each on the state after the ones before."""
+
+    def __init__(self, state: StoredState, context: Context, options: Options) -> None:
+        self.changes: list[Change] = []
+        self.problems = Problems()
+        self._state = state
+        self._permissions = state.permissions  # with what the entries before change
+        self._context = context
+        self._options = options
+        self._places: dict[str | int, str] = {}  # of the records that entries are about
+        self._users = known_user_ids(state, context.file)
+
+    @abstractmethod
+    def plan_entry(self, located: Located[E]) -> Change | Iterable[Change] | None:
+        """The changes of an entry. Raises BadInput."""
+
+    @abstractmethod
+    def removals(self) -> Iterable[Change]:
+        """Remove for --prune what no entry is about."""
+
+    def plan(self, entries: Iterable[Located[E]]) -> SectionPlan:
+        for located in entries:
+            with collect_problems(self.problems):
+                changes = self.plan_entry(located)
+                self.changes += [changes] if isinstance(changes, Change) else changes or ()
+        if self._options.prune:
+            self.changes += self.removals()
+        return SectionPlan(changes=tuple(self.changes), problems=tuple(self.problems.lines))
+
+    def references(self) -> References:
+        return References(replace(self._state, permissions=self._permissions), self._context.file, self._users)
+
+    def refuse_second_entry(self, record: str | int, what: str, place: str) -> None:
+        first = self._places.setdefault(record, place)
+        if first != place:
+            raise Malformed(f"{place}: is the same {what} as {first}")
 
 
 def central_application(state: StoredState) -> ApplicationModel:

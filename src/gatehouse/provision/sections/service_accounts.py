@@ -1,6 +1,6 @@
 """Service accounts, and the JWT of a new one, which is printed once (R1)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import Any, Final
@@ -36,6 +36,7 @@ from gatehouse.provision.model import (
 )
 from gatehouse.provision.sections.memberships import holdings_document
 from gatehouse.provision.sections.references import (
+    EntryPlanner,
     References,
     central_application,
     collect_problems,
@@ -120,14 +121,7 @@ class ServiceAccountSection(FileSection[Located[ServiceAccountFileEntry]]):
         context: Context,
         options: Options,
     ) -> SectionPlan:
-        problems, changes = Problems(), list[Change]()
-        planning = ServiceAccountPlanner(state, context)
-        for located in entries:
-            with collect_problems(problems):
-                changes += filter(None, [planning.plan_change(located)])
-        if options.prune:
-            changes += planning.removals()
-        return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
+        return ServiceAccountPlanner(state, context, options).plan(entries)
 
     def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
         accounts = sorted(state.permissions.service_accounts.values(), key=lambda one: (one.project_id, one.name))
@@ -138,12 +132,9 @@ class ServiceAccountSection(FileSection[Located[ServiceAccountFileEntry]]):
         ]
 
 
-class ServiceAccountPlanner:
-    def __init__(self, state: StoredState, context: Context) -> None:
-        self._state = state
-        self._context = context
-        self._references = References(state, context.file)
-        self._places: dict[tuple[str, str], str] = {}
+class ServiceAccountPlanner(EntryPlanner[ServiceAccountFileEntry]):
+    def __init__(self, state: StoredState, context: Context, options: Options) -> None:
+        super().__init__(state, context, options)
         self._spent = {user.user_id for user in state.users} | {
             located.entry.user_id
             for section in ("users", "service_accounts")
@@ -151,26 +142,21 @@ class ServiceAccountPlanner:
             if located.entry.user_id is not UNSET
         }
 
-    def plan_change(self, located: Located[ServiceAccountFileEntry]) -> Change | None:
+    def plan_entry(self, located: Located[ServiceAccountFileEntry]) -> Change | None:
         entry, place = located.entry, located.place
-        project = self._references.project(entry.project_id, f"{place}.project_id")
+        project = self.references().project(entry.project_id, f"{place}.project_id")
         before = stored_account(entry, project, self._state.permissions)
-        first = self._places.setdefault((project.project.project_id, entry.name), place)
-        if first != place:
-            raise Malformed(f"{place}: is the same service account as {first}")
+        self.refuse_second_entry(account_key(project.project.project_id, entry.name), "service account", place)
         if before is not None and entry.user_id not in (UNSET, before.user_id):
             raise Malformed(f"{place}.user_id: the account has the ID {before.user_id}")
         base = before or self._new_account(entry, project, place)
         return account_change(merge_account(entry, base, place), before)
 
-    def removals(self) -> list[Change]:
-        return [
-            account_removal(account)
-            for account in self._state.permissions.service_accounts.values()
-            if (account.project_id, account.name) not in self._places
-            and not account.revoked
-            and self._state.permissions.has_scope(Scope(account.project_id))
-        ]
+    def removals(self) -> Iterator[Change]:
+        for account in self._permissions.service_accounts.values():
+            is_named = account_key(account.project_id, account.name) in self._places
+            if not is_named and not account.revoked and self._permissions.has_scope(Scope(account.project_id)):
+                yield account_removal(account)
 
     def _new_account(self, entry: ServiceAccountFileEntry, project: ProjectModel, place: str) -> ServiceAccount:
         return ServiceAccount(
@@ -196,6 +182,10 @@ class ServiceAccountPlanner:
         if taken or given in self._state.retired_user_ids:
             raise Malformed(f"{place}.user_id: {given} belongs or belonged to another account")
         return given
+
+
+def account_key(project_id: str, name: str) -> str:
+    return f"{project_id}/{name}"
 
 
 def stored_account(

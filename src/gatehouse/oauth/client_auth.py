@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final, Never
 
@@ -113,26 +113,21 @@ class ClientSecretVerifier:
                 return await self._hashes.matches(presented, stored.secret.secret.decode())
 
     async def _any_matches(self, client: Client, presented: str, check: SecretCheck, source: str) -> bool:
-        live = self._live_secrets(client)
+        """Compare with the strong secrets first; then with weak ones, which counts as a guess."""
+        live = sorted(self._live_secrets(client), key=lambda stored: stored.is_weak)
+        memory, guess = b"", None
         for stored in live:
-            if not stored.is_weak and await check(stored):
-                return True
-        weak = [stored for stored in live if stored.is_weak]
-        return bool(weak) and await self._any_weak_matches(client, weak, presented, check, source)
-
-    async def _any_weak_matches(
-        self, client: Client, weak: Sequence[LiveSecret], presented: str, check: SecretCheck, source: str
-    ) -> bool:
-        memory = hmac_sha256(self._cache_key, sha256(client.client_id) + sha256(presented))
-        if self._verified_cache.get(memory) in [stored.secret for stored in weak]:
-            return True
-        guess = await self._guesses.begin_attempt(
-            [ThrottleSubject(("client secret", client.client_id, source), WEAK_GUESS_LIMIT)]
-        )
-        for stored in weak:
+            if stored.is_weak and guess is None:
+                memory = hmac_sha256(self._cache_key, sha256(client.client_id) + sha256(presented))
+                if self._verified_cache.get(memory) in [one.secret for one in live if one.is_weak]:
+                    return True
+                guess = await self._guesses.begin_attempt(
+                    [ThrottleSubject(("client secret", client.client_id, source), WEAK_GUESS_LIMIT)]
+                )
             if await check(stored):
-                self._verified_cache[memory] = stored.secret
-                await self._guesses.mark_succeeded(guess)
+                if guess is not None:
+                    self._verified_cache[memory] = stored.secret
+                    await self._guesses.mark_succeeded(guess)
                 return True
         return False
 

@@ -19,9 +19,9 @@ from gatehouse.oauth.model import (
 )
 from gatehouse.provision.model import Change, Problems, StoredState
 from gatehouse.provision.sections import clients, users
-from gatehouse.provision.sections.clients import ClientFileEntry, WantedClient
+from gatehouse.provision.sections.clients import ClientFileEntry
 from gatehouse.provision.sections.section import Located
-from gatehouse.provision.sections.user_plan import UserFileEntry, WantedUser, active_administrators, plan_users
+from gatehouse.provision.sections.user_plan import UserFileEntry, active_administrators, plan_users
 from tests.support.builders import NOW
 from tests.unit.provision.provision_setup import state_after_file
 
@@ -78,7 +78,7 @@ def user_changes(
     problems = Problems()
     resolved = users.resolve_users(entries, state, problems)
     assume(not problems.lines)
-    wanted = [WantedUser(found=user, password_hash=hashed) for user, hashed in zip(resolved, hashes, strict=False)]  # type: ignore[arg-type]
+    wanted = [replace(user, password_hash=hashed) for user, hashed in zip(resolved, hashes, strict=False)]  # type: ignore[arg-type]
     draft = plan_users(wanted, state, now=NOW, prune=prune)
     assume(not draft.problems)
     return draft.changes
@@ -97,7 +97,7 @@ def test_users_are_settled_after_one_application(
     problems = Problems()
     resolved = users.resolve_users(entries, done, problems)
     assert problems.lines == []
-    wanted = [WantedUser(found=user, password_hash=hashed) for user, hashed in zip(resolved, hashes, strict=False)]  # type: ignore[arg-type]
+    wanted = [replace(user, password_hash=hashed) for user, hashed in zip(resolved, hashes, strict=False)]  # type: ignore[arg-type]
     again = plan_users(wanted, done, now=NOW, prune=prune)
     assert (again.changes, again.problems) == ((), ())
 
@@ -198,7 +198,7 @@ def client_changes(entries: list[Located[ClientFileEntry]], state: StoredState, 
     problems = Problems()
     resolved = clients.resolve_clients(entries, state, NOW, problems)
     assume(not problems.lines)
-    return clients.plan_clients([WantedClient(found=one, secrets=()) for one in resolved], state, prune=prune)
+    return clients.plan_clients([one.with_secrets(()) for one in resolved], state, prune=prune)
 
 
 @given(states(), client_entries(), st.booleans())

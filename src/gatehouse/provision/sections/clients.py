@@ -67,20 +67,14 @@ class ClientFileEntry(ClientPatch, frozen=True, kw_only=True, forbid_unknown_fie
 CLIENT: Final[RecordKind[Client]] = RecordKind(
     "client", name_of=lambda client: client.client_id, subject_of=lambda client: client.client_id
 )
-ClientEdit = Edit[ClientFileEntry, Client]  # `after` has the secrets of before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WantedClient:
-    """The same with its secrets as they are stored: the input of the pure part of planning."""
-
-    found: ClientEdit
-    secrets: tuple[ClientSecret, ...]
+class ClientEdit(Edit[ClientFileEntry, Client]):
     generated_secret: str | None = field(default=None, repr=False)
 
-    @property
-    def after(self) -> Client:
-        return replace(self.found.after, secrets=self.secrets)
+    def with_secrets(self, secrets: tuple[ClientSecret, ...], generated: str | None = None) -> "ClientEdit":
+        return replace(self, after=replace(self.after, secrets=secrets), generated_secret=generated)
 
 
 def merge_client(entry: ClientFileEntry, before: Client | None, now: int) -> Client:
@@ -114,40 +108,40 @@ class ExportedSecret(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 async def resolve_client_secrets(
     found: ClientEdit, context: Context, options: Options, problems: Problems
-) -> WantedClient:
+) -> ClientEdit:
     """Compare the secret with the stored one: an equal one is no change, even if it is hashed."""
     try:
         return await wanted_client(found, context, options)
     except BadInput as error:
         problems.add(f"{found.place}.client_secret", str(error))
-        return WantedClient(found=found, secrets=())
+        return found.with_secrets(())
 
 
-async def wanted_client(found: ClientEdit, context: Context, options: Options) -> WantedClient:
+async def wanted_client(found: ClientEdit, context: Context, options: Options) -> ClientEdit:
     file_secret = found.entry.client_secret
     if file_secret is UNSET:
         return keep_or_generate_secret(found, context)
     if file_secret is None:
-        return WantedClient(found=found, secrets=())
+        return found.with_secrets(())
     if found.after.public:
         raise BadClient("a public client has no secret")
     revealed = reveal_secret(file_secret, context, options, purpose=client_secret_purpose(found.after.client_id))
     if revealed.was_sealed:
-        return WantedClient(found=found, secrets=import_secrets(found, revealed.text, context))
-    return WantedClient(found=found, secrets=await replace_secret(found, revealed.text, context, options))
+        return found.with_secrets(import_secrets(found, revealed.text, context))
+    return found.with_secrets(await replace_secret(found, revealed.text, context, options))
 
 
-def keep_or_generate_secret(found: ClientEdit, context: Context) -> WantedClient:
+def keep_or_generate_secret(found: ClientEdit, context: Context) -> ClientEdit:
     before, after = found.before, found.after
     if after.public:
-        return WantedClient(found=found, secrets=())
+        return found.with_secrets(())
     if before is None or before.public:
         secret = new_secret()
         stored = new_stored_secret(after, secret, masters=context.masters, now=context.now)
-        return WantedClient(found=found, secrets=(stored,), generated_secret=secret)
+        return found.with_secrets((stored,), secret)
     if before.secrets and before.profile is not after.profile:
         raise BadClient(f"must be set again: profile {after.profile} stores it in another form")
-    return WantedClient(found=found, secrets=before.secrets)
+    return found.with_secrets(before.secrets)
 
 
 async def replace_secret(
@@ -253,7 +247,7 @@ def secrets_document(client: Client, context: Context) -> Document:
 # OAuth clients.
 
 
-class ClientSection(FileSection[WantedClient]):
+class ClientSection(FileSection[ClientEdit]):
     name = "clients"
     entry = ClientFileEntry
 
@@ -274,12 +268,12 @@ class ClientSection(FileSection[WantedClient]):
         return ResolvedSection(wanted, tuple(problems.lines))
 
     def plan(
-        self, entries: Sequence[WantedClient], state: StoredState, context: Context, options: Options
+        self, entries: Sequence[ClientEdit], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
         return SectionPlan(
             changes=plan_clients(entries, state, prune=options.prune),
             warnings=tuple(
-                f"{one.found.place}: {one.after.client_id} has neither a secret nor keys and can never authenticate"
+                f"{one.place}: {one.after.client_id} has neither a secret nor keys and can never authenticate"
                 for one in entries
                 if can_never_authenticate(one.after, context.now)
             ),
@@ -308,7 +302,7 @@ def resolve_clients(
         else:
             check = check_new_client if before is None else check_client
             problems.check_value(place, check, after, otherwise=None)
-        found.append(Edit(place=place, entry=entry, before=before, after=after))
+        found.append(ClientEdit(place=place, entry=entry, before=before, after=after))
     return found
 
 
@@ -327,16 +321,16 @@ async def load_client_logo(found: ClientEdit, state: StoredState, context: Conte
     return replace(found, after=after, image=logo)
 
 
-def plan_clients(wanted: Sequence[WantedClient], state: StoredState, *, prune: bool) -> tuple[Change, ...]:
+def plan_clients(wanted: Sequence[ClientEdit], state: StoredState, *, prune: bool) -> tuple[Change, ...]:
     """Pure: no secret is made here and nothing is read."""
     named = {one.after.client_id for one in wanted}
     surplus = [client for client in state.clients if client.client_id not in named] if prune else []
     return (*map(client_removal, surplus), *filter(None, map(client_change, wanted)))
 
 
-def changed_client_fields(wanted: WantedClient) -> tuple[str, ...]:
+def changed_client_fields(wanted: ClientEdit) -> tuple[str, ...]:
     """The names of what differs."""
-    before, after = wanted.found.before, wanted.after
+    before, after = wanted.before, wanted.after
     names = list(changed_names(before, after, CLIENT_FIELDS))
     if before is not None and before.secrets != after.secrets:
         names.append("client_secret")
@@ -345,10 +339,10 @@ def changed_client_fields(wanted: WantedClient) -> tuple[str, ...]:
     return tuple(names)
 
 
-def client_change(one: WantedClient) -> Change | None:
+def client_change(one: ClientEdit) -> Change | None:
     after, secret = one.after, one.generated_secret
-    logo = image_writes(client_logo_owner(after.client_id), one.found.image)
-    if one.found.before is None:
+    logo = image_writes(client_logo_owner(after.client_id), one.image)
+    if one.before is None:
         created = AuditNote(event=AuditEvent.CLIENT_CREATED, details={"profile": after.profile.value})
         return CLIENT.addition(after, AddClient(after), *logo, notes=[created], secret=secret)
     fields = changed_client_fields(one)

@@ -65,20 +65,13 @@ class UserFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundUser:
-    """An entry and its account."""
+class UserEdit:
+    """An entry and its account, with the secrets in stored form."""
 
     place: str
     entry: UserFileEntry
     before: User | None  # None: new
     user_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WantedUser:
-    """The same with the secrets in stored form, which is what the pure part of planning needs."""
-
-    found: FoundUser
     password_hash: str | UnsetType | None = UNSET
     sealed_totp: bytes | UnsetType | None = UNSET
     picture: NewImage = UNSET
@@ -151,7 +144,7 @@ class MergedUser:
         return self.administrator and not self.after.blocked
 
 
-def plan_users(wanted: Sequence[WantedUser], state: StoredState, *, now: int, prune: bool) -> SectionPlan:
+def plan_users(wanted: Sequence[UserEdit], state: StoredState, *, now: int, prune: bool) -> SectionPlan:
     problems = Problems()
     merged = [merge_user(one, state, now, problems) for one in wanted]
     surplus = unnamed_users(merged, state) if prune else ()
@@ -179,19 +172,18 @@ def cannot_sign_in(merged: Sequence[MergedUser]) -> tuple[str, ...]:
     return (f"{number} new users have no email address and cannot sign in until they get one",) if number else ()
 
 
-def merge_user(wanted: WantedUser, state: StoredState, now: int, problems: Problems) -> MergedUser:
-    found = wanted.found
+def merge_user(found: UserEdit, state: StoredState, now: int, problems: Problems) -> MergedUser:
     base = found.before or new_user(found, now, problems)
     if found.before is not None and found.before.login is not None and found.entry.login is None:
         problems.add(f"{found.place}.login", "cannot be removed: it may be the only way to sign in")
     held = found.user_id in state.administrators
     given = {name: getattr(found.entry, name) for name in PLAIN_FIELDS}
-    given |= {own: getattr(wanted, own) for own in SECRET_FIELDS.values()}
+    given |= {own: getattr(found, own) for own in SECRET_FIELDS.values()}
     after = {
         own: merge_field(value, kept=getattr(base, own), cleared=getattr(EMPTY_USER, own))
         for own, value in given.items()
     }
-    after["picture"] = merged_image_id(wanted.picture, base.picture)
+    after["picture"] = merged_image_id(found.picture, base.picture)
     merged = replace(base, **after) if found.before is None else changed_user(base, after, now)
     return MergedUser(
         place=found.place,
@@ -199,7 +191,7 @@ def merge_user(wanted: WantedUser, state: StoredState, now: int, problems: Probl
         after=with_origin(merged, found.entry.joined),
         was_administrator=held,
         administrator=merge_field(found.entry.administrator, kept=held, cleared=False),
-        picture=wanted.picture,
+        picture=found.picture,
     )
 
 
@@ -215,7 +207,7 @@ def with_origin(user: User, joined: str | UnsetType | None) -> User:
     return replace(user, meta={**meta, JOINED_KEY: joined} if joined else meta)
 
 
-def new_user(found: FoundUser, now: int, problems: Problems) -> User:
+def new_user(found: UserEdit, now: int, problems: Problems) -> User:
     for name in ("login", "nick"):
         if getattr(found.entry, name) is UNSET:
             problems.add(found.place, f"a new user needs a {name}")

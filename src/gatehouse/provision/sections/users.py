@@ -33,17 +33,14 @@ from gatehouse.provision.sections.section import (
 )
 from gatehouse.provision.sections.user_plan import (
     PLAIN_FIELDS,
-    FoundUser,
+    UserEdit,
     UserFileEntry,
-    WantedUser,
     check_entry,
     plan_users,
 )
 
 
-async def resolve_user_secrets(
-    found: FoundUser, context: Context, options: Options, problems: Problems
-) -> WantedUser:
+async def resolve_user_secrets(found: UserEdit, context: Context, options: Options, problems: Problems) -> UserEdit:
     """Compare the secrets with the stored ones: an equal one is no change, even if it is hashed."""
     password_hash: str | UnsetType | None = UNSET
     sealed_totp: bytes | UnsetType | None = UNSET
@@ -55,10 +52,10 @@ async def resolve_user_secrets(
         sealed_totp = wanted_totp(found, context, options)
     except BadInput as error:
         problems.add(f"{found.place}.totp_secret", str(error))
-    return WantedUser(found=found, password_hash=password_hash, sealed_totp=sealed_totp)
+    return replace(found, password_hash=password_hash, sealed_totp=sealed_totp)
 
 
-async def wanted_hash(found: FoundUser, context: Context, options: Options) -> str | UnsetType | None:
+async def wanted_hash(found: UserEdit, context: Context, options: Options) -> str | UnsetType | None:
     given = found.entry.password
     if given is UNSET or given is None:
         return given
@@ -74,7 +71,7 @@ async def wanted_hash(found: FoundUser, context: Context, options: Options) -> s
     return await context.passwords.hash(revealed.text)
 
 
-async def check_password(password: str, found: FoundUser, rules: PasswordRules) -> None:
+async def check_password(password: str, found: UserEdit, rules: PasswordRules) -> None:
     own_words = [word for word in (found.entry.login, found.entry.nick) if isinstance(word, str)]
     if found.before is not None:
         own_words += [found.before.login or "", found.before.nick]
@@ -84,7 +81,7 @@ async def check_password(password: str, found: FoundUser, rules: PasswordRules) 
         raise BadAccount(f"{error}; use --allow-weak to accept it") from None
 
 
-def wanted_totp(found: FoundUser, context: Context, options: Options) -> bytes | UnsetType | None:
+def wanted_totp(found: UserEdit, context: Context, options: Options) -> bytes | UnsetType | None:
     given = found.entry.totp_secret
     if given is UNSET or given is None:
         return given
@@ -123,7 +120,7 @@ def password_purpose(user_id: str) -> str:
 # The section; service accounts have their own.
 
 
-class UserSection(FileSection[WantedUser]):
+class UserSection(FileSection[UserEdit]):
     name = "users"
     entry = UserFileEntry
 
@@ -143,15 +140,14 @@ class UserSection(FileSection[WantedUser]):
         users = resolve_users(entries, state, problems)
         if problems.lines:
             return ResolvedSection(users, tuple(problems.lines), is_plannable=False)
-        pictures = [await load_picture(one, state, context, problems) for one in users]
+        users = [replace(one, picture=await load_picture(one, state, context, problems)) for one in users]
         resolved = await gather_in_batches(
             [resolve_user_secrets(one, context, options, problems) for one in users], context.on_progress
         )
-        wanted = [replace(one, picture=picture) for one, picture in zip(resolved, pictures, strict=True)]
-        return ResolvedSection(wanted, tuple(problems.lines))
+        return ResolvedSection(resolved, tuple(problems.lines))
 
     def plan(
-        self, entries: Sequence[WantedUser], state: StoredState, context: Context, options: Options
+        self, entries: Sequence[UserEdit], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
         return plan_users(entries, state, now=context.now, prune=options.prune)
 
@@ -168,7 +164,7 @@ def resolve_users(
     state: StoredState,
     problems: Problems,
     new_id: Callable[[], str] = new_user_id,
-) -> list[FoundUser]:
+) -> list[UserEdit]:
     """Find the account of each entry, by user_id if it has one, else by login in any spelling."""
     index = UserIndex(state)
     # Ids that the file names are reserved before new ones are generated (R7).
@@ -179,7 +175,7 @@ def resolve_users(
         before = index.find_account(entry, located.place, problems)
         user_id = user_id_for(entry, before, taken, new_id)
         taken.add(user_id)
-        found.append(FoundUser(place=located.place, entry=entry, before=before, user_id=user_id))
+        found.append(UserEdit(place=located.place, entry=entry, before=before, user_id=user_id))
     refuse_duplicates(found, problems)
     return found
 
@@ -221,7 +217,7 @@ def user_id_for(entry: UserFileEntry, before: User | None, taken: set[str], new_
     return user_id
 
 
-def refuse_duplicates(found: Sequence[FoundUser], problems: Problems) -> None:
+def refuse_duplicates(found: Sequence[UserEdit], problems: Problems) -> None:
     first: dict[str, str] = {}
     for one in found:
         names = [one.user_id, exact_login(one.entry.login)] if one.entry.login else [one.user_id]
@@ -230,7 +226,7 @@ def refuse_duplicates(found: Sequence[FoundUser], problems: Problems) -> None:
             problems.add(one.place, f"is the same account as {min(earlier)}")
 
 
-async def load_picture(found: FoundUser, state: StoredState, context: Context, problems: Problems) -> NewImage:
+async def load_picture(found: UserEdit, state: StoredState, context: Context, problems: Problems) -> NewImage:
     """Load pictures one after the other: the converter refuses many at a time."""
     picture: NewImage = UNSET
     with collect_problems(problems):

@@ -113,6 +113,21 @@ async def test_a_listener_in_the_same_process_hears_what_was_committed_and_nothi
     assert await listener.received_so_far() == [NEWS]
 
 
+async def test_a_write_that_raises_is_run_once_when_it_is_alone(storage: Storage) -> None:
+    """A dry run always raises, and writes as much as what it tries."""
+    runs = []
+
+    def note_and_raise() -> Verb[None]:
+        runs.append(1)
+        yield from notify_and_raise()
+
+    for _ in range(2):
+        with pytest.raises(Refused):
+            await storage.runner.write(note_and_raise)
+    assert len(runs) == 2
+    assert await storage.audit.unsealed_records(10) == []
+
+
 async def test_a_listener_in_another_process_hears_what_was_committed_and_nothing_else(
     storage: Storage, migrated_url: str
 ) -> None:

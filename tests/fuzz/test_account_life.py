@@ -1,8 +1,6 @@
 """The life of accounts against a model: any order of steps, and those orders that were bugs."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -15,14 +13,22 @@ from tests.fuzz.account_life.model.records import Identity
 from tests.fuzz.account_life.walk import walk_lives
 from tests.fuzz.conftest import FACTOR, SEED
 from tests.fuzz.stepped_service import run_machine, stepped_service
+from tests.support.databases import installed_database
 
 LIVES: Final = 18  # each start twice
 STEPS: Final = 12  # of a life; starts leave out what every life begins with
 
 
-@contextmanager
-def a_machine(url: str, data: Path) -> Iterator[Any]:
-    with stepped_service(url, data, ENVIRONMENT) as bench:
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The machine of all lives on one database, with one service."""
+    data = tmp_path_factory.mktemp("lives")
+    with (
+        installed_database(request, request.param, data) as url,
+        pytest.MonkeyPatch.context() as patches,
+        stepped_service(url, data, ENVIRONMENT) as bench,
+    ):
+        patches.setattr(email_links, "PER_ADDRESS_LIMIT", quota_limit(1_000, 1))  # people ask for many at once
         context = an_installation(bench.service)
         installation = bench.run(context.__aenter__())
         try:
@@ -31,18 +37,11 @@ def a_machine(url: str, data: Path) -> Iterator[Any]:
             bench.run(context.__aexit__(None, None, None))
 
 
-@pytest.fixture(autouse=True)
-def no_quota_of_emails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """People ask for many emails in a short time."""
-    monkeypatch.setattr(email_links, "PER_ADDRESS_LIMIT", quota_limit(1_000, 1))
-
-
 @pytest.mark.both_databases
-def test_fp_01_be_01_account_does_what_its_model_says(fuzzed_url: str, tmp_path: Path) -> None:
-    database = fuzzed_url.partition(":")[0]  # other lives on each
-    with a_machine(fuzzed_url, tmp_path) as machine:
-        walk_lives(machine, lives=LIVES * FACTOR, steps=STEPS * min(FACTOR, 3), seed=f"{SEED} {database}")
-        run_machine(machine, short=2, steps=15)
+def test_fp_01_be_01_account_does_what_its_model_says(machine: Any, request: pytest.FixtureRequest) -> None:
+    database = request.node.callspec.params["machine"]  # other lives on each
+    walk_lives(machine, lives=LIVES * FACTOR, steps=STEPS * min(FACTOR, 3), seed=f"{SEED} {database}")
+    run_machine(machine, short=2, steps=15)
 
 
 # Orders of steps that were bugs.
@@ -65,12 +64,11 @@ class Life:
 
 
 @pytest.fixture
-def life(fuzzed_url: str, tmp_path: Path) -> Iterator[Life]:
-    with a_machine(fuzzed_url, tmp_path) as machine:
-        one = machine()
-        yield Life(one)
-        one.check_everything()
-        one.teardown()
+def life(machine: Any) -> Iterator[Life]:
+    one = machine()
+    yield Life(one)
+    one.check_everything()
+    one.teardown()
 
 
 def ban(life: Life, number: int, scope: str = SHOP, **fields: bool) -> None:

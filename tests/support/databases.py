@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -75,19 +76,15 @@ def installed_postgres_template(postgres_cluster: PostgresCluster, postgres_temp
 
 
 @pytest.fixture
-def installed_sqlite_url(installed_sqlite_template: Path, tmp_path: Path, dev_key: Path) -> str:
-    shutil.copy(dev_key, tmp_path)
-    return copy_sqlite(installed_sqlite_template, tmp_path)
+def installed_sqlite_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    with installed_database(request, "sqlite", tmp_path) as url:
+        yield url
 
 
 @pytest.fixture
-def installed_postgres_url(
-    postgres_cluster: PostgresCluster, installed_postgres_template: str, tmp_path: Path, dev_key: Path
-) -> Iterator[str]:
-    shutil.copy(dev_key, tmp_path)
-    url = postgres_cluster.create_database_sync(template=installed_postgres_template)
-    yield url
-    postgres_cluster.drop_sync(url)
+def installed_postgres_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    with installed_database(request, "postgres", tmp_path) as url:
+        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -95,6 +92,22 @@ def installed_url(request: pytest.FixtureRequest) -> str:
     """The URL of a database on which a service was started once; its master key is in `tmp_path`."""
     url: str = request.getfixturevalue(f"installed_{request.param}_url")
     return url
+
+
+@contextmanager
+def installed_database(request: pytest.FixtureRequest, kind: str, data: Path) -> Iterator[str]:
+    """A database of this kind on which a service was started once; its master key is in `data`."""
+    shutil.copy(request.getfixturevalue("dev_key"), data)
+    template = request.getfixturevalue(f"installed_{kind}_template")
+    if kind == "sqlite":
+        yield copy_sqlite(template, data)
+    else:
+        cluster: PostgresCluster = request.getfixturevalue("postgres_cluster")
+        url = cluster.create_database_sync(template=template)
+        try:
+            yield url
+        finally:
+            cluster.drop_sync(url)
 
 
 def copy_sqlite(template: Path, directory: Path) -> str:

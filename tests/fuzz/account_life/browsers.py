@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import httpx2
 
 from gatehouse.mail.model import Message
-from tests.fuzz.account_life.installation import VENDOR
+from tests.fuzz.account_life.installation import STEAM
 from tests.fuzz.account_life.outcomes import BANNED, FACTOR, IN, NO_MAIL, REFUSED, STALE
 from tests.fuzz.account_life.people import BAN_TEXT, Person
 from tests.support.browser import HttpBrowser, totp_code
@@ -16,7 +16,6 @@ from tests.support.mailbox import link_in_message, new_messages
 from tests.support.oauth import query_of
 from tests.wire.accounts.test_email_sign_in import CODE
 
-CALLBACK: Final = f"/sign-in/with/{VENDOR}/callback"
 USER_ID: Final = re.compile(r"<code>([0-9]{10})</code>")
 
 
@@ -26,17 +25,20 @@ class InBrowser(Person):
     async def sign_in(self, address: str, otp_for: str = "") -> str:
         return await self.end_of_sign_in(await self.browser.sign_in(address, self.password), otp_for)
 
-    async def sign_in_with_provider(self, address: str = "", otp_for: str = "") -> str:
+    async def sign_in_with_provider(self, provider: str, address: str = "", otp_for: str = "") -> str:
         """Sign in with the provider, which says that this address is theirs, if there is one."""
-        started = await self.browser.get(f"/sign-in/with/{VENDOR}")
+        started = await self.browser.get(f"/sign-in/with/{provider}")
         assert started.status_code == HTTPStatus.SEE_OTHER, started.text
-        page = await self.come_back(started.headers["location"], address)
+        page = await self.come_back(provider, started.headers["location"], address)
         return await self.end_of_sign_in(page, otp_for)
 
-    async def come_back(self, target: str, address: str = "") -> httpx2.Response:
-        verified = {"email": address, "email_verified": True} if address else {}
-        answer = self.installation.issuer.vendor.sign_in(target, **self.claims, **verified)
-        return await self.browser.get(f"{CALLBACK}?{urlencode(answer)}")
+    async def come_back(self, provider: str, target: str, address: str = "") -> httpx2.Response:
+        if provider == STEAM:
+            answer = self.installation.steam_pages.sign_in(target, steam_id=self.steam_id)
+        else:
+            verified = {"email": address, "email_verified": True} if address else {}
+            answer = self.installation.issuer.vendor.sign_in(target, **self.claims, **verified)
+        return await self.browser.get(f"/sign-in/with/{provider}/callback?{urlencode(answer)}")
 
     async def sign_in_by_email(self, address: str, otp_for: str = "") -> str:
         await new_messages(self.service)
@@ -163,13 +165,13 @@ class InBrowser(Person):
             return REFUSED
         return STALE if page.headers["location"].startswith("/confirm") else IN
 
-    async def connect(self) -> str:
+    async def connect(self, provider: str) -> str:
         await self.browser.get("/account")
-        page = await self.browser.submit("/account/identities/connect", f'value="{VENDOR}"')
+        page = await self.browser.submit("/account/identities/connect", f'value="{provider}"')
         if page.status_code == HTTPStatus.SEE_OTHER:
             return self.end_of_form(page)
         target = page.headers["refresh"].removeprefix("0; url=")
-        return self.end_of_form(await self.come_back(target))
+        return self.end_of_form(await self.come_back(provider, target))
 
     async def disconnect(self, subject: str) -> str:
         return await self.submit("/account/identities/remove", f'value="{subject}"')

@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from typing import Any, Final
 
-from tests.fuzz.account_life.installation import STEAM, VENDOR
+from tests.fuzz.account_life.installation import CHEATERS, STEAM, VENDOR
 from tests.fuzz.account_life.outcomes import BANNED, FACTOR, IN, REFUSED
 from tests.fuzz.account_life.people import Person
 
@@ -16,6 +16,7 @@ class OnDevice(Person):
         return await self.post_login("/proxy/api/login", otp_for, **fields, app_id=self.app_id(application))
 
     async def send_ticket(self, provider: str, application: str, otp_for: str = "") -> str:
+        self.installation.steam.vac_banned = self.name in CHEATERS
         tickets = {
             VENDOR: lambda: self.installation.issuer.token(**self.claims),
             STEAM: lambda: self.installation.steam.ticket(steam_id=self.steam_id),

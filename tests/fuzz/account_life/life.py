@@ -54,7 +54,7 @@ ENDS_OF_GUESTS: Final = (Steps.upgrade_guest, Steps.merge_guest, Steps.end_guest
 WITH_ADDRESS: Final = names_of(Steps.register, Steps.confirm, Steps.sign_in_by_email)
 WITH_IDENTITY: Final = {
     VENDOR: names_of(Steps.sign_in_with_provider),
-    STEAM: names_of(Steps.send_ticket),
+    STEAM: names_of(Steps.send_ticket, Steps.sign_in_with_provider),
     GUEST: names_of(Steps.sign_in_as_guest),
 }
 WITHOUT_PASSWORD: Final = (Steps.sign_in_with_provider, Steps.sign_in_by_email)

@@ -46,7 +46,7 @@ class Player(InBrowser, OnDevice):
         link = PROVIDER_LINK.search((await self.open_game(game)).text)
         assert link is not None
         started = await self.browser.get(unescape(link[1]))
-        page = await self.come_back(started.headers["location"], address)
+        page = await self.come_back(VENDOR, started.headers["location"], address)
         return await self.end_of_upgrade(game, page, otp_for)
 
     async def open_game(self, game: Game) -> httpx2.Response:

@@ -1,5 +1,6 @@
 """Steps on the account page: providers, password, second factor, deletion."""
 
+from tests.fuzz.account_life.installation import STEAM, VENDOR
 from tests.fuzz.account_life.machine import MachineBase, signed_in_people
 from tests.fuzz.account_life.model.records import Account, Identity
 from tests.fuzz.account_life.steps import RARELY, step
@@ -15,9 +16,10 @@ class AccountPageSteps(MachineBase):
     def account_of(self, person: str) -> Account:
         return self.model.sessions[person].account
 
-    @step(person=signed_in_people)
-    def connect(self, person: str) -> None:
-        assert self.do(self.players[person].connect()) == self.model.connect(person)
+    @step(person=signed_in_people, provider=(VENDOR, STEAM))
+    def connect(self, person: str, provider: str = VENDOR) -> None:
+        ended = self.do(self.players[person].connect(provider))
+        assert ended == self.model.connect(Identity(provider, person))
 
     @step(connected=connected_identities)
     def disconnect(self, connected: tuple[str, Identity]) -> None:

@@ -43,5 +43,5 @@ class GuestSteps(SignInSteps):
         ended = self.do(player.upgrade_with_provider(game, text, id_of(self.model.account_of(identity))))
         guest, made = self.model.account_of(Identity(GUEST, person)), self.user_id_of(identity)
         # An account that was made just now and became the guest's has no ID any more.
-        expected = self.model.sign_in_with_provider(person, text, "" if made == id_of(guest) else made)
+        expected = self.model.sign_in_with_provider(identity, text, "" if made == id_of(guest) else made)
         assert ended == (self.model.end_guest(person, application, since) if expected == IN else expected)

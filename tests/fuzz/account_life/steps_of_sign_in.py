@@ -40,13 +40,14 @@ class SignInSteps(MachineBase):
         ended = self.do(self.players[reader].sign_in_by_email(text, id_of(self.model.account_at(text))))
         assert ended == self.model.sign_in_by_email(reader, text)
 
-    @step(person=NAMES, address=(*ADDRESSES, "", "", ""))
-    def sign_in_with_provider(self, person: str, address: str) -> None:
-        """The provider has verified an address of theirs, or names none."""
-        text, identity = self.own_address(person, address), Identity(VENDOR, person)
+    @step(person=NAMES, address=(*ADDRESSES, "", "", ""), provider=(VENDOR, VENDOR, STEAM))
+    def sign_in_with_provider(self, person: str, address: str, provider: str = VENDOR) -> None:
+        """The provider has verified an address of theirs, or names none; Steam never names one."""
+        text = self.own_address(person, address) if provider == VENDOR else ""
+        identity = Identity(provider, person)
         app = id_of(self.model.account_of(identity))
-        ended = self.do(self.players[person].sign_in_with_provider(text, app))
-        assert ended == self.model.sign_in_with_provider(person, text, self.user_id_of(identity))
+        ended = self.do(self.players[person].sign_in_with_provider(provider, text, app))
+        assert ended == self.model.sign_in_with_provider(identity, text, self.user_id_of(identity))
 
     @step(weight=RARELY, person=signed_in_people)
     def sign_out(self, person: str) -> None:

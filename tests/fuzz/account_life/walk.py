@@ -38,7 +38,7 @@ def walk_lives(machine: Callable[[], AccountLife], *, lives: int, steps: int, se
         failure = run_life(machine, taken, more=steps, chance=chance)
         if failure is not None:
             shortest = shorten(machine, taken)
-            failure.add_note("\n".join(["with these steps:", *map(str, shortest)]))
+            failure.add_note("\n".join([f"life {number + 1} of {lives}, with these steps:", *map(str, shortest)]))
             raise failure
 
 

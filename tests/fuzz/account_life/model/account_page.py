@@ -1,25 +1,24 @@
 """The account page: providers, password, second factor, deletion."""
 
 from gatehouse.audit.events import AuditEvent
-from tests.fuzz.account_life.installation import VENDOR
 from tests.fuzz.account_life.model.addresses import Addresses
 from tests.fuzz.account_life.model.records import PASSWORD, TOTP, Account, Identity, Name
 from tests.fuzz.account_life.outcomes import IN, REFUSED, STALE
 
 
 class AccountPage(Addresses):
-    def connect(self, person: Name) -> str:
-        session, identity = self.fresh_session(person), Identity(VENDOR, person)
+    def connect(self, identity: Identity) -> str:
+        session = self.fresh_session(identity.person)
         if isinstance(session, str):
             return session
         account = session.account
         if not account.address_is_settled or self.account_of(identity) is not None:
             return REFUSED
-        account.identities.add(identity)
+        self.add_identities(account, identity)
         if account.owners is not None:
-            account.owners |= {person}
+            account.owners |= {identity.person}
         self.copy_bans(account)
-        self.say_labels(account, identity)
+        self.say_labels(account, identity, in_browser=True)
         self.record(AuditEvent.IDENTITY_LINKED, account)
         return IN
 

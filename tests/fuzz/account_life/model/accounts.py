@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from gatehouse.audit.events import AuditEvent
-from tests.fuzz.account_life.model.records import Account, Ban, Identity, Name, Session, Token
+from tests.fuzz.account_life.model.records import Account, Ban, Identity, KeptLink, Name, Session, Token
 
 
 class Accounts:
@@ -14,6 +14,7 @@ class Accounts:
         self.jwts: dict[Name, Token] = {}  # the newest one on each device
         self.grants: dict[tuple[Name, str], Token] = {}  # the newest one of each browser, by application
         self.bans: list[Ban] = []
+        self.kept_links: list[KeptLink] = []
         self.retired_keys: dict[Name, Account] = {}  # of the devices of former guests
         self.guests_only_in = ""  # an application
         self.records: list[tuple[AuditEvent, Account]] = []  # that the last step must have made

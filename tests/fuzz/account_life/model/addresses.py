@@ -2,7 +2,7 @@
 
 from gatehouse.audit.events import AuditEvent
 from tests.fuzz.account_life.model.games import Games
-from tests.fuzz.account_life.model.records import Account, Name
+from tests.fuzz.account_life.model.records import RESET, Account, KeptLink, Name, Session
 from tests.fuzz.account_life.outcomes import IN, REFUSED
 
 
@@ -29,6 +29,15 @@ class Addresses(Games):
         self.record(AuditEvent.PASSWORD_RESET, account)
         return True
 
+    def open_link(self, link: KeptLink) -> bool:
+        """It is still about the account and address that it was mailed for."""
+        if link.session is not None:
+            return self.finish_change(link.session, link.reader, link.address) == IN
+        if self.account_at(link.address) is not link.account:
+            return False
+        step = self.reset if link.does == RESET else self.confirm
+        return step(link.reader, link.address)
+
     def set_address(self, account: Account, address: str, *, verified: bool) -> None:
         """Its bans go on for the address that it gives up."""
         former = account.login if account.verified else None
@@ -40,13 +49,13 @@ class Addresses(Games):
     def change_address(self, person: Name, reader: Name, address: str) -> str:
         """A person asks for another address, and the reader of its mailbox opens the link in their own browser."""
         session = self.fresh_session(person)
-        if isinstance(session, str):
-            return session
-        account, own = session.account, self.session_of(reader)
+        return session if isinstance(session, str) else self.finish_change(session, reader, address)
+
+    def finish_change(self, asked: Session, reader: Name, address: str) -> str:
+        account, own = asked.account, self.session_of(reader)
         if account.login == address or self.account_at(address) is not None:
             return REFUSED
-        may = own is not None and own.account is account and (reader == person or own.has_second_factor)
-        if not may:
+        if own is None or own.account is not account or not (own is asked or own.has_second_factor):
             return REFUSED
         if account.owners is None:  # it ends nothing (R10): who has a way in keeps it
             account.owners = frozenset(account.entrants)

@@ -48,10 +48,13 @@ class Guests(AccountPage):
         for name in ("joined", "login", "verified", "password", "browser", "identities", "totp", "owners"):
             setattr(guest, name, getattr(new, name))
         guest.labels, guest.tags = new.labels, guest.tags | new.tags
+        guest.sanctions |= new.sanctions
         guest.rev += 1
         for session in self.sessions.values():
             if session.account is new:
                 session.account, session.rev = guest, guest.rev
+        for link in self.kept_links:
+            link.account = guest if link.account is new else link.account
         new.gone = True
         self.record(AuditEvent.ACCOUNT_UPGRADED, guest)
         return guest
@@ -59,6 +62,7 @@ class Guests(AccountPage):
     def merge(self, guest: Account, account: Account) -> Account:
         """What the guest has is united with what the account has; a restriction beats a right."""
         account.tags |= guest.tags
+        account.sanctions |= guest.sanctions
         account.has_role |= guest.has_role
         account.is_denied |= guest.is_denied
         for ban in self.bans:  # none is active, and an exemption stays one

@@ -23,6 +23,7 @@ class Model(Guests):
         if self.refuses_new_account(account.keys):
             return False
         account.user_id = user_id
+        self.add_identities(account, *account.identities)
         self.accounts.append(account)
         self.record(AuditEvent.USER_IMPORTED, account)
         self.copy_bans(account)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 from gatehouse.kernel.times import HOUR
-from tests.fuzz.account_life.installation import OTHER, SHOP
+from tests.fuzz.account_life.installation import OTHER, SANCTION, SHOP
 
 Name: TypeAlias = str
 
@@ -20,6 +20,9 @@ IMPORTED: Final = "imported"
 PROVED: Final = "proved"  # its owner proved the address by email
 CHANGED: Final = "changed"  # its address was set by an administrator
 UNPROVED_ORIGINS: Final = (REGISTERED, IMPORTED)
+
+RESET: Final = "reset"  # what a mailed link does
+CONFIRM: Final = "confirm"
 
 INSTALLATION: Final = "installation"  # scopes of bans beside the applications
 IN_PROJECT: Final = "project"
@@ -50,6 +53,7 @@ class Account:
     totp: Name = ""  # whose app has the secret
     tags: set[str] = field(default_factory=set)  # set by an administrator
     labels: dict[Identity, set[str]] = field(default_factory=dict)  # tags and purchases that a provider said
+    sanctions: set[Identity] = field(default_factory=set)  # whose provider said so; they stay when it goes
     has_role: bool = False
     is_denied: bool = False  # a false entry for the rule of the role
     is_manager: bool = False  # of the project
@@ -77,7 +81,7 @@ class Account:
 
     @property
     def all_labels(self) -> set[str]:
-        return self.tags.union(*self.labels.values())
+        return self.tags.union(*self.labels.values(), {SANCTION} if self.sanctions else ())
 
     @property
     def keys(self) -> set[Key]:
@@ -99,6 +103,18 @@ class Session:
     proved: set[str | Identity]
     by_provider: bool = False
     has_second_factor: bool = False
+
+
+@dataclass(kw_only=True)
+class KeptLink:
+    """A mailed link that its reader opens later."""
+
+    does: str
+    account: Account
+    address: str
+    reader: Name
+    text: str
+    session: Session | None = None  # that asked to change the address
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Registration and sign-in in a browser."""
 
 from gatehouse.audit.events import AuditEvent
-from tests.fuzz.account_life.installation import ARTISTS, PROVIDER_TAG, PURCHASE, STEAM, VENDOR
+from tests.fuzz.account_life.installation import ARTISTS, CHEATERS, PROVIDER_TAG, PURCHASE, STEAM, VENDOR
 from tests.fuzz.account_life.model.proofs import Proofs
 from tests.fuzz.account_life.model.records import PASSWORD, REGISTERED, Account, Identity, Name
 from tests.fuzz.account_life.outcomes import BANNED, IN, NO_MAIL, REFUSED
@@ -29,21 +29,20 @@ class SignIn(Proofs):
             self.prove_address(person, account)
         return self.accept_first_factor(person, account)
 
-    def sign_in_with_provider(self, person: Name, address: str, user_id: str) -> str:
+    def sign_in_with_provider(self, identity: Identity, address: str, user_id: str) -> str:
         """`user_id` is that of the account that the service made, if it made one."""
-        identity = Identity(VENDOR, person)
         account = self.account_of(identity)
         if account is None:
-            ended = self.make_account(identity, address, user_id)
+            ended = self.make_account(identity, address, user_id, in_browser=True)
             if ended != IN:
                 return ended
             account = self.accounts[-1]
         if account.blocked:
             return REFUSED
-        self.say_labels(account, identity)
-        return self.accept_first_factor(person, account, identity, by_provider=True)
+        self.say_labels(account, identity, in_browser=True)
+        return self.accept_first_factor(identity.person, account, identity, by_provider=True)
 
-    def make_account(self, identity: Identity, address: str, user_id: str) -> str:
+    def make_account(self, identity: Identity, address: str, user_id: str, *, in_browser: bool = False) -> str:
         """A person comes from a provider for the first time."""
         former = self.account_at(address) if address else None
         if former is not None and not self.may_lose_address(former):
@@ -57,15 +56,25 @@ class SignIn(Proofs):
             AuditEvent.USER_REGISTERED,
             login=address or None,
             verified=bool(address),
-            identities={identity},
             owners=frozenset({identity.person}),
         )
-        self.say_labels(account, identity)
+        self.add_identities(account, identity)
+        self.say_labels(account, identity, in_browser=in_browser)
         self.copy_bans(account)
         return IN
 
-    def say_labels(self, account: Account, identity: Identity) -> None:
-        """The provider says which tags and purchases its person has."""
+    def add_identities(self, account: Account, *identities: Identity) -> None:
+        """Sanctions come along, whatever account the identity was connected to (R14)."""
+        account.identities.update(identities)
+        account.sanctions.update(one for one in identities if any(one in two.sanctions for two in self.live_accounts))
+
+    def say_labels(self, account: Account, identity: Identity, *, in_browser: bool = False) -> None:
+        """The provider says which tags and purchases its person has; Steam says nothing in a browser."""
+        if identity.provider == STEAM:
+            if in_browser:
+                return
+            if identity.person in CHEATERS:
+                account.sanctions.add(identity)
         said = {VENDOR: {PROVIDER_TAG} if identity.person in ARTISTS else set(), STEAM: {PURCHASE}}
         account.labels[identity] = set(said.get(identity.provider, ()))
 

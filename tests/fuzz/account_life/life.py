@@ -89,7 +89,7 @@ def anna_has_an_account_and_a_guest(life: Steps) -> None:
     life.sign_in_as_guest(person=ANNA, application=SHOP)
 
 
-@start(*ENDS_OF_GUESTS)
+@start(Steps.merge_guest)
 def anna_has_an_account_and_a_banned_guest(life: Steps) -> None:
     anna_has_an_account_and_a_guest(life)
     life.ban(number=1, scope=OTHER, by_moderator=False, ends=False, device=False)

@@ -12,6 +12,7 @@ from tests.fuzz.account_life.life import STARTS, AccountLife
 from tests.fuzz.account_life.steps import STEPS
 
 FITTING_SHARE: Final = 0.6  # of the steps
+BEGIN: Final = "begin"
 
 
 class TakenStep(NamedTuple):
@@ -27,14 +28,14 @@ class TakenStep(NamedTuple):
 
     def take(self, life: AccountLife) -> None:
         getattr(life, self.name)(**self.fields)
-        life.check_step()
+        (life.check_everything if self.name == BEGIN else life.check_step)()
 
 
 def walk_lives(machine: Callable[[], AccountLife], *, lives: int, steps: int, seed: str) -> None:
     """Each start in turn."""
     for number, start in zip(range(lives), cycle(STARTS), strict=False):
         chance = Random(f"{seed} {number}")  # noqa: S311 - no secret
-        taken = [TakenStep("begin", {"start": start})]
+        taken = [TakenStep(BEGIN, {"start": start})]
         failure = run_life(machine, taken, more=steps, chance=chance)
         if failure is not None:
             shortest = shorten(machine, taken)

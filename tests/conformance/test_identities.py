@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gatehouse.accounts.errors import IdentityNotFound, IdentityTaken, LastSignInMethod
+from gatehouse.accounts.errors import IdentityNotFound, IdentityTaken, LastSignInMethod, UserChanged
 from gatehouse.accounts.model import ProvidedLabels, ProviderAnswer, SignInMethod
 from gatehouse.accounts.own_account.label_rules import AFTER_START, LabelRules
 from gatehouse.audit.model import AuditRecord
@@ -51,7 +51,7 @@ async def test_of_the_last_two_sign_in_methods_one_stays_when_both_are_removed(
 ) -> None:
     await storage.accounts.create_user(a_user(user_id=RACED_USER, password_hash=None), a_record())
     for subject in ("0", "1"):
-        await storage.profile.link_identity(an_identity(RACED_USER, subject), a_record(), ())
+        await storage.profile.link_identity(an_identity(RACED_USER, subject), a_record(), (), rev=0)
     outcomes = race(racers.drop_an_identity, migrated_url)
     assert outcomes[WON] == 1
     assert sum(outcomes.values()) == TRIES
@@ -79,13 +79,22 @@ async def test_answer_of_a_provider_is_used_once(storage: Storage, migrated_url:
     assert race(racers.take_provider_request, migrated_url) == {WON: 1, "SecondFactorWrong": TRIES - 1}
 
 
+async def test_id_09_identity_is_linked_only_while_the_sessions_of_the_account_go_on(storage: Storage) -> None:
+    user = a_user(password_hash="hash")
+    await storage.accounts.create_user(user, a_record())
+    await storage.sessions.revoke_user(user.user_id, a_record(), keep=None, now=NOW)
+    with pytest.raises(UserChanged):
+        await storage.profile.link_identity(an_identity(user.user_id), a_record(), (), rev=user.rev)
+    assert (await storage.profile.account_details(user.user_id, NOW)).identities == []
+
+
 async def test_identity_of_an_account_is_linked_nowhere_else(storage: Storage) -> None:
     first, second = a_user(password_hash="hash"), a_user(password_hash="hash")
     for user in (first, second):
         await storage.accounts.create_user(user, a_record())
-    await storage.profile.link_identity(an_identity(first.user_id), a_record(), ())
+    await storage.profile.link_identity(an_identity(first.user_id), a_record(), (), rev=0)
     with pytest.raises(IdentityTaken):
-        await storage.profile.link_identity(an_identity(second.user_id), a_record(), ())
+        await storage.profile.link_identity(an_identity(second.user_id), a_record(), (), rev=0)
     with pytest.raises(IdentityNotFound):
         await storage.profile.unlink_identity(second.user_id, ISSUER, "0", a_record(), (), methods=ALL_METHODS)
     await storage.profile.unlink_identity(first.user_id, ISSUER, "0", a_record(), (), methods=ALL_METHODS)

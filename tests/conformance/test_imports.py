@@ -253,7 +253,7 @@ async def test_id_14_imported_identity_has_its_kept_tags(storage: Storage) -> No
     await storage.profile.create_with_identity(user, identity, a_record())
     answer = ProviderAnswer(tags={"vac_banned": True, "fair": True}, kept_tags=frozenset({"vac_banned"}))
     await storage.profile.record_identity_use(identity, answer, lambda _: a_record())
-    await storage.profile.link_identity(an_identity(user.user_id), a_record(), ())
+    await storage.profile.link_identity(an_identity(user.user_id), a_record(), (), rev=0)
     await storage.profile.unlink_identity(
         user.user_id, identity.issuer, identity.subject, a_record(), (), methods=ALL_METHODS
     )

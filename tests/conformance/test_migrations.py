@@ -191,7 +191,7 @@ async def test_id_14_labels_of_earlier_versions_get_the_source_that_set_them(mig
                 user, an_identity(user.user_id, f"{user.user_id} a"), a_record()
             )
             newest = an_identity(user.user_id, f"{user.user_id} b", used_at=NOW + 1)
-            await storage.profile.link_identity(newest, a_record(), ())
+            await storage.profile.link_identity(newest, a_record(), (), rev=0)
         await storage.accounts.create_user(others, a_record())
     await downgrade(migrated_url, "0039")
     async with open_storage(migrated_url, migrate=True) as storage:

@@ -43,7 +43,7 @@ async def vendor(service: RunningService) -> AsyncIterator[Vendor]:
 async def add_identity(service: RunningService, user: User, provider: str) -> None:
     """Connect an identity of a provider that has no sign-in here."""
     identity = an_identity(user.user_id, issuer=f"https://{provider}.example", provider=provider)
-    await service.services.storage.profile.link_identity(identity, a_record(), ())
+    await service.services.storage.profile.link_identity(identity, a_record(), (), rev=user.rev)
 
 
 async def change(service: RunningService, user: User, **fields: object) -> None:

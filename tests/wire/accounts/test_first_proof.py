@@ -58,7 +58,7 @@ async def a_strangers_account(service: RunningService, joined: str = IMPORTED_AC
     identity = Identity(
         issuer=ISSUER, subject="1", user_id=user.user_id, provider="vendor", label="1", created_at=1, used_at=0
     )
-    await services.storage.profile.link_identity(identity, a_record(), ())
+    await services.storage.profile.link_identity(identity, a_record(), (), rev=user.rev)
     return user
 
 

@@ -353,7 +353,7 @@ async def test_gu_14_guest_with_a_provider_is_not_merged(
     service, device = studio.service, Device()
     guest = await device.log_in(service)
     identity, record = an_identity(guest["user_id"]), a_record(AuditEvent.IDENTITY_LINKED)
-    await service.services.storage.profile.link_identity(identity, record, ())
+    await service.services.storage.profile.link_identity(identity, record, (), rev=0)
     game = await register_upgrade(service, device)
     assert (await confirm_upgrade(browser_client, game, ANNA)).url.path == "/game/not-merged"
     assert (await poll_ended_session(game)).json()["status"] == "ERROR"

@@ -1,5 +1,6 @@
 """Sign-in with a provider: vendors on loopback, each with its oddities (checklist ID-01 to ID-10)."""
 
+import asyncio
 import re
 from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping
@@ -416,7 +417,7 @@ async def give(studio: Studio, user: User, kind: str) -> None:
             about = {"user_id": to, "application_id": studio.shop.application_id, "data": {}}
             await studio.expect_ok("user/ban", {"action": "save", **about}, studio.owner.headers)
         case "identity":
-            await storage.profile.link_identity(an_identity(to), a_record(), ())
+            await storage.profile.link_identity(an_identity(to), a_record(), (), rev=0)
         case "consent":
             await an_oidc_client(studio.service, "shelf")
             consent = Consent(user_id=to, client_id="shelf", scopes=("openid",), given_at=0)
@@ -605,6 +606,21 @@ async def test_id_09_answer_to_a_link_request_connects_no_other_account(
     )
     answer = vendor.sign_in(await connect(account_browser), **KIM)
     await account_browser.sign_in("ben@studio.example")
+    assert (await come_back(account_browser, answer)).status_code == 400
+    assert await find_user(service, vendor) is None
+
+
+@pytest.mark.both_databases
+async def test_id_09_sign_out_everywhere_while_the_provider_answers_connects_nothing(
+    service: RunningService, account_browser: AccountBrowser, anna: User, vendor: Vendor
+) -> None:
+    """Else a stolen session that is connecting a provider would leave a way in."""
+    answer = vendor.sign_in(await connect(account_browser), **KIM)
+
+    def sign_out_everywhere() -> asyncio.Future[Any]:
+        return asyncio.ensure_future(service.services.sessions.sign_out_everywhere(anna.user_id, ORIGIN))
+
+    vendor.server.pause = sign_out_everywhere
     assert (await come_back(account_browser, answer)).status_code == 400
     assert await find_user(service, vendor) is None
 

@@ -261,7 +261,7 @@ async def test_gu_13_guest_opens_sites_of_the_applications_for_guests_only(
     """A guest whom an administrator gave an address signs in in the browser, and stays a guest."""
     await visitor.sign_in()
     identity = an_identity(READER, issuer=GUEST_ISSUER, provider=GUEST_PROVIDER)
-    await service.services.storage.profile.link_identity(identity, a_record(AuditEvent.IDENTITY_LINKED), ())
+    await service.services.storage.profile.link_identity(identity, a_record(AuditEvent.IDENTITY_LINKED), (), rev=0)
     for applications, status in ((WIKI_APPLICATION, 200), (SHOP_APPLICATION, 403), (WIKI_APPLICATION, 200)):
         await turn_guests_on(service, applications=[str(applications)])
         assert (await visitor.ask()).status_code == status

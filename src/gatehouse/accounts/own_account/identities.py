@@ -83,7 +83,8 @@ class IdentityAccounts:
         """Connect the identity to the account of its signed-in owner.
 
         Raises IdentityTaken, TooManyIdentities, NotSignedIn, and EmailNotVerified for an account that a stranger may
-        have registered: the identity would still open it after the owner of the address has set a password.
+        have registered: the identity would still open it after the owner of the address has set a password. Raises
+        UserChanged when the sessions of the account ended since `user` was read.
         """
         if not user.may_add_factors:
             raise EmailNotVerified
@@ -92,7 +93,7 @@ class IdentityAccounts:
             AuditEvent.IDENTITY_LINKED, user, origin, provider=rules.provider_id, issuer=person.issuer
         )
         mails = self._notifier.mails(MailTemplate.IDENTITY_LINKED, user, origin, device, provider=rules.provider_name)
-        await self._store.link_identity(self._identity(person, rules, user.user_id), record, mails)
+        await self._store.link_identity(self._identity(person, rules, user.user_id), record, mails, rev=user.rev)
         await self._record_use(person, rules, user, origin)
 
     async def unlink(

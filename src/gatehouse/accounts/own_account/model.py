@@ -348,9 +348,12 @@ class OwnAccountStore(Protocol):
         another account; other bans of theirs are copied (R14).
         """
 
-    async def link_identity(self, identity: Identity, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
+    async def link_identity(
+        self, identity: Identity, entry: AuditRecord, mails: Sequence[OutboxMail], *, rev: int
+    ) -> None:
         """Add the identity to its account. Raises IdentityTaken, TooManyIdentities and UserNotFound.
 
+        Raises UserChanged when the account is blocked or has another epoch than `rev`: its sessions have ended.
         Bans that match the identity are copied to the account (R14).
         """
 

@@ -22,7 +22,7 @@ from gatehouse.mail.model import OutboxMail
 from gatehouse.storage.accounts.ban_aware import BanFollower
 from gatehouse.storage.accounts.lost_addresses import free_address
 from gatehouse.storage.accounts.provided_labels import copy_kept_tags, end_labels, store_answer
-from gatehouse.storage.accounts.sessions import end_sessions_made_with
+from gatehouse.storage.accounts.sessions import LOCK_UNREVOKED_USER, end_sessions_made_with
 from gatehouse.storage.accounts.users import (
     ADD_TAG_ONCE,
     BUMP_USER_VERSION,
@@ -112,9 +112,11 @@ def create_with_identity(
 
 
 def link_identity(
-    bans: BanFollower, identity: Identity, entry: AuditRecord, mails: Sequence[OutboxMail]
+    bans: BanFollower, identity: Identity, entry: AuditRecord, mails: Sequence[OutboxMail], *, rev: int
 ) -> Verb[None]:
     yield from _bump_version(identity.user_id)
+    if not (yield LOCK_UNREVOKED_USER(of=identity.user_id, rev=rev)):
+        raise UserChanged
     if len((yield IDENTITIES_OF_USER(of=identity.user_id))) >= MAX_IDENTITIES:
         raise TooManyIdentities
     yield from _add_identity(identity)

@@ -19,6 +19,7 @@ from gatehouse.accounts.errors import (
     NoAccountForIdentity,
     NotSignedIn,
     TooManyIdentities,
+    UserChanged,
 )
 from gatehouse.accounts.model import SignInMethod, identity_proof
 from gatehouse.accounts.own_account.identities import IdentityAccounts
@@ -235,6 +236,8 @@ class ProviderPages:
             return await self._account.show_problem(
                 request, account, AccountSection.IDENTITIES, problem, status=status
             )
+        except UserChanged:
+            return self._flow_pages.show_expired(request, "")
         return self._view.redirect_with_notice(Notice.IDENTITY_LINKED)
 
     async def disconnect(self, request: Request, account: AccountRequest, form: DisconnectForm) -> Response:

@@ -764,12 +764,20 @@ class ListedKind:
     ask: Mapping[str, object] = field(default_factory=dict)
     group_of: str = ""  # the member of the answer that the objects are in
     is_narrower: bool = False  # with a service JWT the list is about its application
+    alike: str = ""  # a member; of the entries with one value in it, the first and the last are asked for
 
     def find(self, data: Any, entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return the object in the answer."""
         records = data[self.group_of] if self.group_of else data
         named = records if isinstance(records, list) else [records]
         return next((one for one in named if one[self.key] == entry[self.key]), None)
+
+    def sample(self, entries: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+        if not self.alike:
+            return entries
+        first = {one[self.alike]: one for one in reversed(entries)}
+        last = {one[self.alike]: one for one in entries}
+        return [one for one in entries if one in (first[one[self.alike]], last[one[self.alike]])]
 
 
 LISTED: Final[Mapping[str, ListedKind]] = {
@@ -799,7 +807,11 @@ LISTED: Final[Mapping[str, ListedKind]] = {
         path="serviceAccount", key="user_id", get=lambda one: {"data": {"project_id": one["project_id"]}}
     ),
     "activity": ListedKind(
-        path="activity", key="record_id", get=lambda one: {"data": {"record_id": one["record_id"]}}, is_narrower=True
+        path="activity",
+        key="record_id",
+        get=lambda one: {"data": {"record_id": one["record_id"]}},
+        is_narrower=True,
+        alike="event",
     ),
 }
 
@@ -892,17 +904,18 @@ async def test_pa_18_a_list_shows_what_get_answers_the_same_caller(world: World)
 async def differences(world: World, kind: ListedKind, callers: Mapping[str, Caller]) -> Sequence[str]:
     everything = await list_all(world, kind, world.callers["adm"])
     assert everything
+    asked_for, known = kind.sample(everything), {one[kind.key] for one in everything}
     wrong = []
     for who, caller in callers.items():
         listed = await list_all(world, kind, caller)
         if listed is None:
             continue
         shown = {one[kind.key]: one for one in listed}
-        for entry in everything:
-            record, own = await get_one(world, kind, caller, entry), shown.pop(entry[kind.key], None)
+        for entry in asked_for:
+            record, own = await get_one(world, kind, caller, entry), shown.get(entry[kind.key])
             if own is not None and (record is None or tells_more(own, record)):
                 wrong.append(f"{who} is listed {own}, and get answers {record}")
             if own is None and record is not None and not kind.is_narrower:
                 wrong.append(f"{who} is not listed {entry}")
-        wrong += [f"{who} is listed {one}, which the administrator is not" for one in shown.values()]
+        wrong += [f"{who} is listed {one}, which the administrator is not" for one in shown.keys() - known]
     return wrong

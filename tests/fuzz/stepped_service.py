@@ -11,6 +11,7 @@ from hypothesis import seed
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from tests.fuzz.conftest import SEED, examples
+from tests.support.clock import MovableClock
 from tests.support.service import RunningService, running_service
 
 T = TypeVar("T")
@@ -22,7 +23,7 @@ class SteppedService:
     """Runs the service only during a step."""
 
     def __init__(self, runner: asyncio.Runner, service: RunningService) -> None:
-        self._runner = runner
+        self.runner = runner
         self.service = service
         self._numbers = itertools.count(1)
 
@@ -31,7 +32,7 @@ class SteppedService:
         return next(self._numbers)
 
     def run(self, step: Coroutine[Any, Any, T]) -> T:
-        return self._runner.run(step)
+        return self.runner.run(step)
 
     def now(self) -> int:
         return self.service.clock.now()
@@ -42,24 +43,45 @@ class SteppedService:
 
 @contextmanager
 def stepped_service(url: str, data: Path, environment: Mapping[str, str] = UNLIMITED) -> Iterator[SteppedService]:
-    with asyncio.Runner() as runner:
-        leaving = asyncio.Event()
-        serving, service = runner.run(start_service(url, data, environment, leaving))
-        try:
-            yield SteppedService(runner, service)
-        finally:
-            leaving.set()
-            runner.run(wait_until_ended(serving))
+    with asyncio.Runner() as runner, started_service(runner, url, data, environment) as service:
+        yield SteppedService(runner, service)
+
+
+@contextmanager
+def second_node(
+    bench: SteppedService, url: str, data: Path, environment: Mapping[str, str]
+) -> Iterator[RunningService]:
+    """Another node of the service, on the same database and clock."""
+    same = {**environment, "GATEHOUSE__SERVER__BASE_URL": bench.service.base_url}
+    with started_service(bench.runner, url, data, same, bench.service.clock) as service:
+        yield service
+
+
+@contextmanager
+def started_service(
+    runner: asyncio.Runner,
+    url: str,
+    data: Path,
+    environment: Mapping[str, str],
+    clock: MovableClock | None = None,
+) -> Iterator[RunningService]:
+    leaving = asyncio.Event()
+    serving, service = runner.run(start_service(url, data, environment, leaving, clock))
+    try:
+        yield service
+    finally:
+        leaving.set()
+        runner.run(wait_until_ended(serving))
 
 
 async def start_service(
-    url: str, data: Path, environment: Mapping[str, str], leaving: asyncio.Event
+    url: str, data: Path, environment: Mapping[str, str], leaving: asyncio.Event, clock: MovableClock | None
 ) -> "tuple[asyncio.Task[None], RunningService]":
     """Run the service in one task, from the first step to the last."""
     started: asyncio.Future[RunningService] = asyncio.get_running_loop().create_future()
 
     async def serve() -> None:
-        async with running_service(url, data, environment=environment) as service:
+        async with running_service(url, data, clock=clock, environment=environment) as service:
             started.set_result(service)
             await leaving.wait()
 

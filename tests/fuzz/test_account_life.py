@@ -1,6 +1,7 @@
 """The life of accounts against a model: any order of steps, and those orders that were bugs."""
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any, Final
 
 import pytest
@@ -12,7 +13,7 @@ from tests.fuzz.account_life.life import ANNAS, SAMS, STARTS, AccountLife
 from tests.fuzz.account_life.model.records import Identity
 from tests.fuzz.account_life.walk import walk_lives
 from tests.fuzz.conftest import FACTOR, SEED
-from tests.fuzz.stepped_service import run_machine, stepped_service
+from tests.fuzz.stepped_service import run_machine, second_node, stepped_service
 from tests.support.databases import installed_database
 
 LIVES: Final = len(STARTS)  # each once, on each database
@@ -21,15 +22,19 @@ STEPS: Final = 12  # of a life; starts leave out what every life begins with
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The machine of all lives on one database, with one service."""
+    """The machine of all lives on one database; on PostgreSQL each person uses a node of their own."""
     data = tmp_path_factory.mktemp("lives")
     with (
         installed_database(request, request.param, data) as url,
         pytest.MonkeyPatch.context() as patches,
         stepped_service(url, data, ENVIRONMENT) as bench,
+        ExitStack() as nodes,
     ):
+        other = bench.service
+        if request.param == "postgres":
+            other = nodes.enter_context(second_node(bench, url, data, ENVIRONMENT))
         patches.setattr(email_links, "PER_ADDRESS_LIMIT", quota_limit(1_000, 1))  # people ask for many at once
-        context = an_installation(bench.service)
+        context = an_installation(bench.service, other)
         installation = bench.run(context.__aenter__())
         try:
             yield type("Life", (AccountLife,), {"bench": bench, "installation": installation})

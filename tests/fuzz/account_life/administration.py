@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
-from tests.fuzz.account_life.installation import ROLE, RULE, SHOP, Installation
+from tests.fuzz.account_life.installation import ROLE, RULE, SHOP, Installation, reload_settings
 from tests.fuzz.account_life.model.records import IN_PROJECT, INSTALLATION, SCOPES
 from tests.fuzz.account_life.people import BAN_TEXT
 from tests.support.studio import FACTOR, PROJECT, Person
@@ -108,6 +108,7 @@ class Administration:
         numbers = [str(self.installation.application_id(application))] if application else []
         body = {"action": "save", "data": {"settings": {"guests.applications": numbers}}}
         assert await self.post("settings", body) is not None
+        await reload_settings(self.installation.nodes.values())
 
     @classmethod
     async def of(cls, installation: Installation) -> "Administration":

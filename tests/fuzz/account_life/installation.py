@@ -1,6 +1,6 @@
 """The service of the machine: two applications, a provider, a game platform, guests, and those who administer."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -58,7 +58,8 @@ ENVIRONMENT: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    service: RunningService
+    service: RunningService  # the node that administrators use
+    nodes: Mapping[str, RunningService]  # that each person uses
     studio: Studio
     issuer: TokenIssuer  # VENDOR
     steam: SteamWebApi
@@ -77,7 +78,8 @@ class Installation:
 
 
 @asynccontextmanager
-async def an_installation(service: RunningService) -> AsyncIterator[Installation]:
+async def an_installation(service: RunningService, other: RunningService) -> AsyncIterator[Installation]:
+    """`other`: the node that Sam uses; it may be the same."""
     studio = await a_studio(service)
     shop = studio.shop.application_id
     await put_roles(studio, a_role(ROLE, meta=role_meta(user_kick=True)))
@@ -89,9 +91,11 @@ async def an_installation(service: RunningService) -> AsyncIterator[Installation
         }
         settings = {**steam.settings(shop), **issuer.settings(f"{shop}:{GAME_CLIENT}"), **tags}
         await service.services.settings_editor.save(settings, ORIGIN)
+        await reload_settings([other])
         can_ban = {application_scope(PROJECT, shop): holdings_with_rules("app.can_ban")}
         yield Installation(
             service=service,
+            nodes={ANNA: service, SAM: other},
             studio=studio,
             issuer=issuer,
             steam=steam,
@@ -103,6 +107,12 @@ async def an_installation(service: RunningService) -> AsyncIterator[Installation
             administrator=await create_administrator(studio),
             moderator=await create_person_with(studio, can_ban),
         )
+
+
+async def reload_settings(nodes: Iterable[RunningService]) -> None:
+    """Let the nodes read the settings now, as they do every second."""
+    for node in nodes:
+        await node.services.live_settings.reload()
 
 
 def add_sign_in_pages(steam: SteamWebApi, clock: MovableClock) -> Vendor:

@@ -83,6 +83,12 @@ def banned_anna_has_another_address(life: Steps) -> None:
     life.change_address(person=ANNA, address="anna.new")
 
 
+@start(*WITHOUT_PASSWORD)
+def banned_anna_erased_the_account(life: Steps) -> None:
+    anna_came_from_the_provider_and_is_banned(life)
+    life.delete_account(person=ANNA)
+
+
 @start(*ENDS_OF_GUESTS, Steps.ban, Steps.edit)
 def anna_has_an_account_and_a_guest(life: Steps) -> None:
     life.register(person=ANNA, address="anna")

@@ -28,7 +28,7 @@ class Person:
 
     @property
     def service(self) -> RunningService:
-        return self.installation.service
+        return self.installation.nodes[self.name]
 
     @property
     def password(self) -> str:

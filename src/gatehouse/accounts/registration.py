@@ -182,7 +182,7 @@ def awaits_verification(user: User) -> bool:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invitation:
     user: User
-    path: str = field(repr=False)  # what its link opens, with its secret
+    path: str = field(repr=False)  # what its link opens, with its secret; empty where no one may see it
 
 
 class Invitations:

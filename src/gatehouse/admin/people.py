@@ -34,7 +34,7 @@ from gatehouse.storage.permissions.record_checks import OWNED_PROJECTS, owners_o
 from gatehouse.storage.permissions.row_readers import UNEXPIRED
 from gatehouse.storage.runner import SqlStore, snapshot_read
 from gatehouse.storage.statements import EMPTY_DOCUMENT, InStringList, Row, Statement, Verb
-from gatehouse.storage.tables.accounts import sessions
+from gatehouse.storage.tables.accounts import sessions, users
 from gatehouse.storage.tables.installation import audit_events
 from gatehouse.storage.tables.oauth import clients, grants
 from gatehouse.storage.tables.permissions import (
@@ -138,7 +138,8 @@ ACCOUNT_STATE = Statement(
         select(func.max(sessions.c.seen_at))
         .where(sessions.c.user_id == THIS_USER)
         .scalar_subquery()
-        .label("seen_at"),
+        .label("session_seen_at"),
+        select(users.c.seen_at).where(users.c.user_id == THIS_USER).scalar_subquery().label("seen_at"),
         select(func.max(audit_events.c.at))
         .where(
             audit_events.c.subject == THIS_USER,
@@ -290,7 +291,7 @@ def account_state(user_id: str, now: int) -> Verb[AccountState]:
     """Return the facts of an existing person."""
     (row,) = yield ACCOUNT_STATE(of=user_id, now=now)
     return AccountState(
-        seen_at=max(row.seen_at or 0, row.signed_in_at or 0),
+        seen_at=max(row.seen_at or 0, row.session_seen_at or 0, row.signed_in_at or 0),
         administers=bool(row.administers),
         project_id=row.project_id or "",
         former_ids=(yield from former_ids(user_id)),

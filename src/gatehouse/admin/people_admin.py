@@ -4,7 +4,7 @@ Every action needs can_administer; these services raise their own errors (the la
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -24,8 +24,10 @@ from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.store import AccountStore
+from gatehouse.admin.people import PeopleListStore
 from gatehouse.images.loading import ImageLoader, NewImage
 from gatehouse.images.model import PICTURE, BadImage, image_url
+from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.oauth.authorize.service import Consents
 from gatehouse.permissions.commands.user_schemas import RecordDraft, UserRecordCommands
@@ -64,8 +66,12 @@ class PeopleAdmin:
         schemas: UserRecordCommands,
         sign_in: SignInServices,
         images: ImageLoader,
+        lists: PeopleListStore,
+        clock: Clock,
         base_url: str,
     ) -> None:
+        self._lists = lists
+        self._clock = clock
         self._accounts = accounts
         self._administration = administration
         self._editing = editing
@@ -105,7 +111,16 @@ class PeopleAdmin:
     async def invite(self, actor: Actor, *, login: str, nick: str, lang: str) -> Invitation:
         require_operation(actor.rights, Operation.ADMINISTER)
         named = nick.strip() or login.partition("@")[0]
-        return await self._invitations.invite(login=login, nick=named, lang=check_lang(lang), origin=actor.origin)
+        return await self._invite(actor, login=login, nick=named, lang=check_lang(lang))
+
+    async def _invite(self, actor: Actor, *, login: str, nick: str, lang: str) -> Invitation:
+        """Return the invitation, without its link for an account that was signed in to.
+
+        Such an account could be taken over with it (R9).
+        """
+        invitation = await self._invitations.invite(login=login, nick=nick, lang=lang, origin=actor.origin)
+        state = await self._lists.account_state(invitation.user.user_id, self._clock.now())
+        return replace(invitation, path="") if state.seen_at else invitation
 
     async def load_picture(self, actor: Actor, url: str | None, user_id: str = "") -> NewImage:
         """Return the picture that a URL gives, fetched once; the address of the present one changes nothing.
@@ -154,9 +169,7 @@ class PeopleAdmin:
         """Email a link to set a password: an invitation if there never was one, which is returned."""
         user = await self.person(actor, user_id)
         if user.password_hash is None and not user.email_verified:
-            return await self._invitations.invite(
-                login=user.login or "", nick=user.nick, lang=user.lang, origin=actor.origin
-            )
+            return await self._invite(actor, login=user.login or "", nick=user.nick, lang=user.lang)
         await self._recovery.send_link(user, actor.origin)
         return None
 

@@ -5,6 +5,7 @@ import re
 from html import unescape
 from typing import Any
 
+import httpx2
 import pyotp
 import pytest
 
@@ -613,6 +614,28 @@ async def test_la_03_list_follows_the_ways_to_sign_in_that_are_on(
     assert await listed() == ["Both", "Coded", "Guest", "Mailed", "Named", "Root"]
     await save({"accounts.email_sign_in": True}, ORIGIN)
     assert await listed() == ["Coded", "Guest", "Named", "Root"]
+
+
+@pytest.mark.both_databases
+async def test_la_04_link_to_an_account_that_was_signed_in_to_is_mailed_only(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    """Of an account with a connected sign-in, whose email no one has proved: the link would take it over."""
+    ada, storage = await console_browsers(ADA), studio.services.storage
+    await storage.accounts.create_user(a_user(user_id="4711", login="kim@x.example", nick="Kim"), a_record())
+
+    async def send() -> list[httpx2.Response]:
+        await ada.get(f"{HERE}/4711/act/{PersonAction.LINK}")
+        pages = [await ada.post(f"{HERE}/4711/act/{PersonAction.LINK}")]
+        await ada.get(f"{HERE}/new")
+        fields = {"login": "kim@x.example", "nick": "Kim", "lang": "en", "entrance": "invite"}
+        return [*pages, await ada.post(f"{HERE}/new", **fields)]
+
+    assert [(page.status_code, "/invite?token=" in page.text) for page in await send()] == [(200, True)] * 2
+    await storage.tallies.record_seen(["4711"], studio.clock.now())
+    await new_messages(studio)
+    assert [(page.status_code, "token=" in page.text) for page in await send()] == [(303, False)] * 2
+    assert ["/invite?token=" in one.text for one in await new_messages(studio)] == [True] * 2
 
 
 async def test_every_action_on_a_person_asks_before_it_acts(console_browsers: ConsoleBrowsers) -> None:

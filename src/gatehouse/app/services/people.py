@@ -25,6 +25,8 @@ def people_admin(services: Services) -> PeopleAdmin:
             email_codes=services.email_codes,
         ),
         images=services.image_loader,
+        lists=PeopleListStore(services.storage.runner),
+        clock=services.clock,
         base_url=services.base_url,
     )
 

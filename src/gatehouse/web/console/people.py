@@ -214,6 +214,10 @@ class PeopleScreens:
             invitation = await self._people_admin.invite(
                 admin.actor, login=form.login, nick=form.nick, lang=form.lang
             )
+            if not invitation.path:
+                address = f"{ENTRY.path}/{invitation.user.user_id}"
+                message = "person_link" if self._sends_mail() else "person_link_waits"
+                return self._view.redirect_with_flash(address, message)
             context = invitation_page(
                 self._view.words(request), invitation, base_url=self._base_url, sends_mail=self._sends_mail()
             )

@@ -253,10 +253,10 @@ class PersonScreens:
         return self._view.redirect_with_flash(address, f"person_{action}")
 
     async def _send_link(self, request: Request, admin: AdminRequest, user_id: str) -> Response:
-        """Show the link of an invitation; a link to reset a password goes to its owner only."""
+        """Show the link of an invitation; any other link goes to the owner of the account only."""
         invitation = await self._people_admin.send_password_link(admin.actor, user_id)
         sends_mail = self._sends_mail()
-        if invitation is not None:
+        if invitation is not None and invitation.path:
             t = self._view.words(request)
             context = invitation_page(t, invitation, base_url=self._base_url, sends_mail=sends_mail)
             return self._view.render(request, admin, ENTRY, context)

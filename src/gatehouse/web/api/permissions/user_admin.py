@@ -223,16 +223,8 @@ class UserAdminEndpoint:
         else:
             invitation = await people.send_password_link(actor, named_user(data))
         user = invitation.user if invitation else await people.person(actor, named_user(data))
-        return InvitedUserEntry(
-            user=user_entry(user, self._base_url), link=await self._visible_link(user, invitation)
-        )
-
-    async def _visible_link(self, user: User, invitation: Invitation | None) -> str:
-        """Return the link for an account that was never signed in to: any other could be taken over with it (R9)."""
-        if invitation is None:
-            return ""
-        state = await self._load().lists.account_state(user.user_id, self._clock.now())
-        return "" if state.seen_at else f"{self._base_url}{invitation.path}"
+        link = f"{self._base_url}{invitation.path}" if invitation and invitation.path else ""
+        return InvitedUserEntry(user=user_entry(user, self._base_url), link=link)
 
     async def _end_sessions(self, actor: Actor, data: UserAdminData) -> None:
         people, user_id = self._load().people_admin, named_user(data)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
 import msgspec
+from msgspec.structs import asdict
 
 from gatehouse.accounts.importing.model import BadImportFile, FileRow, ForeignIdentity, ImportEntry
 
@@ -15,10 +16,6 @@ MAX_LINE_BYTES: Final = 65_536
 CHUNK_BYTES: Final = 65_536  # in which the rest of a longer line is skipped
 BOM: Final = b"\xef\xbb\xbf"
 DELIMITERS: Final = (",", ";", "\t")
-COLUMNS: Final = (
-    *("login", "nick", "name", "username", "password_hash", "totp_secret", "tags", "purchases"),
-    *("email_verified", "blocked", "user_id", "provider", "subject"),
-)
 FLAG_COLUMNS: Final = ("email_verified", "blocked")
 LISTS: Final = frozenset({"tags", "purchases"})
 FLAGS: Final[Mapping[str, bool]] = {
@@ -26,6 +23,33 @@ FLAGS: Final[Mapping[str, bool]] = {
     **dict.fromkeys(("false", "no", "0", ""), False),
 }
 NOTHING: Final = ImportEntry()
+
+
+class JsonIdentity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    provider: str
+    subject: str
+
+
+class JsonLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An account of a file; a value may be null or left out."""
+
+    login: str | None = None
+    nick: str | None = None
+    name: str | None = None
+    username: str | None = None
+    password_hash: str | None = None
+    totp_secret: str | None = None
+    tags: list[str] | None = None
+    purchases: list[str] | None = None
+    email_verified: bool | None = None
+    blocked: bool | None = None
+    user_id: str | int | None = None
+    provider: str | None = None
+    subject: str | None = None
+    identities: list[JsonIdentity] | None = None
+
+
+COLUMNS: Final = tuple(name for name in JsonLine.__struct_fields__ if name != "identities")  # of CSV
 
 
 def read_lines(file: BinaryIO) -> Iterator[tuple[int, str | None, str]]:
@@ -120,30 +144,6 @@ def split_words(cell: str) -> frozenset[str]:
     return frozenset(word for word in (part.strip() for part in cell.split(",")) if word)
 
 
-class JsonIdentity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    provider: str
-    subject: str
-
-
-class JsonLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The columns of CSV; a value may be null or left out."""
-
-    login: str | None = None
-    nick: str | None = None
-    name: str | None = None
-    username: str | None = None
-    password_hash: str | None = None
-    totp_secret: str | None = None
-    tags: list[str] | None = None
-    purchases: list[str] | None = None
-    email_verified: bool | None = None
-    blocked: bool | None = None
-    user_id: str | int | None = None
-    provider: str | None = None
-    subject: str | None = None
-    identities: list[JsonIdentity] | None = None
-
-
 def read_jsonl(file: BinaryIO) -> Iterator[FileRow]:
     decoder = msgspec.json.Decoder(JsonLine)
     for number, text, problem in read_lines(file):
@@ -164,20 +164,12 @@ def json_problem(error: Exception) -> str:
 
 
 def json_line_entry(line: JsonLine) -> ImportEntry:
-    return ImportEntry(
-        login=line.login or "",
-        nick=line.nick or "",
-        name=line.name or "",
-        username=line.username or "",
-        password_hash=line.password_hash or "",
-        totp_secret=line.totp_secret or "",
-        tags=frozenset(line.tags or ()),
-        purchases=frozenset(line.purchases or ()),
-        email_verified=line.email_verified,
-        blocked=bool(line.blocked),
-        user_id="" if line.user_id is None else str(line.user_id),
-        identities=(
-            *read_identities(line.provider or "", line.subject or ""),
-            *(ForeignIdentity(one.provider, one.subject) for one in line.identities or ()),
-        ),
+    given = {name: value for name, value in asdict(line).items() if value is not None}
+    identities = (
+        *read_identities(given.pop("provider", ""), given.pop("subject", "")),
+        *(ForeignIdentity(one.provider, one.subject) for one in given.pop("identities", ())),
     )
+    fields: dict[str, Any] = {name: frozenset(value) if name in LISTS else value for name, value in given.items()}
+    if "user_id" in fields:
+        fields["user_id"] = str(fields["user_id"])
+    return ImportEntry(**fields, identities=identities)

@@ -49,7 +49,7 @@ class Path(StrEnum):
     CONFIRM = "/confirm"  # reauthentication: POST password, otp or credential
 
     ACCOUNT = "/account"
-    PROFILE = "/account/profile"  # POST nick, name, given_name, family_name, zoneinfo
+    PROFILE = "/account/profile"  # POST the fields that people may set themselves
     PICTURE = "/account/picture"  # POST picture, a file
     PICTURE_REMOVE = "/account/picture/remove"  # POST
     USERNAME = "/account/username"  # POST username

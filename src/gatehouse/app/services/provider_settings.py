@@ -7,6 +7,7 @@ from typing import Final
 from gatehouse.accounts.identities import IdentityRules, TagRule
 from gatehouse.accounts.importing.checks import ProviderIssuer
 from gatehouse.accounts.model import ProvidedLabels
+from gatehouse.fields.derive import copy_as
 from gatehouse.providers.kinds import PRESETS
 from gatehouse.providers.model import Provider
 from gatehouse.providers.steam_tickets import purchase_of_app
@@ -77,16 +78,13 @@ def provider_of(provider_id: str, wanted: ProviderSettings, host: str, account_d
         account_domains=account_domains,
         tags=tuple(map(tag_rule_of, wanted.tags)),
     )
-    return Provider(
+    return copy_as(
+        Provider,
+        wanted,
         provider_id=provider_id,
-        kind=wanted.kind,
         name=name,
         issuer=issuer,
-        tenant=wanted.tenant,
-        client_id=wanted.client_id,
         client_secret=wanted.client_secret.reveal(),
-        team_id=wanted.team_id,
-        key_id=wanted.key_id,
         private_key=wanted.private_key.reveal(),
         scopes=wanted.scopes or preset.scopes,
         application_ids=frozenset(map(int, wanted.applications)),

@@ -15,6 +15,8 @@ from io import SEEK_END
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol
 
+from msgspec import Struct
+
 from gatehouse.accounts.errors import BadAccount, PasswordBreached, PasswordWeak
 from gatehouse.kernel.errors import Misconfigured, Unavailable
 from gatehouse.kernel.text import nfc
@@ -24,14 +26,13 @@ DIGEST_LINE: Final = re.compile(rb"[0-9A-Fa-f]{40}:[0-9]{1,12}\r?\n?")
 MAX_LINE_LENGTH: Final = 64  # bytes; a longer line is malformed
 
 
-class BreachedPasswordFile:
-    def __init__(self, path: Path) -> None:
-        self._path = path
+class BreachedPasswordFile(Struct, eq=False):
+    path: Path
 
     def contains(self, sha1: str) -> bool:
         """Search the sorted file for the digest. Raises Unavailable when the file cannot be read."""
         try:
-            with self._path.open("rb") as lines:
+            with self.path.open("rb") as lines:
                 return digest_at(lines, lower_bound(lines, sha1.encode())) == sha1.encode()
         except OSError as error:
             raise Unavailable(f"cannot read the list of breached passwords: {error.strerror}") from error
@@ -39,12 +40,12 @@ class BreachedPasswordFile:
     def refuse_invalid_format(self) -> None:
         """Raise Misconfigured for a file that does not begin like such a list."""
         try:
-            with self._path.open("rb") as lines:
+            with self.path.open("rb") as lines:
                 first = lines.readline(MAX_LINE_LENGTH)
         except OSError as error:
-            raise Misconfigured(f"cannot read {self._path}: {error.strerror}") from error
+            raise Misconfigured(f"cannot read {self.path}: {error.strerror}") from error
         if not DIGEST_LINE.fullmatch(first):
-            raise Misconfigured(f"{self._path} does not start with a line like SHA-1:COUNT")
+            raise Misconfigured(f"{self.path} does not start with a line like SHA-1:COUNT")
 
 
 def lower_bound(lines: BinaryIO, wanted: bytes) -> int:

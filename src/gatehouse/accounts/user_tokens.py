@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Callable, Sequence
 
 import msgspec
+from msgspec import Struct
 
 from gatehouse.accounts.errors import UserBlocked
 from gatehouse.accounts.model import User
@@ -26,23 +27,13 @@ from gatehouse.tokens.signer import Signer
 SALT_BYTES = 16
 
 
-class UserTokens:
-    def __init__(
-        self,
-        *,
-        store: AccountStore,
-        signer: Signer,
-        recorder: Recorder,
-        clock: Clock,
-        issuer: str,
-        lifetime: Callable[[], int],
-    ) -> None:
-        self._store = store
-        self._signer = signer
-        self._recorder = recorder
-        self._clock = clock
-        self._issuer = issuer
-        self._lifetime = lifetime
+class UserTokens(Struct, kw_only=True, eq=False):
+    store: AccountStore
+    signer: Signer
+    recorder: Recorder
+    clock: Clock
+    issuer: str
+    lifetime: Callable[[], int]
 
     async def issue_recorded(
         self, user_id: str, *, factor: str, origin: AuditOrigin, seconds: int | None = None
@@ -51,15 +42,15 @@ class UserTokens:
 
         `seconds`: how long it lives, if not as long as the settings say.
         """
-        user = await self._store.user(user_id)
+        user = await self.store.user(user_id)
         if user.blocked:
             raise UserBlocked(f"user {user_id} is blocked")
-        record = self._recorder.record(AuditEvent.USER_TOKEN_MADE, origin, subject=user_id)
-        await self._store.add_record(record)
+        record = self.recorder.record(AuditEvent.USER_TOKEN_MADE, origin, subject=user_id)
+        await self.store.add_record(record)
         claims = self.build_claims(user, auth="login", factor=factor)
         if seconds is not None:
             claims = msgspec.structs.replace(claims, exp=claims.iat + seconds)
-        return await self._signer.sign(claims)
+        return await self.signer.sign(claims)
 
     async def issue(
         self,
@@ -80,7 +71,7 @@ class UserTokens:
             fixed_ips=fixed_ips,
             permissions=permissions,
         )
-        return await self._signer.sign(claims)
+        return await self.signer.sign(claims)
 
     def build_claims(
         self,
@@ -94,11 +85,11 @@ class UserTokens:
     ) -> UserJwtClaims:
         """Return the claims of a new JWT; without a factor there is no `fac`, and no factor check ever passes."""
         slt = secrets.token_urlsafe(SALT_BYTES)
-        now = self._clock.now()
+        now = self.clock.now()
         claims = UserJwtClaims(
-            iss=self._issuer,
+            iss=self.issuer,
             iat=now,
-            exp=now + self._lifetime(),
+            exp=now + self.lifetime(),
             uid=user.user_id,
             sub=user.user_id,
             nick=user.nick,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from gatehouse.audit.chain import ChainHead, ExportedHead, HeadCodec, describe_break
 from gatehouse.audit.events import AuditEvent
@@ -31,38 +32,28 @@ class LogNotWhole(Conflict):
         self.problems = problems
 
 
-class BreakClearing:
-    def __init__(
-        self,
-        *,
-        store: AuditStore,
-        head_codec: HeadCodec,
-        recorder: Recorder,
-        make_verifier: Callable[[], ChainVerifier],
-    ) -> None:
-        self._store = store
-        self._head_codec = head_codec
-        self._recorder = recorder
-        self._make_verifier = make_verifier
+class BreakClearing(Struct, kw_only=True, eq=False):
+    store: AuditStore
+    head_codec: HeadCodec
+    recorder: Recorder
+    make_verifier: Callable[[], ChainVerifier]
 
     async def clear(self, exported: Sequence[ExportedHead], origin: AuditOrigin) -> int:
         """Clear all breaks and return their number. Raises LogNotWhole."""
         for _ in range(MAX_TRIES):
-            end = await self._store.chain_end()
-            head = self._head_codec.decode(end)
+            end = await self.store.chain_end()
+            head = self.head_codec.decode(end)
             if head is not None and not head.broken:
                 return 0
             await self._refuse_damage(head, exported)
             if head is None:
                 break
             cleared = msgspec.structs.replace(head, breaks=(), broken=0)
-            entry = self._recorder.record(
+            entry = self.recorder.record(
                 AuditEvent.LOG_CLEARED, origin, subject="installation", details={"breaks": head.broken}
             )
             try:
-                await self._store.clear_breaks(
-                    HeadSwap(before=end.head, after=self._head_codec.encode(cleared)), entry
-                )
+                await self.store.clear_breaks(HeadSwap(before=end.head, after=self.head_codec.encode(cleared)), entry)
             except SealedMeanwhile:
                 continue
             return head.broken
@@ -74,10 +65,10 @@ class BreakClearing:
             for found in (head.breaks if head else ())
             if found.expected is not None or not found.sealed == found.recorded == found.place
         ]
-        for record in await self._store.newest_records(MAX_RECORDS, "", AuditEvent.LOG_BROKEN):
+        for record in await self.store.newest_records(MAX_RECORDS, "", AuditEvent.LOG_BROKEN):
             places = [record.details.get(name) for name in ("sealed", "recorded", "place")]
             if record.details.get("expected") is not None or len(set(places)) > 1:
                 problems.append(f"record {record.place} reports records that were cut off")
-        problems += (await self._make_verifier().verify(exported, ignore_breaks=True)).problems
+        problems += (await self.make_verifier().verify(exported, ignore_breaks=True)).problems
         if problems:
             raise LogNotWhole(problems)

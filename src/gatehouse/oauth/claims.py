@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Protocol
 
 import structlog
+from msgspec import Struct
 
 from gatehouse.accounts.model import CLAIM_FIELDS, User
 from gatehouse.oauth.model import ClaimContent, ClaimSource, Client
@@ -73,9 +74,8 @@ class PermissionSource(Protocol):
         """Return what the user holds now, by application; unknown applications are left out."""
 
 
-class MappedClaims:
-    def __init__(self, permissions: PermissionSource) -> None:
-        self._permissions = permissions
+class MappedClaims(Struct, eq=False):
+    permissions: PermissionSource
 
     async def claims(self, user: User, client: Client) -> Mapping[str, tuple[str, ...]]:
         """Return the claims that the client has mapped, by name, with what the user holds now."""
@@ -96,7 +96,7 @@ class MappedClaims:
         if not sources:
             return {}
         numbers = {source.application_id for source in sources.values()}
-        holdings = await self._permissions.holdings_by_application(user_id, sorted(numbers))
+        holdings = await self.permissions.holdings_by_application(user_id, sorted(numbers))
         entries = {
             claim: entries_of(holdings.get(source.application_id), source.told) for claim, source in sources.items()
         }

@@ -1,6 +1,7 @@
 """id_tokens that a game login asks for: other back ends accept the player by them (R10)."""
 
 import msgspec
+from msgspec import Struct
 
 from gatehouse.accounts.errors import LoginDenied
 from gatehouse.accounts.login_result import IdTokenRequest
@@ -20,17 +21,14 @@ from gatehouse.sign_in_flow.flows import ConsentRequest
 from gatehouse.sign_in_flow.model import SignInProof
 
 
-class GameIdTokens:
+class GameIdTokens(Struct, kw_only=True, eq=False):
     """Callers have checked the login rules of the application, which is that of the client."""
 
-    def __init__(
-        self, *, clients: ClientStore, consents: Consents, id_tokens: IdTokens, keyring: Keyring, clock: Clock
-    ) -> None:
-        self._clients = clients
-        self._consents = consents
-        self._id_tokens = id_tokens
-        self._keyring = keyring
-        self._clock = clock
+    clients: ClientStore
+    consents: Consents
+    id_tokens: IdTokens
+    keyring: Keyring
+    clock: Clock
 
     async def check_request(self, request: IdTokenRequest, application_id: int | None) -> IdTokenRequest:
         """Return the request with the scopes of its client. Raises BadInput; one text for all that is wrong."""
@@ -44,7 +42,7 @@ class GameIdTokens:
     ) -> ConsentRequest | None:
         """Return what the person has to allow first. Raises LoginDenied when the client gets no id_token any more."""
         client = await self._admitted_client(request, application_id)
-        if not await self._consents.is_needed(user_id, client, request.scopes):
+        if not await self.consents.is_needed(user_id, client, request.scopes):
             return None
         return ConsentRequest(client=client.name, scopes=request.scopes)
 
@@ -53,19 +51,19 @@ class GameIdTokens:
     ) -> None:
         """Record the consent if it is needed. Raises LoginDenied."""
         client = await self._admitted_client(request, application_id)
-        if await self._consents.is_needed(user_id, client, request.scopes):
-            await self._consents.give(user_id, client, request.scopes, origin)
+        if await self.consents.is_needed(user_id, client, request.scopes):
+            await self.consents.give(user_id, client, request.scopes, origin)
 
     async def issue(self, request: IdTokenRequest, application_id: int | None, user: User, proof: SignInProof) -> str:
         """Sign the id_token. Raises LoginDenied, also when a consent is missing or was withdrawn."""
         client = await self._admitted_client(request, application_id)
-        if await self._consents.is_needed(user.user_id, client, request.scopes):
+        if await self.consents.is_needed(user.user_id, client, request.scopes):
             raise LoginDenied(f"no consent for {client.client_id}")
-        now, keys_version = self._clock.now(), await self._keyring.refresh()
+        now, keys_version = self.clock.now(), await self.keyring.refresh()
         holder = GrantHolder(
             grant=unstored_grant(request, proof, now), user=user, client=client, keys_version=keys_version
         )
-        return await self._id_tokens.make(holder, holder.scopes, "", now)
+        return await self.id_tokens.make(holder, holder.scopes, "", now)
 
     async def _admitted_client(self, request: IdTokenRequest, application_id: int | None) -> Client:
         client = await self._find_client(request.client_id, application_id)
@@ -76,7 +74,7 @@ class GameIdTokens:
     async def _find_client(self, client_id: str, application_id: int | None) -> Client | None:
         """Return the client if game logins of the application get id_tokens for it."""
         try:
-            client = await self._clients.active_client(check_client_id(client_id))
+            client = await self.clients.active_client(check_client_id(client_id))
         except ClientNotFound:
             return None
         admitted = client.game_id_token and application_id is not None and client.application_id == application_id

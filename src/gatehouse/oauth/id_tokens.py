@@ -6,6 +6,7 @@ from functools import partial
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from gatehouse.keys.encoding import encode_base64url
 from gatehouse.keys.model import Algorithm
@@ -39,12 +40,11 @@ AT_HASH_FUNCTIONS: Final = {
 }
 
 
-class IdTokens:
-    def __init__(self, *, signer: Signer, mapping: MappedClaims, user_claims: UserClaims, issuer: str) -> None:
-        self._signer = signer
-        self._mapping = mapping
-        self._user_claims = user_claims
-        self._issuer = issuer
+class IdTokens(Struct, kw_only=True, eq=False):
+    signer: Signer
+    mapping: MappedClaims
+    user_claims: UserClaims
+    issuer: str
 
     async def make(self, holder: GrantHolder, scopes: Collection[str], access_token: str, now: int) -> str:
         """Sign the id_token; `access_token` is "" if none is issued with it (profile oidc only)."""
@@ -56,11 +56,11 @@ class IdTokens:
         grant, user, client = holder.grant, holder.user, holder.client
         alg = client.token_settings.id_token_alg
         claims = IdClaims(
-            iss=self._issuer,
+            iss=self.issuer,
             iat=now,
             exp=now + ID_TOKEN_SECONDS,
             sub=user.user_id,
-            aud=(self._issuer, client.client_id),
+            aud=(self.issuer, client.client_id),
             azp=client.client_id,
             nonce=grant.nonce,
             email=email_for(user, scopes),
@@ -69,11 +69,11 @@ class IdTokens:
             at_hash=at_hash(access_token, alg),
             sid=grant.session_id if client.backchannel_logout_uri else None,
         )
-        sign = partial(self._signer.sign, alg=alg, keys_version=holder.keys_version)
+        sign = partial(self.signer.sign, alg=alg, keys_version=holder.keys_version)
         if not client.claims:
             return await sign(claims)
         marked = msgspec.structs.replace(claims, claims_omitted=True)
-        mapped = claims_that_fit(await self._mapping.claims(user, client), payload_bytes_left(marked, MAX_ID_TOKEN))
+        mapped = claims_that_fit(await self.mapping.claims(user, client), payload_bytes_left(marked, MAX_ID_TOKEN))
         return await sign(claims if len(mapped) == len(client.claims) else marked, extra_claims=mapped)
 
     async def _oidc(self, holder: GrantHolder, scopes: Collection[str], access_token: str, now: int) -> str:
@@ -81,7 +81,7 @@ class IdTokens:
         grant, user, client = holder.grant, holder.user, holder.client
         alg = client.token_settings.id_token_alg
         claims = OidcIdClaims(
-            iss=self._issuer,
+            iss=self.issuer,
             iat=now,
             exp=now + ID_TOKEN_SECONDS,
             sub=user.user_id,
@@ -94,9 +94,9 @@ class IdTokens:
             sid=(grant.session_id or None) if client.backchannel_logout_uri else None,
         )
         names = claims_at(ID_TOKEN, holder, scopes)
-        person = await self._user_claims.claims_of(user, names)
+        person = await self.user_claims.claims_of(user, names)
         held = await self._held_claims(holder, names, claims, person)
-        return await self._signer.sign(
+        return await self.signer.sign(
             claims, alg=alg, keys_version=holder.keys_version, extra_claims={**held, **person}
         )
 
@@ -110,7 +110,7 @@ class IdTokens:
         marked = msgspec.structs.replace(claims, claims_omitted=tuple(sources))
         left = payload_bytes_left(marked, MAX_ID_TOKEN) - json_length(person)
         return fitting_claims(
-            await self._mapping.load(holder.user.user_id, sources, client_id=client.client_id), sources, left
+            await self.mapping.load(holder.user.user_id, sources, client_id=client.client_id), sources, left
         )
 
 

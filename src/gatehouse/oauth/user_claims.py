@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final
 
+from msgspec import Struct
+
 from gatehouse.accounts.model import CLAIM_FIELDS, User
 from gatehouse.oauth.claims import APPLICATION_CLAIMS
 from gatehouse.oauth.model import Client, GrantHolder
@@ -53,11 +55,10 @@ def requested_at(place: str, holder: GrantHolder) -> set[str]:
     return {claim for where, _, claim in asked if where == place and SCOPE_OF_CLAIM.get(claim) in allowed}
 
 
-class UserClaims:
+class UserClaims(Struct, eq=False):
     """`profile_claims` returns those of the scope profile that are known."""
 
-    def __init__(self, profile_claims: ProfileReader) -> None:
-        self._profile_claims = profile_claims
+    profile_claims: ProfileReader
 
     async def claims_of(self, user: User, names: Collection[str]) -> dict[str, object]:
         """Return the claims of these names; those about applications are read elsewhere."""
@@ -67,5 +68,5 @@ class UserClaims:
             "phone_verified": user.phone_verified,
         }
         if not set(PROFILE_CLAIMS).isdisjoint(names):
-            known |= await self._profile_claims(user)
+            known |= await self.profile_claims(user)
         return {name: value for name, value in known.items() if name in names and value is not None}

@@ -2,25 +2,24 @@
 
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from gatehouse.oauth.claims import MappedClaims, email_for, nickname_for, trust_claims
 from gatehouse.oauth.model import ClientProfile
 from gatehouse.oauth.tokens import AccessTokenVerifier, VerifiedAccessToken
 from gatehouse.oauth.user_claims import USERINFO, UserClaims, claims_at
 
 
-class UserInfo:
-    def __init__(
-        self, *, access_token_verifier: AccessTokenVerifier, mapping: MappedClaims, user_claims: UserClaims
-    ) -> None:
-        self._access_token_verifier = access_token_verifier
-        self._mapping = mapping
-        self._user_claims = user_claims
+class UserInfo(Struct, kw_only=True, eq=False):
+    access_token_verifier: AccessTokenVerifier
+    mapping: MappedClaims
+    user_claims: UserClaims
 
     async def claims_for(self, access_token: str) -> Mapping[str, object]:
         """Return the claims for an access token. Raises InvalidToken."""
-        bearer = await self._access_token_verifier.verify(access_token)
+        bearer = await self.access_token_verifier.verify(access_token)
         client = bearer.holder.client
-        mapped = await self._mapping.claims(bearer.holder.user, client) if client.claims else {}
+        mapped = await self.mapping.claims(bearer.holder.user, client) if client.claims else {}
         if client.profile is ClientProfile.NATIVE:
             return self._native_claims(bearer, mapped)
         return await self._oidc_claims(bearer, mapped)
@@ -40,7 +39,7 @@ class UserInfo:
         """Return the claims of R9; a mapped claim replaces one by scope of the same name."""
         user, client = bearer.holder.user, bearer.holder.client
         names = claims_at(USERINFO, bearer.holder, bearer.token.scopes)
-        held = await self._mapping.application_claims(
+        held = await self.mapping.application_claims(
             user.user_id, client.application_id, names - mapped.keys(), client_id=client.client_id
         )
         return {
@@ -48,5 +47,5 @@ class UserInfo:
             **mapped,
             "status": "ok",
             "sub": user.user_id,
-            **await self._user_claims.claims_of(user, names),
+            **await self.user_claims.claims_of(user, names),
         }

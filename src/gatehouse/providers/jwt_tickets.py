@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.providers.model import Provider, TicketRefused, VerifiedTicket
@@ -12,19 +14,18 @@ from gatehouse.tokens.verifier import LEEWAY
 MAX_AGE: Final = 300  # seconds since the token was issued, whatever its own end
 
 
-class JwtTickets:
-    def __init__(self, *, openid_connect: OpenIdConnect, clock: Clock) -> None:
-        self._openid_connect = openid_connect
-        self._clock = clock
+class JwtTickets(Struct, kw_only=True, eq=False):
+    openid_connect: OpenIdConnect
+    clock: Clock
 
     async def verify(self, provider: Provider, audiences: Sequence[str], ticket: str) -> VerifiedTicket:
         """Raises TicketRefused and ProviderUnavailable."""
-        metadata = await self._openid_connect.metadata(provider)
-        jws = await self._openid_connect.verified_token(provider, metadata, ticket)
+        metadata = await self.openid_connect.metadata(provider)
+        jws = await self.openid_connect.verified_token(provider, metadata, ticket)
         if jws.typ.upper() != "JWT":
             raise TicketRefused("the token is of another type, like an access token")
         refuse_unlisted_audience(provider, jws.payload, audiences)
-        now = self._clock.now()
+        now = self.clock.now()
         refuse_other_time(jws.payload, now, max_age=MAX_AGE)
         refuse_early_use(jws.payload, now)
         return VerifiedTicket(

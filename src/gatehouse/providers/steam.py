@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlencode
 
+from msgspec import Struct
+
 from gatehouse.accounts.identities import ForeignPerson
 from gatehouse.kernel.clock import Clock
 from gatehouse.outbound.model import web_origin_of
@@ -22,10 +24,9 @@ MAX_NONCE_AGE: Final = 300  # seconds
 STEAM_ID: Final = re.compile(r"7656119\d{10}", re.ASCII)
 
 
-class SteamOpenId:
-    def __init__(self, *, calls: ProviderCalls, clock: Clock) -> None:
-        self._calls = calls
-        self._clock = clock
+class SteamOpenId(Struct, kw_only=True, eq=False):
+    calls: ProviderCalls
+    clock: Clock
 
     async def authorization_url(self, provider: Provider, request: ProviderAuthorization) -> str:
         fields = {
@@ -47,7 +48,7 @@ class SteamOpenId:
             raise ProviderCanceled("Steam answered without a sign-in")
         self._refuse_other_answer(provider, request, fields)
         endpoint = login_endpoint(provider)
-        confirmed = await self._calls.post_form(endpoint, {**fields, "openid.mode": "check_authentication"})
+        confirmed = await self.calls.post_form(endpoint, {**fields, "openid.mode": "check_authentication"})
         lines = confirmed.body.decode(errors="replace").splitlines()
         if not confirmed.is_success or "is_valid:true" not in lines:
             raise ProviderUnavailable("Steam did not confirm its answer")
@@ -70,7 +71,7 @@ class SteamOpenId:
         if fields.get("openid.claimed_id", "") != fields.get("openid.identity"):
             raise ProviderUnavailable("the answer names two people")
         found = NONCE_TIME.fullmatch(fields.get("openid.response_nonce", ""))
-        age = self._clock.now() - parse_nonce_time(found[1]) if found else MAX_NONCE_AGE + 1
+        age = self.clock.now() - parse_nonce_time(found[1]) if found else MAX_NONCE_AGE + 1
         if abs(age) > MAX_NONCE_AGE:
             raise ProviderUnavailable("the answer is too old")
 

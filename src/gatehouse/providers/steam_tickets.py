@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
+from msgspec import Struct
+
 from gatehouse.accounts.identities import ForeignPerson
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
@@ -29,10 +31,9 @@ BAD_REQUEST: Final = 400
 DIGEST_SECONDS: Final = 30 * 86_400
 
 
-class SteamTickets:
-    def __init__(self, *, calls: ProviderCalls, clock: Clock) -> None:
-        self._calls = calls
-        self._clock = clock
+class SteamTickets(Struct, kw_only=True, eq=False):
+    calls: ProviderCalls
+    clock: Clock
 
     async def verify(self, provider: Provider, app_ids: Sequence[str], ticket: str) -> VerifiedTicket:
         """Ask Steam whose ticket it is, for one of these apps, and whether they own the app.
@@ -49,7 +50,7 @@ class SteamTickets:
                 return VerifiedTicket(
                     person=await self._person(provider, app_id, params),
                     digest=sha256(b"steam " + found.single_use_part),
-                    ends_at=self._clock.now() + DIGEST_SECONDS,
+                    ends_at=self.clock.now() + DIGEST_SECONDS,
                 )
         raise TicketRefused("the ticket is for another app")
 
@@ -80,7 +81,7 @@ class SteamTickets:
     async def _ask(self, provider: Provider, method: str, fields: Mapping[str, str]) -> OutboundResponse:
         base = STEAM_WEB_API if provider.issuer == STEAM else provider.issuer
         url = f"{base}/{method}/?{urlencode(fields)}"
-        return await self._calls.get_response(url, headers={"x-webapi-key": provider.publisher_key})
+        return await self.calls.get_response(url, headers={"x-webapi-key": provider.publisher_key})
 
 
 def purchase_of_app(app_id: str) -> str:

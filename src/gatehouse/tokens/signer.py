@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
+from msgspec import Struct
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.encoding import PrivateKey, encode_base64url
@@ -32,13 +33,12 @@ ES256_SIGNATURE: Final = ECDSA(SHA_256)
 encode_payload: Final = msgspec.json.Encoder().encode
 
 
-class Signer:
+class Signer(Struct, kw_only=True, eq=False):
     """`executor` is a small thread pool for RSA, whose signatures would block the event loop."""
 
-    def __init__(self, *, keyring: Keyring, clock: Clock, executor: Executor) -> None:
-        self._keyring = keyring
-        self._clock = clock
-        self._executor = executor
+    keyring: Keyring
+    clock: Clock
+    executor: Executor
 
     async def sign(
         self,
@@ -60,10 +60,10 @@ class Signer:
         if alg not in claims.algs:
             raise ValueError(f"{type(claims).__name__} is not signed with {alg}")
         if keys_version is None:
-            await self._keyring.refresh()
+            await self.keyring.refresh()
         else:
-            await self._keyring.ensure_version(keys_version)
-        key = self._keyring.signing_key(claims.purpose, alg, self._clock.now())
+            await self.keyring.ensure_version(keys_version)
+        key = self.keyring.signing_key(claims.purpose, alg, self.clock.now())
         message = signing_input(claims, alg, key.record.kid, extra_claims or {})
         signature = await self._signature(key.private, message)
         token = message + b"." + encode_base64url(signature)
@@ -74,7 +74,7 @@ class Signer:
     async def _signature(self, private: PrivateKey, message: bytes) -> bytes:
         if isinstance(private, RSAPrivateKey):
             return await asyncio.get_running_loop().run_in_executor(
-                self._executor, private.sign, message, RS256_PADDING, SHA_256
+                self.executor, private.sign, message, RS256_PADDING, SHA_256
             )
         return sign_inline(private, message)
 

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 import structlog
+from msgspec import Struct
 
 from gatehouse.audit.chain import ChainHead, HeadCodec, HeadExporter
 from gatehouse.audit.events import AuditEvent
@@ -42,11 +43,10 @@ from gatehouse.webhooks.model import (
 RECORD_BATCH: Final = 200  # per read
 
 
-class AuditLogConsumer:
-    def __init__(self, *, store: WebhookStore, log: AuditStore, clock: Clock) -> None:
-        self._store = store
-        self._log = log
-        self._clock = clock
+class AuditLogConsumer(Struct, kw_only=True, eq=False):
+    store: WebhookStore
+    log: AuditStore
+    clock: Clock
 
     async def catch_up(self) -> None:
         """Read until every webhook has read all sealed records, or has the maximum of deliveries waiting."""
@@ -54,19 +54,19 @@ class AuditLogConsumer:
             pass
 
     async def _step(self) -> bool:
-        newest, behind = await self._store.webhooks_behind()
+        newest, behind = await self.store.webhooks_behind()
         read: dict[int, Sequence[AuditRecord]] = {}  # most webhooks have the same position
         for webhook in behind:
             if webhook.place not in read:
-                read[webhook.place] = await self._log.records_from(webhook.place + 1, RECORD_BATCH)
+                read[webhook.place] = await self.log.records_from(webhook.place + 1, RECORD_BATCH)
             records = read[webhook.place]
             # None left: retention has deleted what it had not read.
             place = (records[-1].place or newest) if records else newest
-            await self._store.enqueue_and_advance(webhook, place, list(self._deliveries(webhook, records)))
+            await self.store.enqueue_and_advance(webhook, place, list(self._deliveries(webhook, records)))
         return bool(behind)
 
     def _deliveries(self, webhook: Webhook, records: Sequence[AuditRecord]) -> Iterator[Delivery]:
-        now = self._clock.now()
+        now = self.clock.now()
         for record in records:
             if TOPIC_BY_EVENT.get(record.event) in webhook.topics:
                 yield Delivery(
@@ -243,30 +243,21 @@ class DeliveryWorker:
 MAX_TRIES: Final = 5  # audit sealers move the head too
 
 
-class HeadPublisher:
-    def __init__(
-        self,
-        *,
-        store: WebhookStore,
-        audit: AuditStore,
-        head_codec: HeadCodec,
-        head_exporter: HeadExporter,
-        clock: Clock,
-        interval: int,
-    ) -> None:
-        """`interval` is in seconds, 0 for never."""
-        self._store = store
-        self._audit = audit
-        self._head_codec = head_codec
-        self._head_exporter = head_exporter
-        self._clock = clock
-        self._interval = interval
+class HeadPublisher(Struct, kw_only=True, eq=False):
+    """`interval` is in seconds, 0 for never."""
+
+    store: WebhookStore
+    audit: AuditStore
+    head_codec: HeadCodec
+    head_exporter: HeadExporter
+    clock: Clock
+    interval: int
 
     async def run_once(self) -> None:
         """Publish the head if it has moved and the interval has passed; of several nodes one does."""
         for _ in range(MAX_TRIES):
-            end = await self._audit.chain_end()
-            head = self._head_codec.decode(end)
+            end = await self.audit.chain_end()
+            head = self.head_codec.decode(end)
             if head is None or not self._is_due(head):
                 return
             try:
@@ -277,20 +268,18 @@ class HeadPublisher:
 
     def _is_due(self, head: ChainHead) -> bool:
         return (
-            bool(self._interval)
-            and head.place > head.offered
-            and self._clock.now() >= head.offered_at + self._interval
+            bool(self.interval) and head.place > head.offered and self.clock.now() >= head.offered_at + self.interval
         )
 
     async def _publish(self, kept: str | None, head: ChainHead) -> None:
-        value, now = self._head_exporter.export(head), self._clock.now()
-        moved = self._head_codec.encode(msgspec.structs.replace(head, offered=head.place, offered_at=now))
+        value, now = self.head_exporter.export(head), self.clock.now()
+        moved = self.head_codec.encode(msgspec.structs.replace(head, offered=head.place, offered_at=now))
         deliveries = [
             head_delivery(webhook, value, now)
-            for webhook in await self._store.webhooks()
+            for webhook in await self.store.webhooks()
             if webhook.enabled and Topic.AUDIT in webhook.topics
         ]
-        await self._store.publish_head(HeadSwap(before=kept, after=moved), deliveries)
+        await self.store.publish_head(HeadSwap(before=kept, after=moved), deliveries)
         log.info("audit.head", head=value)
 
 

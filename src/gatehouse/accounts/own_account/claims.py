@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec import Struct
+
 from gatehouse.accounts.model import CLAIM_FIELDS, AccountKind, User
 from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.accounts.profile_fields import username_candidates
@@ -14,11 +16,10 @@ from gatehouse.images.model import image_url
 SERVICE_ORIGIN: Final = AuditOrigin(actor="service")
 
 
-class ProfileClaims:
-    def __init__(self, *, store: OwnAccountStore, recorder: Recorder, base_url: str) -> None:
-        self._store = store
-        self._recorder = recorder
-        self._base_url = base_url
+class ProfileClaims(Struct, kw_only=True, eq=False):
+    store: OwnAccountStore
+    recorder: Recorder
+    base_url: str
 
     async def claims_of(self, user: User) -> Mapping[str, object]:
         """Return the claims that are known; a person without a user name gets one first."""
@@ -26,7 +27,7 @@ class ProfileClaims:
             "name": user.name or " ".join(filter(None, (user.given_name, user.family_name))) or user.nick,
             "preferred_username": await self.username_of(user),
             "nickname": user.nick,
-            "picture": image_url(self._base_url, user.picture),
+            "picture": image_url(self.base_url, user.picture),
             "locale": user.lang,
             "updated_at": user.updated_at or user.reg_time,
             **{one.field.claim: one.value_of(user) for one in CLAIM_FIELDS},
@@ -38,7 +39,7 @@ class ProfileClaims:
         if user.username is not None or user.kind is AccountKind.SERVICE:
             return user.username
         candidates = username_candidates(user.nick)
-        entry = self._recorder.record(
+        entry = self.recorder.record(
             AuditEvent.PROFILE_CHANGED, SERVICE_ORIGIN, subject=user.user_id, details={"field": "username"}
         )
-        return await self._store.generate_username(user.user_id, candidates, entry)
+        return await self.store.generate_username(user.user_id, candidates, entry)

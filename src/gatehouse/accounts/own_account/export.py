@@ -6,6 +6,7 @@ Secrets are left out, and so are other people's data: which administrator did so
 from collections.abc import Mapping, Sequence
 
 import msgspec
+from msgspec import Struct
 
 from gatehouse.accounts.bans.model import Ban
 from gatehouse.accounts.model import ACCOUNT_FIELDS, Identity, ProvidedLabel, Session, User, account_values
@@ -171,35 +172,26 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     activity: Sequence[ExportedRecord]
 
 
-class DataExport:
-    def __init__(
-        self,
-        *,
-        store: OwnAccountStore,
-        applications: ApplicationDataSource,
-        recorder: Recorder,
-        clock: Clock,
-        service: str,
-    ) -> None:
-        self._store = store
-        self._applications = applications
-        self._recorder = recorder
-        self._clock = clock
-        self._service = service
+class DataExport(Struct, kw_only=True, eq=False):
+    store: OwnAccountStore
+    applications: ApplicationDataSource
+    recorder: Recorder
+    clock: Clock
+    service: str
 
     async def export_user(self, user: User, origin: AuditOrigin) -> PersonalDataExport:
         """Return the export; that it was made is recorded, and part of it."""
-        await self._store.add_record(self._recorder.record(AuditEvent.DATA_EXPORTED, origin, subject=user.user_id))
-        now = self._clock.now()
-        everything = await self._store.personal_records(user.user_id, now)
-        return self._build(user, everything, await self._applications.collect(user.user_id), now)
+        await self.store.add_record(self.recorder.record(AuditEvent.DATA_EXPORTED, origin, subject=user.user_id))
+        now = self.clock.now()
+        everything = await self.store.personal_records(user.user_id, now)
+        return self._build(user, everything, await self.applications.collect(user.user_id), now)
 
     def _build(
         self, user: User, everything: PersonalRecords, answers: Sequence[ApplicationData], now: int
     ) -> PersonalDataExport:
         details = everything.details
         return PersonalDataExport(
-            service=self._service,
+            service=self.service,
             made=iso8601(now),
             account=exported_account(user, everything),
             second_factors=exported_factors(user, details),

@@ -4,6 +4,8 @@ It asks for everything the sign-in asks for. Otherwise an attacker with the pass
 remove the second factor that protects against them.
 """
 
+from msgspec import Struct
+
 from gatehouse.accounts.model import PASSWORD_PROOF, SignInMethod, User, UserSession, passkey_proof
 from gatehouse.accounts.own_account.model import (
     NothingToProve,
@@ -24,27 +26,17 @@ from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_secret
 
 
-class Reauthentication:
-    def __init__(
-        self,
-        *,
-        store: OwnAccountStore,
-        sign_in: PasswordSignIn,
-        factors: SecondFactors,
-        passkeys: Passkeys,
-        recorder: Recorder,
-        clock: Clock,
-    ) -> None:
-        self._store = store
-        self._sign_in = sign_in
-        self._factors = factors
-        self._passkeys = passkeys
-        self._recorder = recorder
-        self._clock = clock
+class Reauthentication(Struct, kw_only=True, eq=False):
+    store: OwnAccountStore
+    sign_in: PasswordSignIn
+    factors: SecondFactors
+    passkeys: Passkeys
+    recorder: Recorder
+    clock: Clock
 
     async def methods_for(self, user: User) -> ReauthenticationMethods:
-        offered = (await self._factors.load_factors(user)).accepted_factors
-        factors = tuple(factor for factor in offered if factor is not Factor.PASSKEY or self._passkeys.are_supported)
+        offered = (await self.factors.load_factors(user)).accepted_factors
+        factors = tuple(factor for factor in offered if factor is not Factor.PASSKEY or self.passkeys.are_supported)
         return ReauthenticationMethods(password=user.password_hash is not None, factors=factors)
 
     async def reauthenticate(
@@ -57,11 +49,11 @@ class Reauthentication:
         """
         auth, second_factor, proved = await self._verify(signed_in.user, proof, client)
         secret = new_secret()
-        entry = self._recorder.record(
+        entry = self.recorder.record(
             AuditEvent.PROVED_AGAIN, client.origin, subject=signed_in.user.user_id, details={"auth": auth.value}
         )
-        now = self._clock.now()
-        renewed = await self._store.rotate_session_secret(
+        now = self.clock.now()
+        renewed = await self.store.rotate_session_secret(
             signed_in.session.digest,
             sha256(secret),
             auth,
@@ -79,7 +71,7 @@ class Reauthentication:
     ) -> tuple[SignInMethod, str, list[str]]:
         """Return the method, the second factor that was used, if any, and what was proved."""
         if proof.credential:
-            passkey = await self._passkeys.authenticate(
+            passkey = await self.passkeys.authenticate(
                 proof.credential, browser=client.browser, origin=client.origin, user=user
             )
             return SignInMethod.PASSKEY, "", [passkey_proof(passkey.passkey_id)]
@@ -92,13 +84,13 @@ class Reauthentication:
             proved.append(PASSWORD_PROOF)
         if not second:
             return SignInMethod.LOGIN, "", proved
-        used = await self._factors.verify(user, proof.otp.strip(), origin=client.origin, device=client.device)
+        used = await self.factors.verify(user, proof.otp.strip(), origin=client.origin, device=client.device)
         return SignInMethod.TWO_STEP, "" if user.password_hash is None else used.value, [*proved, used.value]
 
     async def _verify_password(
         self, user: User, proof: ReauthenticationInput, client: ReauthenticationClient
     ) -> None:
-        await self._sign_in.verify_owner(
+        await self.sign_in.verify_owner(
             user,
             PasswordAttempt(password=proof.password, source=client.source, device_cookie=client.device_cookie),
         )

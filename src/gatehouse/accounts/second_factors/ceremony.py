@@ -18,6 +18,7 @@ from fido2.attestation.packed import PackedAttestation
 from fido2.attestation.tpm import TpmAttestation
 from fido2.cose import ES256, RS256, CoseKey, EdDSA
 from fido2.webauthn import AuthenticatorData
+from msgspec import Struct
 
 from gatehouse.accounts.model import User
 from gatehouse.accounts.second_factors.model import Passkey, PasskeyRefused
@@ -85,13 +86,12 @@ class AttestationObject(msgspec.Struct):
     att_stmt: dict[str, Any] = msgspec.field(name="attStmt")
 
 
-class WebAuthn:
-    def __init__(self, party: RelyingParty) -> None:
-        self._party = party
+class WebAuthn(Struct, eq=False):
+    party: RelyingParty
 
     def registration_options(self, user: User, challenge: bytes, existing: Sequence[Passkey]) -> str:
         options = {
-            "rp": {"name": self._party.name, "id": self._party.host},
+            "rp": {"name": self.party.name, "id": self.party.host},
             "user": {
                 "id": to_base64url(user.user_id.encode()),
                 "name": user.login or user.nick,
@@ -114,7 +114,7 @@ class WebAuthn:
         options = {
             "challenge": to_base64url(challenge),
             "timeout": CHALLENGE_LIFETIME * 1_000,
-            "rpId": self._party.host,
+            "rpId": self.party.host,
             "allowCredentials": [descriptor(passkey) for passkey in allowed],
             "userVerification": "required",
         }
@@ -173,12 +173,12 @@ class WebAuthn:
         encoded, client_data = parse_client_data(credential)
         if client_data.type != kind:
             raise PasskeyRefused(f"client data of type {client_data.type!r}")
-        if client_data.origin != self._party.origin:
+        if client_data.origin != self.party.origin:
             raise PasskeyRefused(f"requested by {client_data.origin!r}")
         return sha256(encoded)
 
     def _check_authenticator_data(self, data: AuthenticatorData) -> None:
-        if not constant_time_equal(data.rp_id_hash, sha256(self._party.host)):
+        if not constant_time_equal(data.rp_id_hash, sha256(self.party.host)):
             raise PasskeyRefused("made for another host")
         if not data.is_user_present() or not data.is_user_verified():
             raise PasskeyRefused("the authenticator did not verify the person")

@@ -1,5 +1,7 @@
 """The device grant: a device polls until a person has confirmed it (RFC 8628 §3.4)."""
 
+from msgspec import Struct
+
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.oauth.errors import (
@@ -17,47 +19,38 @@ from gatehouse.oauth.tokens import TokenIssuer, TokenSet
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 
 
-class DeviceCodeGrant:
-    def __init__(
-        self,
-        *,
-        store: DeviceStore,
-        grants: GrantStore,
-        access: GrantAccess,
-        token_issuer: TokenIssuer,
-        clock: Clock,
-    ) -> None:
-        self._store = store
-        self._grants = grants
-        self._access = access
-        self._token_issuer = token_issuer
-        self._clock = clock
+class DeviceCodeGrant(Struct, kw_only=True, eq=False):
+    store: DeviceStore
+    grants: GrantStore
+    access: GrantAccess
+    token_issuer: TokenIssuer
+    clock: Clock
 
     async def issue(self, token_request: TokenRequest) -> TokenSet:
         """Issue tokens once the person has confirmed; a failed proof of the client does not use up the code."""
         if not token_request.device_code:
             raise InvalidRequest("device_code is missing")
-        client = await self._access.authenticate(token_request, None)  # devices name their client
-        now = self._clock.now()
+        client = await self.access.authenticate(token_request, None)  # devices name their client
+        now = self.clock.now()
         digest = sha256(token_request.device_code)
-        request, is_early = await self._store.record_poll(digest, now)
+        request, is_early = await self.store.record_poll(digest, now)
         if request is None or request.client_id != client.client_id:
             raise InvalidGrant("unknown device code, or it belongs to another client")
         refuse_undecided(request, now, is_early=is_early)
         api = await self._check_access(token_request, request, now)
         generation = 1 if OFFLINE_ACCESS in request.scopes and OFFLINE_ACCESS in client.scopes else 0
-        holder = await self._store.redeem_request(request, now, generation=generation)
+        holder = await self.store.redeem_request(request, now, generation=generation)
         if holder is None:
             raise InvalidGrant("the device code was already used or its grant has ended")
-        return await self._token_issuer.issue(
+        return await self.token_issuer.issue(
             holder, scopes=holder.grant.scopes, generation=generation, refreshed_at=now, api=api
         )
 
     async def _check_access(self, token_request: TokenRequest, request: DeviceRequest, now: int) -> Api | None:
-        holder = await self._grants.find_live_grant(request.grant_id, now)
+        holder = await self.grants.find_live_grant(request.grant_id, now)
         if holder is None:
             raise InvalidGrant("the grant of the device has ended")
-        return await self._access.check(token_request, holder)
+        return await self.access.check(token_request, holder)
 
 
 def refuse_undecided(request: DeviceRequest, now: int, *, is_early: bool) -> None:

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from msgspec import Struct
+
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.client_auth import ClientAuthenticator
 from gatehouse.oauth.errors import InvalidRequest, InvalidScope, InvalidTarget, MayNotExchange, UnsupportedGrantType
@@ -19,21 +21,12 @@ RESULT_TYPES: Final = {ACCESS_TOKEN: JWT, JWT: ID_TOKEN}  # by the type of the s
 NOT_FOR_ACCESS: Final = "N_A"  # token_type of what is not an access token (RFC 8693 §2.2.1)
 
 
-class TokenExchangeGrant:
-    def __init__(
-        self,
-        *,
-        authentication: ClientAuthenticator,
-        access_token_verifier: AccessTokenVerifier,
-        user_jwts: UserJwtExchange,
-        id_tokens: IdTokenExchange,
-        clock: Clock,
-    ) -> None:
-        self._authentication = authentication
-        self._access_token_verifier = access_token_verifier
-        self._user_jwts = user_jwts
-        self._id_tokens = id_tokens
-        self._clock = clock
+class TokenExchangeGrant(Struct, kw_only=True, eq=False):
+    authentication: ClientAuthenticator
+    access_token_verifier: AccessTokenVerifier
+    user_jwts: UserJwtExchange
+    id_tokens: IdTokenExchange
+    clock: Clock
 
     async def issue(self, token_request: TokenRequest) -> TokenSet:
         """Exchange the subject token. Raises InvalidClient, InvalidRequest and other errors of OAuth."""
@@ -49,7 +42,7 @@ class TokenExchangeGrant:
 
     async def _client(self, token_request: TokenRequest) -> Client:
         """Return the client, which must prove itself and be allowed to exchange."""
-        client = await self._authentication.authenticate_at_token_endpoint(token_request.credentials, None, "")
+        client = await self.authentication.authenticate_at_token_endpoint(token_request.credentials, None, "")
         if client.profile is ClientProfile.NATIVE:
             raise UnsupportedGrantType
         if client.public or not client.may_exchange:
@@ -57,18 +50,18 @@ class TokenExchangeGrant:
         return client
 
     async def _user_jwt(self, access_token: str, client: Client) -> TokenSet:
-        bearer = await self._access_token_verifier.verify(access_token)
+        bearer = await self.access_token_verifier.verify(access_token)
         if bearer.holder.client.client_id != client.client_id:
             raise InvalidToken("issued to another client")
         return TokenSet(
-            access_token=await self._user_jwts.exchange_verified(bearer),
+            access_token=await self.user_jwts.exchange_verified(bearer),
             token_type=NOT_FOR_ACCESS,
             issued_token_type=JWT,
-            expires_in=bearer.token.ends_at - self._clock.now(),
+            expires_in=bearer.token.ends_at - self.clock.now(),
         )
 
     async def _id_token(self, token_request: TokenRequest) -> TokenSet:
-        given = await self._id_tokens.exchange(token_request.subject_token, token_request.credentials.address)
+        given = await self.id_tokens.exchange(token_request.subject_token, token_request.credentials.address)
         return TokenSet(
             access_token=given.id_token,
             token_type=NOT_FOR_ACCESS,

@@ -1,5 +1,7 @@
 """Service accounts at the token endpoint (R9): finds and verifies them as oauth/store.py says."""
 
+from msgspec import Struct
+
 from gatehouse.accounts.model import CENTRAL_APPLICATION, MachineAccount
 from gatehouse.fields.derive import copy_as
 from gatehouse.kernel.addresses import Address
@@ -12,24 +14,23 @@ from gatehouse.permissions.model.project import ServiceAccount
 from gatehouse.tokens.claims import InvalidToken
 
 
-class ServiceAccountAuthenticator:
-    def __init__(self, *, caller_identifier: CallerIdentifier, permission_loader: PermissionLoader) -> None:
-        self._caller_identifier = caller_identifier
-        self._permission_loader = permission_loader
+class ServiceAccountAuthenticator(Struct, kw_only=True, eq=False):
+    caller_identifier: CallerIdentifier
+    permission_loader: PermissionLoader
 
     async def find_live(self, user_id: str) -> MachineAccount | None:
-        facts = await self._permission_loader.load_facts(user_id, {CENTRAL_APPLICATION})
+        facts = await self.permission_loader.load_facts(user_id, {CENTRAL_APPLICATION})
         account = None if facts is None or facts.blocked else facts.service_account
         if facts is None or account is None or account.revoked:
             return None
-        live = await self._permission_loader.is_project_live(account.project_id, facts)
+        live = await self.permission_loader.is_project_live(account.project_id, facts)
         return machine_account(facts, account) if live else None
 
     async def verify_jwt(self, jwt: str, address: Address | None, source: str) -> MachineAccount:
         """Verify the account's own JWT as the permission endpoints do. Raises InvalidToken."""
         credentials = RequestCredentials(bearer=jwt, address=address, source=source)
         try:
-            caller = await self._caller_identifier.identify(credentials, DEFAULT_POLICY)
+            caller = await self.caller_identifier.identify(credentials, DEFAULT_POLICY)
         except WrongCredentials as error:
             raise InvalidToken(error.detail) from None
         if caller.facts is None or caller.facts.service_account is None:

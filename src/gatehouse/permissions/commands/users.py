@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from gatehouse.accounts.administration import Administration
 from gatehouse.accounts.errors import BadAccount, UserNotFound
 from gatehouse.accounts.model import User
@@ -17,31 +19,30 @@ from gatehouse.permissions.store import ProjectStore
 SaveLabels: TypeAlias = Callable[[str, frozenset[str], AuditOrigin], Awaitable[User]]
 
 
-class UserLabelCommands:
-    def __init__(self, *, accounts: AccountStore, administration: Administration, projects: ProjectStore) -> None:
-        self._accounts = accounts
-        self._administration = administration
-        self._projects = projects
+class UserLabelCommands(Struct, kw_only=True, eq=False):
+    accounts: AccountStore
+    administration: Administration
+    projects: ProjectStore
 
     async def count_projects(self, user_id: str) -> int:
         """How many projects the user created that are not removed (interface §4.5)."""
-        return await self._projects.count_authored_projects(user_id)
+        return await self.projects.count_authored_projects(user_id)
 
     async def get(self, actor: Actor, user_id: str) -> User:
         require_operation(actor.rights, Operation.ADMINISTER)
         try:
-            return await self._accounts.user(grammar.check_user_id(user_id, "data.user_id"))
+            return await self.accounts.user(grammar.check_user_id(user_id, "data.user_id"))
         except UserNotFound:
             raise PersonNotFound from None
 
     async def save_tags(self, actor: Actor, user_id: str, tags: Sequence[object]) -> User:
         require_operation(actor.rights, Operation.ADMINISTER)
-        return await self._save(self._administration.set_tags, actor, user_id, read_labels(tags, "data.tags"))
+        return await self._save(self.administration.set_tags, actor, user_id, read_labels(tags, "data.tags"))
 
     async def save_purchases(self, actor: Actor, user_id: str, purchases: Sequence[object]) -> User:
         require_operation(actor.rights, Operation.ADMINISTER)
         return await self._save(
-            self._administration.set_purchases, actor, user_id, read_labels(purchases, "data.purchases")
+            self.administration.set_purchases, actor, user_id, read_labels(purchases, "data.purchases")
         )
 
     async def _save(self, put: SaveLabels, actor: Actor, user_id: str, given: frozenset[str]) -> User:

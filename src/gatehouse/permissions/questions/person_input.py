@@ -1,5 +1,7 @@
 """What a question about another person is answered from; a merged guest is found by its former ID (R10)."""
 
+from msgspec import Struct
+
 from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
@@ -8,25 +10,24 @@ from gatehouse.permissions.errors import PersonNotFound
 from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
 
 
-class PersonInputLoader:
-    def __init__(self, *, permission_loader: PermissionLoader, guests: OwnAccountStore, clock: Clock) -> None:
-        self._permission_loader = permission_loader
-        self._guests = guests
-        self._clock = clock
+class PersonInputLoader(Struct, kw_only=True, eq=False):
+    permission_loader: PermissionLoader
+    guests: OwnAccountStore
+    clock: Clock
 
     async def load(self, user_id: str, application_id: int, *, by_former_id: bool) -> EvaluationInput:
         """Return the person's facts in the application; with `by_former_id` also by a former ID.
 
         Raises PersonNotFound.
         """
-        facts = await self._permission_loader.load_facts(user_id, (application_id,))
+        facts = await self.permission_loader.load_facts(user_id, (application_id,))
         if facts is None and by_former_id:
-            account = await self._guests.account_of_former_id(user_id, self._clock.now())
+            account = await self.guests.account_of_former_id(user_id, self.clock.now())
             if account is not None:
-                facts = await self._permission_loader.load_facts(account, (application_id,))
+                facts = await self.permission_loader.load_facts(account, (application_id,))
         if facts is None:
             raise PersonNotFound
-        return await self._permission_loader.load_input(facts)
+        return await self.permission_loader.load_input(facts)
 
 
 def may_use_former_ids(caller: Caller, request: AuthenticatedRequest | None = None) -> bool:

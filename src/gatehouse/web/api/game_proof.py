@@ -6,6 +6,7 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import HTTPConnection, Request
 
 from gatehouse.gamesessions.proof import GameClientProof, VouchedAddress
@@ -38,14 +39,13 @@ class ProofFields(msgspec.Struct, frozen=True, kw_only=True):
     ts: int | str = 0
 
 
-class AccessKeySignatureVerifier:
+class AccessKeySignatureVerifier(Struct, eq=False):
     """Verifies `Signature` of a game session request.
 
     An application vouches for its client's address (interface §4.8).
     """
 
-    def __init__(self, keys: AccessKeyVerifier) -> None:
-        self._keys = keys
+    keys: AccessKeyVerifier
 
     async def verify_signature(self, request: Request, ip: str, ts: int | str) -> VouchedAddress | None:
         """Verify the Signature; None without one. Raises InvalidToken."""
@@ -53,8 +53,8 @@ class AccessKeySignatureVerifier:
             return None
         credential_headers = read_credential_headers(request.scope["headers"])
         signed = signed_request_of(request, credential_headers, SignedFields(ip=ip, ts=ts), await raw_body(request))
-        by = await self._keys.verify_signature(signed, source=caller_address_of(request.scope).source)
-        await self._keys.record_use(by.key)
+        by = await self.keys.verify_signature(signed, source=caller_address_of(request.scope).source)
+        await self.keys.record_use(by.key)
         return VouchedAddress(application_id=by.key.application_id, address=by.address)
 
 

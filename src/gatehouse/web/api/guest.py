@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Final
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -49,15 +50,13 @@ class GuestResponse(LoginResponse, frozen=True, kw_only=True, omit_defaults=True
     created: bool = False  # the account is new
 
 
-class GuestEndpoint:
-    def __init__(
-        self, *, guests: GuestSignIn, login_result: LoginResult, completion: LoginCompletion, pages: PageRenderer
-    ) -> None:
-        """`pages` knows the language of a request, for the new account."""
-        self._guests = guests
-        self._login_result = login_result
-        self._completion = completion
-        self._pages = pages
+class GuestEndpoint(Struct, kw_only=True, eq=False):
+    """`pages` knows the language of a request, for the new account."""
+
+    guests: GuestSignIn
+    login_result: LoginResult
+    completion: LoginCompletion
+    pages: PageRenderer
 
     async def log_in(self, request: Request) -> Response:
         refuse_other_sites(request)
@@ -66,28 +65,28 @@ class GuestEndpoint:
             return json_response(await self._challenge("CHALLENGE", request, ask))
         step = SecondFactorFields(request_id=ask.request_id, otp=ask.otp, method=ask.method)
         try:
-            return await self._completion.respond(request, step, partial(self._prove, request, ask))
+            return await self.completion.respond(request, step, partial(self._prove, request, ask))
         except PuzzleUnsolved:
             return json_response(await self._challenge("PUZZLE", request, ask))
 
     async def _read_options(self, request: Request, ask: GuestRequest) -> LoginOptions:
         """Return the options with all named applications: guests may sign in to some only."""
         options = read_login_options(ask, str(caller_address_of(request.scope).address))
-        return await self._login_result.with_service_application(options)
+        return await self.login_result.with_service_application(options)
 
     async def _challenge(self, status: str, request: Request, ask: GuestRequest) -> dict[str, object]:
         intent = read_intent(ask.intent)
-        challenge = self._guests.challenge(intent, (await self._read_options(request, ask)).applications)
-        puzzle = await self._guests.puzzle_for(ask.device_key) if intent is ChallengeIntent.SIGN_IN else None
+        challenge = self.guests.challenge(intent, (await self._read_options(request, ask)).applications)
+        puzzle = await self.guests.puzzle_for(ask.device_key) if intent is ChallengeIntent.SIGN_IN else None
         given = {"status": status, "challenge": challenge, "expires_in": CHALLENGE_SECONDS}
         return given if puzzle is None else {**given, "puzzle": puzzle}
 
     async def _prove(self, request: Request, ask: GuestRequest) -> ProvedLogin:
         options = await self._read_options(request, ask)
-        found = await self._guests.sign_in(
+        found = await self.guests.sign_in(
             copy_as(DeviceProof, ask),
             options.applications,
-            lang=self._pages.language_of(request),
+            lang=self.pages.language_of(request),
             source=caller_address_of(request.scope).source,
             origin=origin_of(request, ACTOR),
         )

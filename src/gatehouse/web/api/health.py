@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 import structlog
+from msgspec import Struct
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -115,24 +116,23 @@ def allow_bearer(token: str) -> DetailsAllowed:
     return has_token
 
 
-class HealthEndpoints:
-    def __init__(self, *, readiness: Readiness, metrics: Metrics, details_allowed: DetailsAllowed) -> None:
-        self._readiness = readiness
-        self._metrics = metrics
-        self._details_allowed = details_allowed
+class HealthEndpoints(Struct, kw_only=True, eq=False):
+    readiness: Readiness
+    metrics: Metrics
+    details_allowed: DetailsAllowed
 
     async def alive(self, _request: Request) -> Response:
         return json_response(HealthStatus(status="ok"))
 
     async def ready(self, request: Request) -> Response:
-        report = await self._readiness.report()
-        visible_report = report if self._details_allowed(request) else HealthStatus(status=report.status)
+        report = await self.readiness.report()
+        visible_report = report if self.details_allowed(request) else HealthStatus(status=report.status)
         return json_response(visible_report, status=200 if report.status == "ok" else SERVICE_UNAVAILABLE)
 
     async def show_metrics(self, request: Request) -> Response:
-        if not self._details_allowed(request):
+        if not self.details_allowed(request):
             raise HTTPException(401)
-        return Response(self._metrics.text(), 200, NO_STORE, media_type=metrics.MEDIA_TYPE)
+        return Response(self.metrics.text(), 200, NO_STORE, media_type=metrics.MEDIA_TYPE)
 
     def endpoints(self) -> list[Endpoint]:
         return [

@@ -4,6 +4,7 @@ from functools import partial
 from typing import Annotated, Final
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -135,23 +136,22 @@ class LoginResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     meta: LoginMeta | None = None
 
 
-class LoginEndpoint:
-    def __init__(self, *, sign_in: PasswordSignIn, completion: LoginCompletion) -> None:
-        self._sign_in = sign_in
-        self._completion = completion
+class LoginEndpoint(Struct, kw_only=True, eq=False):
+    sign_in: PasswordSignIn
+    completion: LoginCompletion
 
     async def log_in(self, request: Request) -> Response:
         refuse_other_sites(request)
         ask = await read_json_or_form(request, LoginRequest)
         step = SecondFactorFields(request_id=ask.request_id, otp=ask.otp, method=ask.method)
-        return await self._completion.respond(request, step, partial(self._prove, request, ask))
+        return await self.completion.respond(request, step, partial(self._prove, request, ask))
 
     async def _prove(self, request: Request, ask: LoginRequest) -> ProvedLogin:
         caller = caller_address_of(request.scope)
         options = read_login_options(ask, str(caller.address))
         attempt = PasswordAttempt(password=ask.password, source=caller.source)
         return ProvedLogin(
-            user=await self._sign_in.verify(ask.login, attempt), method=SignInMethod.LOGIN, options=options
+            user=await self.sign_in.verify(ask.login, attempt), method=SignInMethod.LOGIN, options=options
         )
 
     def endpoint(self) -> Endpoint:

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -31,18 +32,18 @@ class PlatformLoginResponse(LoginResponse, frozen=True, kw_only=True, omit_defau
     created: bool = False
 
 
-class PlatformLoginEndpoint:
-    def __init__(self, *, sign_in: PlatformSignIn, completion: LoginCompletion, pages: PageRenderer) -> None:
-        """`pages` knows the language of a request, for the new account."""
-        self._sign_in = sign_in
-        self._completion = completion
-        self._pages = pages
+class PlatformLoginEndpoint(Struct, kw_only=True, eq=False):
+    """`pages` knows the language of a request, for the new account."""
+
+    sign_in: PlatformSignIn
+    completion: LoginCompletion
+    pages: PageRenderer
 
     async def log_in(self, request: Request) -> Response:
         refuse_other_sites(request)
         ask = await read_json_or_form(request, PlatformLoginRequest)
         step = SecondFactorFields(request_id=ask.request_id, otp=ask.otp, method=ask.method)
-        return await self._completion.respond(request, step, partial(self._prove, request, ask))
+        return await self.completion.respond(request, step, partial(self._prove, request, ask))
 
     async def _prove(self, request: Request, ask: PlatformLoginRequest) -> ProvedLogin:
         caller = caller_address_of(request.scope)
@@ -52,9 +53,9 @@ class PlatformLoginEndpoint:
             ticket=ask.ticket,
             application_id=ask.app_id,
             source=caller.source,
-            lang=self._pages.language_of(request),
+            lang=self.pages.language_of(request),
         )
-        found = await self._sign_in.sign_in(attempt, origin=origin_of(request, "platform"))
+        found = await self.sign_in.sign_in(attempt, origin=origin_of(request, "platform"))
         return ProvedLogin(
             user=found.user,
             method=SignInMethod.PLATFORM,

@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal
 from urllib.parse import quote, urlencode
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -46,13 +47,10 @@ class ForwardAuthQuery(msgspec.Struct, frozen=True, kw_only=True):
     redirect: Literal["0", "1"] = "0"  # 1: pages are redirected to the sign-in (Caddy, Traefik)
 
 
-class ForwardAuthEndpoint:
-    def __init__(
-        self, *, authentication: SiteAuthentication, cookies: SiteCookies, denied_page: SiteDeniedPage
-    ) -> None:
-        self._authentication = authentication
-        self._cookies = cookies
-        self._denied_page = denied_page
+class ForwardAuthEndpoint(Struct, kw_only=True, eq=False):
+    authentication: SiteAuthentication
+    cookies: SiteCookies
+    denied_page: SiteDeniedPage
 
     async def handle(self, request: Request) -> Response:
         forwarded = read_forwarded_request(request)
@@ -60,12 +58,12 @@ class ForwardAuthEndpoint:
         caller = caller_address_of(request.scope)
         question = SiteQuestion(
             origin=forwarded.origin,
-            cookie=self._cookies.read_session(request, forwarded.origin),
+            cookie=self.cookies.read_session(request, forwarded.origin),
             application_id=None if ask.application_id is None else grammar.parse_application_id(ask.application_id),
             rule=None if ask.rule is None else read_rule(ask.rule, "rule"),
             address=caller.address if caller.proven else None,
         )
-        answer = await self._authentication.answer(question)
+        answer = await self.authentication.answer(question)
         if answer.visitor is not None:
             return Response(None, 200, {**NO_STORE, **visitor_headers(answer.visitor)})
         if answer.denied is not None:
@@ -73,7 +71,7 @@ class ForwardAuthEndpoint:
         return self._ask_to_sign_in(request, forwarded, answer, redirects=ask.redirect == "1")
 
     def _denial(self, request: Request, site: ProtectedSite, user: User) -> Response:
-        page = self._denied_page.render(request, site, user.login or user.nick)
+        page = self.denied_page.render(request, site, user.login or user.nick)
         page.headers.update(NO_VISITOR)
         return page
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -71,38 +72,28 @@ class PasswordChangeForm(CsrfForm, frozen=True, kw_only=True):
     repeated: str
 
 
-class ProfileForms:
-    def __init__(
-        self,
-        *,
-        profile: AccountProfile,
-        new_address: EmailChanges,
-        new_password: PasswordChange,
-        account: AccountPage,
-        view: AccountView,
-        pages: PageRenderer,
-    ) -> None:
-        self._profile = profile
-        self._new_address = new_address
-        self._new_password = new_password
-        self._account = account
-        self._view = view
-        self._pages = pages
+class ProfileForms(Struct, kw_only=True, eq=False):
+    profile: AccountProfile
+    new_address: EmailChanges
+    new_password: PasswordChange
+    account: AccountPage
+    view: AccountView
+    pages: PageRenderer
 
     async def save_profile(self, request: Request, account: AccountRequest, form: ProfileForm) -> Response:
         given = form.given_fields()
         try:
-            await self._profile.save(account.user, given, account.origin)
+            await self.profile.save(account.user, given, account.origin)
         except BadAccount as error:
             return await self._input_problem(request, account, AccountSection.PROFILE, error, profile=given)
-        return self._view.redirect_with_notice(Notice.PROFILE_SAVED)
+        return self.view.redirect_with_notice(Notice.PROFILE_SAVED)
 
     async def save_picture(self, request: Request, account: AccountRequest, upload: bytes) -> Response:
         try:
-            await self._profile.set_picture(account.user, upload, account.origin)
+            await self.profile.set_picture(account.user, upload, account.origin)
         except BadImage as error:
             problem = PageProblem(what=ProblemKind.INPUT, text=error.detail)
-            return await self._account.show_problem(
+            return await self.account.show_problem(
                 request,
                 account,
                 AccountSection.PROFILE,
@@ -110,41 +101,41 @@ class ProfileForms:
                 status=BAD_REQUEST,
                 profile={},
             )
-        return self._view.redirect_with_notice(Notice.PICTURE_SAVED)
+        return self.view.redirect_with_notice(Notice.PICTURE_SAVED)
 
     async def remove_picture(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        await self._profile.remove_picture(account.user, account.origin)
-        return self._view.redirect_with_notice(Notice.PICTURE_REMOVED)
+        await self.profile.remove_picture(account.user, account.origin)
+        return self.view.redirect_with_notice(Notice.PICTURE_REMOVED)
 
     async def change_username(self, request: Request, account: AccountRequest, form: UsernameForm) -> Response:
         try:
-            await self._profile.set_username(account.user, form.username, account.origin)
+            await self.profile.set_username(account.user, form.username, account.origin)
         except BadAccount as error:
             return await self._input_problem(request, account, AccountSection.PROFILE, error, typed=form.username)
         except (UsernameTaken, UsernameChangedRecently) as error:
             problem = PageProblem(what=USERNAME_PROBLEMS[type(error)])
-            return await self._account.show_problem(
+            return await self.account.show_problem(
                 request, account, AccountSection.PROFILE, problem, status=CONFLICT, typed=form.username
             )
-        return self._view.redirect_with_notice(Notice.USERNAME_CHANGED)
+        return self.view.redirect_with_notice(Notice.USERNAME_CHANGED)
 
     async def change_display(self, request: Request, account: AccountRequest, form: DisplayForm) -> Response:
         """Save language and theme; `next` is the page of the console whose form changes the theme only."""
         if is_console_page(back := request.query_params.get("next", "")):
             answer = see_other(back)
-            self._pages.set_preference_cookies(answer, theme=form.theme)
+            self.pages.set_preference_cookies(answer, theme=form.theme)
             return answer
         if form.lang not in LANGUAGES:
             raise BadInput("lang: this language is not available")
-        await self._profile.set_language(account.user, form.lang, account.origin)
-        answer = self._view.redirect_with_notice(Notice.LOOK_CHANGED)
-        self._pages.set_preference_cookies(answer, lang=form.lang, theme=form.theme)
+        await self.profile.set_language(account.user, form.lang, account.origin)
+        answer = self.view.redirect_with_notice(Notice.LOOK_CHANGED)
+        self.pages.set_preference_cookies(answer, lang=form.lang, theme=form.theme)
         return answer
 
     async def change_email(self, request: Request, account: AccountRequest, form: EmailChangeForm) -> Response:
         """Request a new address; the response is the same whether it has an account or not (LG-05)."""
         try:
-            await self._new_address.request_change(
+            await self.new_address.request_change(
                 account.user,
                 form.login,
                 session_id=account.session.session_id,
@@ -153,12 +144,12 @@ class ProfileForms:
             )
         except BadAccount as error:
             return await self._input_problem(request, account, AccountSection.EMAIL, error, typed=form.login)
-        return self._view.redirect_with_notice(Notice.EMAIL_CHANGE_SENT)
+        return self.view.redirect_with_notice(Notice.EMAIL_CHANGE_SENT)
 
     async def change_password(self, request: Request, account: AccountRequest, form: PasswordChangeForm) -> Response:
         """Change the password; without a current one, recent authentication is required instead."""
-        if account.user.password_hash is None and not self._view.is_fresh(account):
-            return self._view.reauthenticate(Path.PASSWORD)
+        if account.user.password_hash is None and not self.view.is_fresh(account):
+            return self.view.reauthenticate(Path.PASSWORD)
         try:
             refuse_different_passwords(form.password, form.repeated)
             await self._save_password(account, form)
@@ -175,22 +166,22 @@ class ProfileForms:
             return await self._password_problem(
                 request, account, PageProblem(what=ProblemKind.CHANGED_MEANWHILE), CONFLICT
             )
-        return self._view.redirect_with_notice(Notice.PASSWORD_CHANGED)
+        return self.view.redirect_with_notice(Notice.PASSWORD_CHANGED)
 
     async def remove_password(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         try:
-            await self._new_password.remove_password(account.user, origin=account.origin, device=account.device)
+            await self.new_password.remove_password(account.user, origin=account.origin, device=account.device)
         except LastSignInMethod:
             problem = PageProblem(what=ProblemKind.PASSWORD_NEEDED)
             return await self._password_problem(request, account, problem, CONFLICT)
         except UserChanged:
             problem = PageProblem(what=ProblemKind.CHANGED_MEANWHILE)
             return await self._password_problem(request, account, problem, CONFLICT)
-        return self._view.redirect_with_notice(Notice.PASSWORD_REMOVED)
+        return self.view.redirect_with_notice(Notice.PASSWORD_REMOVED)
 
     async def _save_password(self, account: AccountRequest, form: PasswordChangeForm) -> None:
         present = PasswordAttempt(password=form.current, source=account.source, device_cookie=account.browser.device)
-        await self._new_password.change_password(
+        await self.new_password.change_password(
             account.signed_in, form.password, current_attempt=present, origin=account.origin, device=account.device
         )
 
@@ -204,20 +195,20 @@ class ProfileForms:
         typed: str = "",
         profile: Mapping[str, str] | None = None,
     ) -> Response:
-        return await self._account.show_problem(
+        return await self.account.show_problem(
             request, account, section, problem_with(error), status=BAD_REQUEST, typed=typed, profile=profile
         )
 
     async def _password_problem(
         self, request: Request, account: AccountRequest, problem: PageProblem, status: int
     ) -> Response:
-        return await self._account.show_problem(request, account, AccountSection.PASSWORD, problem, status=status)
+        return await self.account.show_problem(request, account, AccountSection.PASSWORD, problem, status=status)
 
     def endpoints(self) -> list[Endpoint]:
-        posted = self._view.form
+        posted = self.view.form
         return [
             posted(Path.PROFILE, ProfileForm, self.save_profile, name="account.profile", summary="Save the profile"),
-            self._view.upload(
+            self.view.upload(
                 Path.PICTURE,
                 self.save_picture,
                 field="picture",

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -62,43 +63,32 @@ class ConfirmSignInForm(CsrfForm, frozen=True, kw_only=True):
     consent: str = ""  # "1" if the page showed what a client will get
 
 
-class ConfirmSignInPage:
+class ConfirmSignInPage(Struct, kw_only=True, eq=False):
     """`purposes` are those that end with a confirmation, by their kind."""
 
-    def __init__(
-        self,
-        *,
-        purposes: Mapping[str, ConfirmablePurpose],
-        sign_in_flows: SignInFlows,
-        browsers: BrowserSessions,
-        pages: PageRenderer,
-        places: GeoIpLookup,
-        clock: Clock,
-        base_url: str,
-    ) -> None:
-        self._purposes = purposes
-        self._sign_in_flows = sign_in_flows
-        self._browsers = browsers
-        self._pages = pages
-        self._places = places
-        self._clock = clock
-        self._base_url = base_url
+    purposes: Mapping[str, ConfirmablePurpose]
+    sign_in_flows: SignInFlows
+    browsers: BrowserSessions
+    pages: PageRenderer
+    places: GeoIpLookup
+    clock: Clock
+    base_url: str
 
     async def show(self, request: Request) -> Response:
-        browser = await self._browsers.read(request)
+        browser = await self.browsers.read(request)
         handle = read_query(request, ConfirmSignInQuery).interaction
         try:
             flow, signed_in = await self._find_pending(browser, handle)
-            question = await self._purposes[flow.kind].question(flow, origin_of(request, signed_in.user.user_id))
+            question = await self.purposes[flow.kind].question(flow, origin_of(request, signed_in.user.user_id))
         except SignInFlowGone as gone:
             return self._expired_page(request, handle, gone)
-        csrf = self._browsers.csrf_token(browser)
+        csrf = self.browsers.csrf_token(browser)
         if question.kind == GAME:
-            place = self._place_name(question, self._pages.language_of(request))
+            place = self._place_name(question, self.pages.language_of(request))
             context = self._game_context(question, signed_in, csrf=csrf, handle=handle, place=place)
         else:
             context = self._device_context(question, signed_in, csrf=csrf, handle=handle)
-        return self._pages.render(request, context)
+        return self.pages.render(request, context)
 
     def _device_context(
         self, question: ConfirmationQuestion, signed_in: UserSession, *, csrf: str, handle: str
@@ -108,7 +98,7 @@ class ConfirmSignInPage:
             question,
             csrf=csrf,
             interaction=handle,
-            now=self._clock.now(),
+            now=self.clock.now(),
             is_nearby=question.nearness is NetworkNearness.SAME,
             nick=signed_in.user.nick,
             login=signed_in.user.login or "",
@@ -123,29 +113,29 @@ class ConfirmSignInPage:
             csrf=csrf,
             interaction=handle,
             gsid=question.watched,
-            now=self._clock.now(),
+            now=self.clock.now(),
             place=place,
-            phone_link=f"{self._base_url}{page_url(LINK_PATH, question.watched)}",
+            phone_link=f"{self.base_url}{page_url(LINK_PATH, question.watched)}",
             nick=signed_in.user.nick,
             login=signed_in.user.login or "",
         )
 
     def _place_name(self, question: ConfirmationQuestion, lang: str) -> str:
-        return self._places.place_name(question.address, lang) or question.address
+        return self.places.place_name(question.address, lang) or question.address
 
     async def decide(self, request: Request) -> Response:
-        browser = await self._browsers.read(request)
+        browser = await self.browsers.read(request)
         form = await read_form(request, ConfirmSignInForm)
         try:
-            self._browsers.check_form(request, browser, form.csrf)
+            self.browsers.check_form(request, browser, form.csrf)
             flow, signed_in = await self._find_pending(browser, form.interaction)
             origin = origin_of(request, signed_in.user.user_id)
             if form.decision is ConfirmSignInDecision.CONFIRM:
-                return continue_browser(self._pages, request, await self._confirm(flow, form, origin))
-            await self._sign_in_flows.discard(flow)
-            return see_other(await self._purposes[flow.kind].refuse(flow, origin))
+                return continue_browser(self.pages, request, await self._confirm(flow, form, origin))
+            await self.sign_in_flows.discard(flow)
+            return see_other(await self.purposes[flow.kind].refuse(flow, origin))
         except FormExpired:
-            return stale_form_page(self._pages, request, form.interaction, fallback=Path.DEVICE)
+            return stale_form_page(self.pages, request, form.interaction, fallback=Path.DEVICE)
         except SignInFlowGone as gone:
             return self._expired_page(request, form.interaction, gone)
 
@@ -154,28 +144,28 @@ class ConfirmSignInPage:
 
         No choice is not a wrong choice.
         """
-        purpose = self._purposes[flow.kind]
+        purpose = self.purposes[flow.kind]
         question = await purpose.question(flow, origin)
         if (question.choices and not form.code) or (question.consent and not form.consent):
             return step_address(FlowStep.CONFIRM, form.interaction)
         over = await purpose.check_choice(flow, form.code, origin)
         if over:
-            await self._sign_in_flows.discard(flow)
+            await self.sign_in_flows.discard(flow)
             return over
-        return await self._sign_in_flows.finish(await self._sign_in_flows.approve(flow), origin)
+        return await self.sign_in_flows.finish(await self.sign_in_flows.approve(flow), origin)
 
     async def _find_pending(self, browser: Browser, handle: str) -> tuple[SignInFlow, UserSession]:
         """Return the flow at this step, of the session this browser still has. Raises SignInFlowGone."""
-        flow = await self._sign_in_flows.find(handle, browser=browser.browser_id)
-        if flow.kind not in self._purposes or flow.step is not FlowStep.CONFIRM or proof_of_flow(flow).limited:
+        flow = await self.sign_in_flows.find(handle, browser=browser.browser_id)
+        if flow.kind not in self.purposes or flow.step is not FlowStep.CONFIRM or proof_of_flow(flow).limited:
             raise SignInFlowGone
         return flow, session_of_flow(browser, flow)
 
     def _expired_page(self, request: Request, handle: str, gone: SignInFlowGone) -> Response:
         """Show how to start again: by the link of the game, or by typing the code of the device."""
         if isinstance(gone, SignInPurposeEnded):
-            return self._pages.render(request, GameEndContext(end=GameEnd.OVER), status=NOT_FOUND)
-        return self._pages.render(request, ExpiredContext(start_again=restart_address(handle, fallback=Path.DEVICE)))
+            return self.pages.render(request, GameEndContext(end=GameEnd.OVER), status=NOT_FOUND)
+        return self.pages.render(request, ExpiredContext(start_again=restart_address(handle, fallback=Path.DEVICE)))
 
     def endpoints(self) -> list[Endpoint]:
         return [

@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -39,55 +40,43 @@ class ConsentForm(FlowForm, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     decision: ConsentDecision
 
 
-class ApplicationOwners:
+class ApplicationOwners(Struct, kw_only=True, eq=False):
     """Tells who owns an application."""
 
-    def __init__(self, *, applications: ApplicationStore, projects: ProjectStore) -> None:
-        self._applications = applications
-        self._projects = projects
+    applications: ApplicationStore
+    projects: ProjectStore
 
     async def owner(self, application_id: int) -> str:
         """Return the title of its project; empty when it belongs to none."""
         try:
-            application = await self._applications.application(application_id)
+            application = await self.applications.application(application_id)
             if application.project_id is None:
                 return ""
-            return (await self._projects.project(application.project_id)).project.title
+            return (await self.projects.project(application.project_id)).project.title
         except NotFound:
             return ""
 
 
-class ConsentPage:
-    def __init__(
-        self,
-        *,
-        consents: Consents,
-        owners: ApplicationOwners,
-        purpose: AuthorizeSignInPurpose,
-        clients: ClientStore,
-        sign_in_flows: SignInFlows,
-        browsers: BrowserSessions,
-        flow_pages: SignInFlowPages,
-    ) -> None:
-        self._consents = consents
-        self._owners = owners
-        self._purpose = purpose
-        self._clients = clients
-        self._sign_in_flows = sign_in_flows
-        self._browsers = browsers
-        self._flow_pages = flow_pages
+class ConsentPage(Struct, kw_only=True, eq=False):
+    consents: Consents
+    owners: ApplicationOwners
+    purpose: AuthorizeSignInPurpose
+    clients: ClientStore
+    sign_in_flows: SignInFlows
+    browsers: BrowserSessions
+    flow_pages: SignInFlowPages
 
     async def show(self, request: Request) -> Response:
-        browser = await self._browsers.read(request)
+        browser = await self.browsers.read(request)
         handle = read_query(request, ConsentQuery).interaction
         try:
             flow, signed_in = await self._find_pending(browser, handle)
         except SignInFlowGone:
-            return self._flow_pages.show_expired(request, handle)
-        destination = await self._sign_in_flows.destination(flow)
+            return self.flow_pages.show_expired(request, handle)
+        destination = await self.sign_in_flows.destination(flow)
         wanted = decode_request(flow)
         context = ConsentContext(
-            csrf=self._browsers.csrf_token(browser),
+            csrf=self.browsers.csrf_token(browser),
             interaction=handle,
             application=destination.application,
             owner=await self._owner_name(wanted.client_id),
@@ -95,44 +84,44 @@ class ConsentPage:
             returns_to=destination.returns_to,
             nick=signed_in.user.nick,
             login=signed_in.user.login or "",
-            scopes=await scope_texts(self._clients, wanted.consent_scopes),
+            scopes=await scope_texts(self.clients, wanted.consent_scopes),
             logo=destination.logo,
             links=destination.links,
         )
-        return self._flow_pages.show(request, browser, destination, context)
+        return self.flow_pages.show(request, browser, destination, context)
 
     async def decide(self, request: Request) -> Response:
-        return await self._flow_pages.handle_form(request, ConsentForm, self._decide)
+        return await self.flow_pages.handle_form(request, ConsentForm, self._decide)
 
     async def _decide(self, request: Request, browser: Browser, form: ConsentForm) -> Response:
         flow, _ = await self._find_pending(browser, form.interaction)
         if form.decision is ConsentDecision.ALLOW:
-            return self._flow_pages.leave(request, await self._allow(request, flow))
-        await self._sign_in_flows.discard(flow, self._denial_record(request, flow))
+            return self.flow_pages.leave(request, await self._allow(request, flow))
+        await self.sign_in_flows.discard(flow, self._denial_record(request, flow))
         origin = origin_of(request, proof_of_flow(flow).user_id)
-        return self._flow_pages.leave(request, await self._purpose.refuse(flow, origin))
+        return self.flow_pages.leave(request, await self.purpose.refuse(flow, origin))
 
     async def _owner_name(self, client_id: str) -> str:
-        client = await self._clients.client(client_id)
-        return "" if client.application_id is None else await self._owners.owner(client.application_id)
+        client = await self.clients.client(client_id)
+        return "" if client.application_id is None else await self.owners.owner(client.application_id)
 
     async def _allow(self, request: Request, flow: SignInFlow) -> Continuation:
         wanted = decode_request(flow)
         user_id = proof_of_flow(flow).user_id
         origin = origin_of(request, user_id)
-        client = await self._clients.client(wanted.client_id)
-        await self._consents.give(user_id, client, wanted.consent_scopes, origin)
-        return await self._sign_in_flows.finish(await self._sign_in_flows.approve(flow), origin)
+        client = await self.clients.client(wanted.client_id)
+        await self.consents.give(user_id, client, wanted.consent_scopes, origin)
+        return await self.sign_in_flows.finish(await self.sign_in_flows.approve(flow), origin)
 
     def _denial_record(self, request: Request, flow: SignInFlow) -> AuditRecord:
         wanted, user_id = decode_request(flow), proof_of_flow(flow).user_id
-        return self._consents.denial_record(
+        return self.consents.denial_record(
             user_id, wanted.client_id, wanted.consent_scopes, origin_of(request, user_id)
         )
 
     async def _find_pending(self, browser: Browser, handle: str) -> tuple[SignInFlow, UserSession]:
         """Return the flow at this step, of the session this browser still has. Raises SignInFlowGone."""
-        flow = await self._sign_in_flows.find(handle, browser=browser.browser_id)
+        flow = await self.sign_in_flows.find(handle, browser=browser.browser_id)
         if flow.kind != KIND or flow.step is not FlowStep.CONSENT:
             raise SignInFlowGone
         return flow, session_of_flow(browser, flow)

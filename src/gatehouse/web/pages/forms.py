@@ -3,6 +3,7 @@
 from typing import Final, TypeVar
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -62,38 +63,37 @@ INPUT_PROBLEMS: Final = {
 }
 
 
-class PublicForms:
-    def __init__(self, *, browsers: BrowserSessions, pages: PageRenderer, proof_of_work: ProofOfWork) -> None:
-        self._browsers = browsers
-        self._pages = pages
-        self._proof_of_work = proof_of_work
+class PublicForms(Struct, kw_only=True, eq=False):
+    browsers: BrowserSessions
+    pages: PageRenderer
+    proof_of_work: ProofOfWork
 
     async def read_browser(self, request: Request) -> Browser:
-        return await self._browsers.read(request)
+        return await self.browsers.read(request)
 
     def csrf_token(self, browser: Browser) -> str:
-        return self._browsers.csrf_token(browser)
+        return self.browsers.csrf_token(browser)
 
     def show(
         self, request: Request, browser: Browser, context: PageContext, *, status: int | None = None
     ) -> Response:
         """Render the page and give the browser a name if it has none; the form works only in this browser."""
-        return self._browsers.set_browser_cookie(self._pages.render(request, context, status=status), browser)
+        return self.browsers.set_browser_cookie(self.pages.render(request, context, status=status), browser)
 
     async def read(self, request: Request, into: type[Form]) -> tuple[Browser, Form]:
         """Read the form after checking that it comes from our own page in this browser (LG-03)."""
-        browser = await self._browsers.read(request)
+        browser = await self.browsers.read(request)
         form = await read_form(request, into)
-        self._browsers.check_form(request, browser, form.csrf)
+        self.browsers.check_form(request, browser, form.csrf)
         return browser, form
 
     async def puzzle(self, purpose: PuzzlePurpose) -> Puzzle | None:
-        return await self._proof_of_work.issue_puzzle(purpose)
+        return await self.proof_of_work.issue_puzzle(purpose)
 
     async def require_solution(self, request: Request, purpose: PuzzlePurpose, form: PuzzleForm) -> None:
         """Raises PuzzleUnsolved, UnsolvedTooMany."""
         source = caller_address_of(request.scope).source
-        await self._proof_of_work.require_solution(purpose, form.puzzle, form.solution, unsolved_from=source)
+        await self.proof_of_work.require_solution(purpose, form.puzzle, form.solution, unsolved_from=source)
 
     def with_dead_link_page(self, handler: Handler, *, start_again: str = "") -> Handler:
         """Wrap the handler of a mailed link's page, so that a dead link leads to a page with a way on."""
@@ -102,15 +102,15 @@ class PublicForms:
             try:
                 return await handler(request)
             except LinkDead:
-                await self._browsers.read(request)  # a signed-in person reads this page in their language too
-                return self._pages.render(request, DeadLinkContext(start_again=start_again))
+                await self.browsers.read(request)  # a signed-in person reads this page in their language too
+                return self.pages.render(request, DeadLinkContext(start_again=start_again))
 
         return answer
 
     def link_requester(self, request: Request) -> LinkRequester:
         return LinkRequester(
             source=caller_address_of(request.scope).source,
-            lang=self._pages.language_of(request),
+            lang=self.pages.language_of(request),
             origin=origin_of(request, ANONYMOUS_ACTOR),
         )
 

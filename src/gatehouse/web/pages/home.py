@@ -1,6 +1,7 @@
 """The root address: sign-in, account, a game's link, and `/?stoken=…` with the POST that uses the token (R1)."""
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -25,29 +26,26 @@ class ShortTokenForm(msgspec.Struct, frozen=True, kw_only=True):
     csrf: str = ""
 
 
-class ShortTokenPage:
-    def __init__(
-        self, *, tokens: ShortTokens, sessions: Sessions, browsers: BrowserSessions, pages: PageRenderer
-    ) -> None:
-        self._tokens = tokens
-        self._sessions = sessions
-        self._browsers = browsers
-        self._pages = pages
+class ShortTokenPage(Struct, kw_only=True, eq=False):
+    tokens: ShortTokens
+    sessions: Sessions
+    browsers: BrowserSessions
+    pages: PageRenderer
 
     async def show(self, request: Request, browser: Browser, stoken: str) -> Response:
-        user = await self._tokens.find_owner(stoken, proven_address(request))
+        user = await self.tokens.find_owner(stoken, proven_address(request))
         context = ShortTokenContext(
-            csrf=self._browsers.csrf_token(browser), stoken=stoken, nick=user.nick, login=user.login or ""
+            csrf=self.browsers.csrf_token(browser), stoken=stoken, nick=user.nick, login=user.login or ""
         )
-        return self._browsers.set_browser_cookie(self._pages.render(request, context), browser)
+        return self.browsers.set_browser_cookie(self.pages.render(request, context), browser)
 
     async def submit(self, request: Request) -> Response:
         """Open a limited session, which signs in to first-party clients only."""
-        browser = await self._browsers.read(request)
+        browser = await self.browsers.read(request)
         form = await read_form(request, ShortTokenForm)
-        self._browsers.check_form(request, browser, form.csrf)
-        user, method = await self._tokens.spend(form.stoken, proven_address(request))
-        opened = await self._sessions.open(
+        self.browsers.check_form(request, browser, form.csrf)
+        user, method = await self.tokens.spend(form.stoken, proven_address(request))
+        opened = await self.sessions.open(
             user,
             method,
             origin=origin_of(request, user.user_id),
@@ -55,7 +53,7 @@ class ShortTokenPage:
             replaces=browser.session,
             strength=SessionStrength.LIMITED,
         )
-        return self._browsers.set_session_cookie(see_other(Path.HOME), opened.secret)
+        return self.browsers.set_session_cookie(see_other(Path.HOME), opened.secret)
 
     def endpoint(self) -> Endpoint:
         return Endpoint(
@@ -87,25 +85,22 @@ class HomeQuery(msgspec.Struct, frozen=True, kw_only=True):
     stoken: str = ""
 
 
-class HomePage:
-    def __init__(
-        self, *, browsers: BrowserSessions, sign_in: SignInPages, short_token: ShortTokenPage, game: GamePages
-    ) -> None:
-        self._browsers = browsers
-        self._sign_in = sign_in
-        self._short_token = short_token
-        self._game = game
+class HomePage(Struct, kw_only=True, eq=False):
+    browsers: BrowserSessions
+    sign_in: SignInPages
+    short_token: ShortTokenPage
+    game: GamePages
 
     async def show(self, request: Request) -> Response:
         query = read_query(request, HomeQuery)
-        browser = await self._browsers.read(request)
+        browser = await self.browsers.read(request)
         if query.gsid:
-            return await self._game.open_link(request, browser, query.gsid)
+            return await self.game.open_link(request, browser, query.gsid)
         if query.stoken:
-            return await self._short_token.show(request, browser, query.stoken)
+            return await self.short_token.show(request, browser, query.stoken)
         if browser.signed_in is not None:
             return see_other(Path.ACCOUNT)
-        return await self._sign_in.show_form(request, browser)
+        return await self.sign_in.show_form(request, browser)
 
     def endpoint(self) -> Endpoint:
         return Endpoint(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -59,35 +60,21 @@ class ReauthenticationForm(CsrfForm, frozen=True, kw_only=True):
     method: FactorMethod | None = None  # `email`: send a code
 
 
-class ReauthenticationPage:
-    def __init__(
-        self,
-        *,
-        confirmation: Reauthentication,
-        email_codes: EmailCodes,
-        passkeys: Passkeys,
-        email_sign_in: EmailSignIn,
-        methods: Callable[[], EnabledMethods],
-        devices: DeviceCookies,
-        sign_in_flows: SignInFlows,
-        browsers: BrowserSessions,
-        view: AccountView,
-        notices: NoticeCookie,
-    ) -> None:
-        self._confirmation = confirmation
-        self._email_codes = email_codes
-        self._passkeys = passkeys
-        self._email_sign_in = email_sign_in
-        self._methods = methods
-        self._devices = devices
-        self._sign_in_flows = sign_in_flows
-        self._browsers = browsers
-        self._view = view
-        self._notices = notices
+class ReauthenticationPage(Struct, kw_only=True, eq=False):
+    confirmation: Reauthentication
+    email_codes: EmailCodes
+    passkeys: Passkeys
+    email_sign_in: EmailSignIn
+    methods: Callable[[], EnabledMethods]
+    devices: DeviceCookies
+    sign_in_flows: SignInFlows
+    browsers: BrowserSessions
+    view: AccountView
+    notices: NoticeCookie
 
     async def show(self, request: Request, account: AccountRequest) -> Response:
         goal = read_query(request, ReauthenticationQuery).next
-        if self._view.is_fresh(account):
+        if self.view.is_fresh(account):
             return see_other(return_address(goal))
         return await self._form_page(request, account, goal)
 
@@ -108,19 +95,19 @@ class ReauthenticationPage:
             return see_other(Path.SIGN_IN)
 
     async def _prove(self, account: AccountRequest, form: ReauthenticationForm) -> Response:
-        secret = await self._confirmation.reauthenticate(
+        secret = await self.confirmation.reauthenticate(
             account.signed_in,
             ReauthenticationInput(password=form.password, otp=form.otp, credential=form.credential),
             reauthentication_client(account),
         )
-        device = self._devices.issue(account.user, account.browser.device)
+        device = self.devices.issue(account.user, account.browser.device)
         back = see_other(return_address(form.interaction))
-        return self._browsers.set_session_cookie(back, secret, device, stays=account.browser.stays)
+        return self.browsers.set_session_cookie(back, secret, device, stays=account.browser.stays)
 
     async def _send_code(self, account: AccountRequest, goal: str) -> Response:
-        await self._email_codes.send(account.user, origin=account.origin, device=account.device)
-        again = self._view.reauthenticate(goal if is_return_target(goal) else Path.ACCOUNT)
-        return self._notices.set(again, Notice.CODE_SENT)
+        await self.email_codes.send(account.user, origin=account.origin, device=account.device)
+        again = self.view.reauthenticate(goal if is_return_target(goal) else Path.ACCOUNT)
+        return self.notices.set(again, Notice.CODE_SENT)
 
     async def _form_page(
         self,
@@ -131,13 +118,13 @@ class ReauthenticationPage:
         *,
         status: int = 200,
     ) -> Response:
-        user, notice = account.user, self._notices.read(request)
-        methods = await self._confirmation.methods_for(user)
+        user, notice = account.user, self.notices.read(request)
+        methods = await self.confirmation.methods_for(user)
         if methods.is_empty:
             return await self._use_other_method(account, goal)
         by_passkey = Factor.PASSKEY in methods.factors
         context = ReauthenticationContext(
-            csrf=self._view.csrf_token(account),
+            csrf=self.view.csrf_token(account),
             interaction=goal if is_return_target(goal) else "",
             login=user.login or user.username or user.nick,
             has_password=methods.password and methods.can_be_typed,
@@ -146,25 +133,25 @@ class ReauthenticationPage:
             problem=problem,
             notice=notice,
         )
-        page = self._view.show(request, context, status=status)
-        return page if notice is None else self._notices.clear(page)
+        page = self.view.show(request, context, status=status)
+        return page if notice is None else self.notices.clear(page)
 
     async def _use_other_method(self, account: AccountRequest, goal: str) -> Response:
         """Redirect a person without password and factor: to sign in again, or to get a reset link."""
         user = account.user
-        if not self._methods().has_identity(user) and not await self._email_sign_in.is_available_to(user):
+        if not self.methods().has_identity(user) and not await self.email_sign_in.is_available_to(user):
             return see_other(Path.FORGOT)
         ask = {RETURN_TO: return_address(goal)}
-        handle = await self._sign_in_flows.start(ACCOUNT, ask, browser=account.browser.browser_id)
+        handle = await self.sign_in_flows.start(ACCOUNT, ask, browser=account.browser.browser_id)
         return see_other(step_address(FlowStep.LOGIN, handle))
 
     async def _passkey_options(self, account: AccountRequest) -> str:
-        return await self._passkeys.sign_in_options(browser=account.browser_digest, user=account.user)
+        return await self.passkeys.sign_in_options(browser=account.browser_digest, user=account.user)
 
     def endpoints(self) -> list[Endpoint]:
         return [
-            self._view.page(Path.CONFIRM, self.show, name="confirm.show", summary="Show the re-authentication page"),
-            self._view.form(
+            self.view.page(Path.CONFIRM, self.show, name="confirm.show", summary="Show the re-authentication page"),
+            self.view.form(
                 Path.CONFIRM,
                 ReauthenticationForm,
                 self.submit,

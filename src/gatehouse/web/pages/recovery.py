@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -37,42 +38,41 @@ class ForgotForm(PuzzleForm, frozen=True, kw_only=True):
     login: str
 
 
-class ForgotPage:
-    def __init__(self, *, recovery: PasswordRecovery, forms: PublicForms, mail_is_logged: Callable[[], bool]) -> None:
-        self._recovery = recovery
-        self._forms = forms
-        self._mail_is_logged = mail_is_logged
+class ForgotPage(Struct, kw_only=True, eq=False):
+    recovery: PasswordRecovery
+    forms: PublicForms
+    mail_is_logged: Callable[[], bool]
 
     async def show(self, request: Request) -> Response:
-        browser = await self._forms.read_browser(request)
+        browser = await self.forms.read_browser(request)
         context = ForgotContext(
-            csrf=self._forms.csrf_token(browser), puzzle=await self._forms.puzzle(PuzzlePurpose.RESET)
+            csrf=self.forms.csrf_token(browser), puzzle=await self.forms.puzzle(PuzzlePurpose.RESET)
         )
-        return self._forms.show(request, browser, context)
+        return self.forms.show(request, browser, context)
 
     async def submit(self, request: Request) -> Response:
         """Send the link; the response is the same for every address, also over the quota (LG-05, LG-16)."""
-        browser, form = await self._forms.read(request, ForgotForm)
-        csrf = self._forms.csrf_token(browser)
+        browser, form = await self.forms.read(request, ForgotForm)
+        csrf = self.forms.csrf_token(browser)
         try:
-            await self._forms.require_solution(request, PuzzlePurpose.RESET, form)
-            await self._recovery.request_link(form.login, self._forms.link_requester(request))
+            await self.forms.require_solution(request, PuzzlePurpose.RESET, form)
+            await self.recovery.request_link(form.login, self.forms.link_requester(request))
         except (BadAccount, PuzzleUnsolved, UnsolvedTooMany) as error:
             context = ForgotContext(
                 csrf=csrf,
                 login=form.login,
                 problem=problem_with(error),
-                puzzle=await self._forms.puzzle(PuzzlePurpose.RESET),
+                puzzle=await self.forms.puzzle(PuzzlePurpose.RESET),
             )
-            return self._forms.show(request, browser, context, status=status_of(error))
+            return self.forms.show(request, browser, context, status=status_of(error))
         promised = CheckMailContext(
             csrf=csrf,
             purpose=MailPurpose.RESET,
             login=form.login,
-            mail_is_logged=self._mail_is_logged(),
-            puzzle=await self._forms.puzzle(PuzzlePurpose.RESET),
+            mail_is_logged=self.mail_is_logged(),
+            puzzle=await self.forms.puzzle(PuzzlePurpose.RESET),
         )
-        return self._forms.show(request, browser, promised)
+        return self.forms.show(request, browser, promised)
 
     def endpoints(self) -> list[Endpoint]:
         return [
@@ -94,42 +94,41 @@ class ResetForm(CsrfForm, frozen=True, kw_only=True):
     repeated: str
 
 
-class ResetPage:
-    def __init__(self, *, recovery: PasswordRecovery, forms: PublicForms) -> None:
-        self._recovery = recovery
-        self._forms = forms
+class ResetPage(Struct, kw_only=True, eq=False):
+    recovery: PasswordRecovery
+    forms: PublicForms
 
     async def show(self, request: Request) -> Response:
         token = read_query(request, MailedLinkQuery).token
-        owner = await self._recovery.find_owner(token)
-        browser = await self._forms.read_browser(request)
-        return self._forms.show(request, browser, await self._context(browser, token, owner))
+        owner = await self.recovery.find_owner(token)
+        browser = await self.forms.read_browser(request)
+        return self.forms.show(request, browser, await self._context(browser, token, owner))
 
     async def _context(
         self, browser: Browser, token: str, owner: User, problem: PageProblem | None = None
     ) -> ResetContext:
         return ResetContext(
-            csrf=self._forms.csrf_token(browser),
+            csrf=self.forms.csrf_token(browser),
             token=token,
             login=owner.login or "",
-            ending=await self._recovery.find_ending(owner, proving_browser_of(browser, owner)),
+            ending=await self.recovery.find_ending(owner, proving_browser_of(browser, owner)),
             problem=problem,
         )
 
     async def submit(self, request: Request) -> Response:
         """Set the password without signing in: the reader of the email may lack the second factor (LG-15)."""
-        browser, form = await self._forms.read(request, ResetForm)
-        owner = await self._recovery.find_owner(form.token)
+        browser, form = await self.forms.read(request, ResetForm)
+        owner = await self.recovery.find_owner(form.token)
         try:
             await self._reset(request, browser, owner, form)
         except BadAccount as error:
             context = await self._context(browser, form.token, owner, problem_with(error))
-            return self._forms.show(request, browser, context, status=BAD_REQUEST)
+            return self.forms.show(request, browser, context, status=BAD_REQUEST)
         return see_other(f"{Path.SIGN_IN}?notice={Notice.PASSWORD_RESET}")
 
     async def _reset(self, request: Request, browser: Browser, owner: User, form: ResetForm) -> None:
         refuse_different_passwords(form.password, form.repeated)
-        await self._recovery.reset_password(
+        await self.recovery.reset_password(
             form.token,
             form.password,
             proving_browser_of(browser, owner),
@@ -140,8 +139,8 @@ class ResetPage:
         )
 
     def endpoints(self) -> list[Endpoint]:
-        show = self._forms.with_dead_link_page(self.show, start_again=Path.FORGOT)
-        submit = self._forms.with_dead_link_page(self.submit, start_again=Path.FORGOT)
+        show = self.forms.with_dead_link_page(self.show, start_again=Path.FORGOT)
+        submit = self.forms.with_dead_link_page(self.submit, start_again=Path.FORGOT)
         return [
             page_endpoint("GET", Path.RESET, show, name="reset.show", summary="Show the password reset page"),
             page_endpoint("POST", Path.RESET, submit, name="reset.submit", summary="Reset a password"),

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 from urllib.parse import parse_qs, urlencode
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -61,18 +62,17 @@ F = TypeVar("F", bound=FlowForm)
 FormHandler = Callable[[Request, Browser, F], Awaitable[Response]]
 
 
-class SignInFlowPages:
-    def __init__(self, *, sign_in_flows: SignInFlows, browsers: BrowserSessions, pages: PageRenderer) -> None:
-        self._sign_in_flows = sign_in_flows
-        self._browsers = browsers
-        self._pages = pages
+class SignInFlowPages(Struct, kw_only=True, eq=False):
+    sign_in_flows: SignInFlows
+    browsers: BrowserSessions
+    pages: PageRenderer
 
     async def destination(self, browser: Browser, handle: str) -> Destination:
         """Return the destination of this browser's flow; empty without a flow. Raises SignInFlowGone."""
         if not handle:
             return NO_DESTINATION
-        flow = await self._sign_in_flows.find(handle, browser=browser.browser_id)
-        return await self._sign_in_flows.destination(flow)
+        flow = await self.sign_in_flows.find(handle, browser=browser.browser_id)
+        return await self.sign_in_flows.destination(flow)
 
     def show(
         self,
@@ -87,7 +87,7 @@ class SignInFlowPages:
         """Render the page; its policy allows the final redirect: browsers apply form-action to redirects too."""
         leads_to = destination.form_action
         policy = {"Content-Security-Policy": content_security_policy(form_action=[leads_to])} if leads_to else {}
-        page = self._pages.render(
+        page = self.pages.render(
             request,
             context,
             status=status,
@@ -95,28 +95,28 @@ class SignInFlowPages:
             ui_locales=destination.ui_locales,
             headers=policy,
         )
-        return self._browsers.set_browser_cookie(page, browser)
+        return self.browsers.set_browser_cookie(page, browser)
 
     async def handle_form(self, request: Request, kind: type[F], handle: FormHandler[F]) -> Response:
         """Read and check a form of the flow and handle it, or show that the form or the flow has expired."""
-        browser = await self._browsers.read(request)
+        browser = await self.browsers.read(request)
         form = await read_form(request, kind)
         try:
-            self._browsers.check_form(request, browser, form.csrf)
+            self.browsers.check_form(request, browser, form.csrf)
             return await handle(request, browser, form)
         except FormExpired:
-            return stale_form_page(self._pages, request, form.interaction)
+            return stale_form_page(self.pages, request, form.interaction)
         except SignInFlowGone:
             return self.show_expired(request, form.interaction)
 
     def leave(self, request: Request, target: Continuation) -> Response:
         """Send the browser where the flow ends."""
-        return continue_browser(self._pages, request, target)
+        return continue_browser(self.pages, request, target)
 
     def show_expired(self, request: Request, handle: str) -> Response:
         """Show that the flow has expired, with a link that starts the same request again."""
         again = restart_address(handle)
-        return self._pages.render(request, ExpiredContext(start_again=again), ui_locales=ui_locales_in(again))
+        return self.pages.render(request, ExpiredContext(start_again=again), ui_locales=ui_locales_in(again))
 
 
 def session_of_flow(browser: Browser, flow: SignInFlow) -> UserSession:
@@ -180,35 +180,22 @@ STEP_PATHS: Final = {
 }
 
 
-class SignInCompletion:
-    def __init__(
-        self,
-        *,
-        sessions: Sessions,
-        devices: DeviceCookies,
-        sign_in_flows: SignInFlows,
-        browsers: BrowserSessions,
-        deny_banned_game: DenyBannedGame,
-        composer: Composer,
-        pages: PageRenderer,
-        clock: Clock,
-        notice_quota: Quota,
-        notices_enabled: Callable[[], bool],
-    ) -> None:
-        """`deny_banned_game` ends the game session of a flow for a banned person.
+class SignInCompletion(Struct, kw_only=True, eq=False):
+    """`deny_banned_game` ends the game session of a flow for a banned person.
 
-        `notices_enabled`: whether people get an email about a new device.
-        """
-        self._sessions = sessions
-        self._deny_banned_game = deny_banned_game
-        self._devices = devices
-        self._sign_in_flows = sign_in_flows
-        self._browsers = browsers
-        self._composer = composer
-        self._pages = pages
-        self._clock = clock
-        self._notice_quota = notice_quota
-        self._notices_enabled = notices_enabled
+    `notices_enabled`: whether people get an email about a new device.
+    """
+
+    sessions: Sessions
+    devices: DeviceCookies
+    sign_in_flows: SignInFlows
+    browsers: BrowserSessions
+    deny_banned_game: DenyBannedGame
+    composer: Composer
+    pages: PageRenderer
+    clock: Clock
+    notice_quota: Quota
+    notices_enabled: Callable[[], bool]
 
     async def accept_first_factor(
         self, request: Request, browser: Browser, user: User, auth: SignInMethod, handle: str, *, proved: str = ""
@@ -217,11 +204,11 @@ class SignInCompletion:
         if not enabled_factors(user):
             return await self.open_session(request, browser, user, auth, handle, proved=(proved,) if proved else ())
         if handle:
-            await self._sign_in_flows.accept_first_factor(
-                await self._sign_in_flows.find(handle, browser=browser.browser_id), user, auth, proved
+            await self.sign_in_flows.accept_first_factor(
+                await self.sign_in_flows.find(handle, browser=browser.browser_id), user, auth, proved
             )
         else:
-            handle = await self._sign_in_flows.start(
+            handle = await self.sign_in_flows.start(
                 ACCOUNT, {}, browser=browser.browser_id, user=user, method=auth, proved=proved
             )
         return see_other(step_address(FlowStep.FACTOR, handle))
@@ -241,10 +228,10 @@ class SignInCompletion:
 
         A person who is banned from the installation is told so here, after they have authenticated (R10).
         """
-        ban = find_ban(user.bans, self._clock.now())
+        ban = find_ban(user.bans, self.clock.now())
         if ban is not None:
             return await self._show_ban(request, browser, user, ban, handle)
-        opened = await self._sessions.open(
+        opened = await self.sessions.open(
             user,
             auth,
             origin=origin_of(request, user.user_id),
@@ -257,43 +244,43 @@ class SignInCompletion:
         )
         proof = proof_of_session(opened.session, is_new=True)
         response = await self.continue_flow(request, browser, proof, handle)
-        device = self._devices.issue(user, browser.device)
-        return self._browsers.set_session_cookie(response, opened.secret, device, stays=browser.stays)
+        device = self.devices.issue(user, browser.device)
+        return self.browsers.set_session_cookie(response, opened.secret, device, stays=browser.stays)
 
     async def _show_ban(self, request: Request, browser: Browser, user: User, ban: UserBan, handle: str) -> Response:
         if handle:
-            flow = await self._sign_in_flows.find(handle, browser=browser.browser_id)
-            await self._sign_in_flows.discard(flow)
+            flow = await self.sign_in_flows.find(handle, browser=browser.browser_id)
+            await self.sign_in_flows.discard(flow)
             if flow.kind == GAME:
-                await self._deny_banned_game(flow, user.user_id, origin_of(request, user.user_id))
-        return self._pages.render(request, banned_page(user.login or user.nick, ban), account_lang=user.lang)
+                await self.deny_banned_game(flow, user.user_id, origin_of(request, user.user_id))
+        return self.pages.render(request, banned_page(user.login or user.nick, ban), account_lang=user.lang)
 
     async def continue_flow(self, request: Request, browser: Browser, proof: SignInProof, handle: str) -> Response:
         """Send the person on after authentication: on with the flow, or to the account."""
         if not handle:
             return see_other(Path.ACCOUNT)
-        flow = await self._sign_in_flows.find(handle, browser=browser.browser_id)
+        flow = await self.sign_in_flows.find(handle, browser=browser.browser_id)
         address = origin_of(request, proof.user_id).address
-        moved = await self._sign_in_flows.accept_proof(flow, proof, address=address)
+        moved = await self.sign_in_flows.accept_proof(flow, proof, address=address)
         return await self.go_on(request, moved, handle)
 
     async def go_on(self, request: Request, moved: SignInFlow, handle: str) -> Response:
         """Send the browser to the next step of the flow, or where the flow ends."""
-        return await continue_flow(self._sign_in_flows, self._pages, request, moved, handle)
+        return await continue_flow(self.sign_in_flows, self.pages, request, moved, handle)
 
     async def _new_device_mails(self, request: Request, browser: Browser, user: User) -> Sequence[OutboxMail]:
         """Notify the owner of a sign-in from a browser that is new for the account, a few times a day (S-16)."""
-        if not self._notices_enabled() or user.login is None:
+        if not self.notices_enabled() or user.login is None:
             return ()
-        if self._clock.now() < user.reg_time + NEW_ACCOUNT_SECONDS:
+        if self.clock.now() < user.reg_time + NEW_ACCOUNT_SECONDS:
             return ()
-        if self._devices.recognize(browser.device, account_key(user)):
+        if self.devices.recognize(browser.device, account_key(user)):
             return ()
-        if not await self._notice_quota.consume([ThrottleSubject(("new-device", user.user_id), NEW_DEVICE_LIMIT)]):
+        if not await self.notice_quota.consume([ThrottleSubject(("new-device", user.user_id), NEW_DEVICE_LIMIT)]):
             return ()
         address = origin_of(request, user.user_id).address
         return [
-            self._composer.compose(
+            self.composer.compose(
                 MailTemplate.NEW_DEVICE,
                 to=user.login,
                 lang=user.lang,

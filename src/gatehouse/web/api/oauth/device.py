@@ -3,6 +3,7 @@
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -116,35 +117,25 @@ class DeviceAuthorizationEndpoint:
         )
 
 
-class DevicePages:
-    def __init__(
-        self,
-        *,
-        device_authorization: DeviceAuthorization,
-        clients: ClientStore,
-        sign_in_flows: SignInFlows,
-        browsers: BrowserSessions,
-        denied_page: AccessDeniedPage,
-        pages: PageRenderer,
-    ) -> None:
-        self._device_authorization = device_authorization
-        self._clients = clients
-        self._sign_in_flows = sign_in_flows
-        self._browsers = browsers
-        self._denied_page = denied_page
-        self._pages = pages
+class DevicePages(Struct, kw_only=True, eq=False):
+    device_authorization: DeviceAuthorization
+    clients: ClientStore
+    sign_in_flows: SignInFlows
+    browsers: BrowserSessions
+    denied_page: AccessDeniedPage
+    pages: PageRenderer
 
     async def show(self, request: Request) -> Response:
         """Show the form; a code in the address only fills it in: the person compares it with the device first."""
-        browser = await self._browsers.read(request)
+        browser = await self.browsers.read(request)
         return self._form_page(request, browser, read_query(request, UserCodeQuery).user_code)
 
     async def submit(self, request: Request) -> Response:
-        browser = await self._browsers.read(request)
+        browser = await self.browsers.read(request)
         form = await read_form(request, UserCodeForm)
-        self._browsers.check_form(request, browser, form.csrf)
+        self.browsers.check_form(request, browser, form.csrf)
         try:
-            pending_request = await self._device_authorization.find_pending(
+            pending_request = await self.device_authorization.find_pending(
                 form.user_code, source=caller_address_of(request.scope).source
             )
         except UnknownUserCode:
@@ -163,10 +154,10 @@ class DevicePages:
         if not is_full_session(signed_in):
             return step_address(
                 FlowStep.LOGIN,
-                await self._sign_in_flows.start(KIND, encode_device_request(found), browser=browser.browser_id),
+                await self.sign_in_flows.start(KIND, encode_device_request(found), browser=browser.browser_id),
             )
         proof = proof_of_session(signed_in.session)
-        handle, interaction = await self._sign_in_flows.start_with_proof(
+        handle, interaction = await self.sign_in_flows.start_with_proof(
             KIND,
             encode_device_request(found),
             proof,
@@ -176,29 +167,29 @@ class DevicePages:
         return step_address(interaction.step, handle)
 
     async def show_done(self, request: Request) -> Response:
-        await self._browsers.read(request)  # the page is in the person's language
-        return self._pages.render(request, DeviceDoneContext(is_signed_in=True))
+        await self.browsers.read(request)  # the page is in the person's language
+        return self.pages.render(request, DeviceDoneContext(is_signed_in=True))
 
     async def show_cancelled(self, request: Request) -> Response:
-        await self._browsers.read(request)
+        await self.browsers.read(request)
         return self._cancelled_page(request)
 
     async def show_denied(self, request: Request) -> Response:
         """Show that the application denies this account access, and whom to ask."""
-        browser = await self._browsers.read(request)
+        browser = await self.browsers.read(request)
         asked = read_query(request, DeviceDeniedQuery)
         try:
-            client = await self._clients.client(asked.client_id)
-            api = await find_granted_api(self._clients, client, (f"{asked.resource}{SCOPE_MARK}",))
+            client = await self.clients.client(asked.client_id)
+            api = await find_granted_api(self.clients, client, (f"{asked.resource}{SCOPE_MARK}",))
         except (NotFound, InvalidTarget):
             return self._cancelled_page(request)
-        denied = await self._denied_page.show_on_device(
+        denied = await self.denied_page.show_on_device(
             request, browser.signed_in, client, application_ids=deciding_applications(client, api)
         )
         return denied or self._cancelled_page(request)
 
     def _cancelled_page(self, request: Request) -> Response:
-        return self._pages.render(request, DeviceDoneContext(is_signed_in=False))
+        return self.pages.render(request, DeviceDoneContext(is_signed_in=False))
 
     def _form_page(
         self,
@@ -209,8 +200,8 @@ class DevicePages:
         *,
         status: int | None = None,
     ) -> Response:
-        context = DeviceContext(csrf=self._browsers.csrf_token(browser), user_code=user_code, problem=problem)
-        return self._browsers.set_browser_cookie(self._pages.render(request, context, status=status), browser)
+        context = DeviceContext(csrf=self.browsers.csrf_token(browser), user_code=user_code, problem=problem)
+        return self.browsers.set_browser_cookie(self.pages.render(request, context, status=status), browser)
 
     def endpoints(self) -> list[Endpoint]:
         return [

@@ -3,6 +3,7 @@
 from typing import Final, Literal
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -61,15 +62,14 @@ class TokenResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     issued_token_type: str | None = None
 
 
-class TokenHttpEndpoint:
-    def __init__(self, tokens: TokenEndpoint) -> None:
-        self._tokens = tokens
+class TokenHttpEndpoint(Struct, eq=False):
+    tokens: TokenEndpoint
 
     async def issue_tokens(self, request: Request) -> Response:
         refuse_query(request, TokenFields)
         body = await read_body(request, TokenFields, kinds=JSON_OR_FORM)
         credentials = credentials_of(request, body)
-        given = await self._tokens.issue_tokens(
+        given = await self.tokens.issue_tokens(
             TokenRequest(
                 grant_type=body.grant_type,
                 code=body.code,
@@ -125,18 +125,17 @@ class UserJwtResponse(msgspec.Struct, frozen=True, kw_only=True):
     token: str
 
 
-class ExchangeEndpoints:
-    def __init__(self, *, id_tokens: IdTokenExchange, user_jwts: UserJwtExchange) -> None:
-        self._id_tokens = id_tokens
-        self._user_jwts = user_jwts
+class ExchangeEndpoints(Struct, kw_only=True, eq=False):
+    id_tokens: IdTokenExchange
+    user_jwts: UserJwtExchange
 
     async def exchange(self, request: Request) -> Response:
         caller = caller_address_of(request.scope)
-        given = await self._id_tokens.exchange(required_bearer(request), caller.address if caller.proven else None)
+        given = await self.id_tokens.exchange(required_bearer(request), caller.address if caller.proven else None)
         return json_response(IdTokenResponse(id_token=given.id_token, expires_in=given.expires_in))
 
     async def exchange_token(self, request: Request) -> Response:
-        return json_response(UserJwtResponse(token=await self._user_jwts.exchange(required_bearer(request))))
+        return json_response(UserJwtResponse(token=await self.user_jwts.exchange(required_bearer(request))))
 
     def endpoints(self) -> list[Endpoint]:
         return [
@@ -195,14 +194,13 @@ class IntrospectionResponse(msgspec.Struct, frozen=True, kw_only=True):
     jti: str = ""
 
 
-class IntrospectionEndpoint:
-    def __init__(self, introspection: Introspection) -> None:
-        self._introspection = introspection
+class IntrospectionEndpoint(Struct, eq=False):
+    introspection: Introspection
 
     async def introspect(self, request: Request) -> Response:
         refuse_query(request, IntrospectionFields)
         body = await read_body(request, IntrospectionFields, kinds=JSON_OR_FORM)
-        return json_response(await self._introspection.introspect(credentials_of(request, body), body.token))
+        return json_response(await self.introspection.introspect(credentials_of(request, body), body.token))
 
     def endpoint(self) -> Endpoint:
         return Endpoint(
@@ -238,16 +236,15 @@ class RevocationResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: Literal["ok"] = "ok"
 
 
-class RevocationEndpoints:
-    def __init__(self, revocation: Revocation) -> None:
-        self._revocation = revocation
+class RevocationEndpoints(Struct, eq=False):
+    revocation: Revocation
 
     async def revoke_refresh_token(self, request: Request) -> Response:
         refuse_query(request, RefreshTokenFields)
         body = await read_body(request, RefreshTokenFields, kinds=JSON_OR_FORM)
         if body.refresh_token and body.token:
             raise InvalidRequest("two tokens in one request")
-        await self._revocation.revoke_refresh_token(
+        await self.revocation.revoke_refresh_token(
             credentials_of(request, body), body.refresh_token or body.token, origin_of(request, "client")
         )
         return json_response(RevocationResponse())
@@ -255,7 +252,7 @@ class RevocationEndpoints:
     async def revoke(self, request: Request) -> Response:
         refuse_query(request, RevocationFields)
         body = await read_body(request, RevocationFields, kinds=JSON_OR_FORM)
-        await self._revocation.revoke(credentials_of(request, body), body.token, origin_of(request, "client"))
+        await self.revocation.revoke(credentials_of(request, body), body.token, origin_of(request, "client"))
         return Response(None, 200, NO_STORE)
 
     def endpoints(self) -> list[Endpoint]:
@@ -316,12 +313,11 @@ class UserInfoResponse(msgspec.Struct, frozen=True, kw_only=True):
     claims_omitted: tuple[str, ...] = ()
 
 
-class UserInfoEndpoint:
-    def __init__(self, userinfo: UserInfo) -> None:
-        self._userinfo = userinfo
+class UserInfoEndpoint(Struct, eq=False):
+    userinfo: UserInfo
 
     async def show(self, request: Request) -> Response:
-        return json_response(await self._userinfo.claims_for(await access_token_of(request)))
+        return json_response(await self.userinfo.claims_for(await access_token_of(request)))
 
     def endpoint(self) -> Endpoint:
         return Endpoint(

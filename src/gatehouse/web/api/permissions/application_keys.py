@@ -3,6 +3,7 @@
 from typing import Final, Literal
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -67,20 +68,19 @@ class CustomKeysResponse(msgspec.Struct, frozen=True, kw_only=True, omit_default
     data: tuple[PublicKeyEntry, ...] | PublicKeyEntry | None = None  # a list for get, the new key for save
 
 
-class PublicKeyEndpoints:
-    def __init__(self, keys: ApplicationKeyDirectory) -> None:
-        self._keys = keys
+class PublicKeyEndpoints(Struct, eq=False):
+    keys: ApplicationKeyDirectory
 
     async def list_application_keys(self, request: Request) -> Response:
         try:
             application_id = grammar.parse_application_id(request.path_params["appID"])
         except Malformed:
             raise KeyNotFound("unknown application") from None
-        published = await self._keys.list_published(application_id)
+        published = await self.keys.list_published(application_id)
         return public_response(request, PublicKeysResponse(keys=tuple(public_key_entry(key) for key in published)))
 
     async def get_key(self, request: Request) -> Response:
-        key = await self._keys.get_published_key(request.path_params["keyID"])
+        key = await self.keys.get_published_key(request.path_params["keyID"])
         return public_response(request, PublicKeyResponse(key=public_key_entry(key)))
 
     def endpoints(self) -> list[Endpoint]:
@@ -112,26 +112,25 @@ class PublicKeyEndpoints:
         ]
 
 
-class CustomKeyEndpoint:
-    def __init__(self, *, keys: CustomKeyCommands, authenticator: RequestAuthenticator) -> None:
-        self._keys = keys
-        self._authenticator = authenticator
+class CustomKeyEndpoint(Struct, kw_only=True, eq=False):
+    keys: CustomKeyCommands
+    authenticator: RequestAuthenticator
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, CustomKeysRequest)
-        visit = await self._authenticator.authenticate(
+        visit = await self.authenticator.authenticate(
             request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
         )
         actor, application_id = actor_of(request, visit), require_field(visit.application_id, "application_id")
         match ask.action:
             case "get":
-                keys = await self._keys.list(actor, application_id)
+                keys = await self.keys.list(actor, application_id)
                 return data_response(tuple(PublicKeyEntry(id=key.kid, data=key.pem) for key in keys))
             case "save":
-                key = await self._keys.add(actor, application_id, ask.data.public_key or ask.data.data)
+                key = await self.keys.add(actor, application_id, ask.data.public_key or ask.data.data)
                 return data_response(PublicKeyEntry(id=key.kid, data=key.pem))
             case "delete":
-                await self._keys.remove(actor, application_id, require_field(ask.data.id, "data.id"))
+                await self.keys.remove(actor, application_id, require_field(ask.data.id, "data.id"))
                 return ok_response()
 
     def endpoint(self) -> Endpoint:
@@ -191,27 +190,26 @@ class AccessKeyResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     data: tuple[AccessKeyEntry, ...] | AccessKeyEntry | None = None  # a list for get, the new key for save
 
 
-class AccessKeyEndpoint:
-    def __init__(self, *, keys: AccessKeyCommands, authenticator: RequestAuthenticator) -> None:
-        self._keys = keys
-        self._authenticator = authenticator
+class AccessKeyEndpoint(Struct, kw_only=True, eq=False):
+    keys: AccessKeyCommands
+    authenticator: RequestAuthenticator
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, AccessKeyRequest)
-        visit = await self._authenticator.authenticate(
+        visit = await self.authenticator.authenticate(
             request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
         )
         actor, application_id = actor_of(request, visit), require_field(visit.application_id, "application_id")
         match ask.action:
             case "get":
                 return data_response(
-                    tuple(access_key_entry(key) for key in await self._keys.list(actor, application_id))
+                    tuple(access_key_entry(key) for key in await self.keys.list(actor, application_id))
                 )
             case "save":
-                new = await self._keys.create(actor, application_id, require_field(ask.data, "data").comment or "")
+                new = await self.keys.create(actor, application_id, require_field(ask.data, "data").comment or "")
                 return data_response(access_key_entry(new.key, value=new.value))
             case "delete":
-                await self._keys.delete(
+                await self.keys.delete(
                     actor, application_id, require_field(require_field(ask.data, "data").id, "data.id")
                 )
                 return ok_response()
@@ -252,13 +250,12 @@ class ExchangeJwtResponse(msgspec.Struct, frozen=True, kw_only=True):
     jwt: str
 
 
-class ExchangeJwtEndpoint:
-    def __init__(self, exchange: JwtExchange) -> None:
-        self._exchange = exchange
+class ExchangeJwtEndpoint(Struct, eq=False):
+    exchange: JwtExchange
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, ExchangeJwtRequest)
-        jwt = await self._exchange.exchange(await credentials_of(request, ask))
+        jwt = await self.exchange.exchange(await credentials_of(request, ask))
         return json_response(ExchangeJwtResponse(jwt=jwt))
 
     def endpoint(self) -> Endpoint:

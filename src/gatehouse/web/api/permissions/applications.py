@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -69,13 +69,10 @@ class ApplicationResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     warnings: tuple[str, ...] = ()
 
 
-class ApplicationEndpoints:
-    def __init__(
-        self, *, applications: ApplicationCommands, authenticator: RequestAuthenticator, base_url: str
-    ) -> None:
-        self._applications = applications
-        self._authenticator = authenticator
-        self._base_url = base_url
+class ApplicationEndpoints(Struct, kw_only=True, eq=False):
+    applications: ApplicationCommands
+    authenticator: RequestAuthenticator
+    base_url: str
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, ApplicationRequest)
@@ -83,26 +80,26 @@ class ApplicationEndpoints:
         if named is None and ask.action != "save":
             raise Malformed("data.application_id: required")
         need = ABOUT_APPLICATION if ask.action == "get" else DEFAULT_POLICY
-        actor = await self._authenticator.authenticate_actor(request, ask, need, application_id=named)
+        actor = await self.authenticator.authenticate_actor(request, ask, need, application_id=named)
         warnings: tuple[str, ...] = ()
         match ask.action:
             case "get":
-                found = await self._applications.get(actor, named or 0)
+                found = await self.applications.get(actor, named or 0)
             case "save":
-                saved = await self._applications.save(actor, ask.data)
+                saved = await self.applications.save(actor, ask.data)
                 found, warnings = saved.application, saved.warnings
             case "delete":
-                await self._applications.delete(actor, named or 0, ask.data.version)
+                await self.applications.delete(actor, named or 0, ask.data.version)
                 return ok_response()
-        record = application_record(found, self._base_url, full=ask.options.full)
+        record = application_record(found, self.base_url, full=ask.options.full)
         return data_response(record, warnings=warnings)
 
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, ApplicationTagsRequest)
         named = None if ask.application_id is None else grammar.parse_application_id(ask.application_id)
-        visit = await self._authenticator.authenticate(request, ask, DEFAULT_POLICY, application_id=named)
+        visit = await self.authenticator.authenticate(request, ask, DEFAULT_POLICY, application_id=named)
         application_id = require_field(visit.application_id, "application_id")
-        saved = await self._applications.save_tags(actor_of(request, visit), application_id, ask.data)
+        saved = await self.applications.save_tags(actor_of(request, visit), application_id, ask.data)
         return data_response(
             {"application_id": saved.application_id, "tags": saved.service_meta["tags"], "version": saved.version}
         )
@@ -178,15 +175,14 @@ class ClientResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     revoked: int | None = None
 
 
-class ClientEndpoint:
-    def __init__(self, *, clients: ApplicationClients, authenticator: RequestAuthenticator, base_url: str) -> None:
-        self._clients = clients
-        self._authenticator = authenticator
-        self._base_url = base_url
+class ClientEndpoint(Struct, kw_only=True, eq=False):
+    clients: ApplicationClients
+    authenticator: RequestAuthenticator
+    base_url: str
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, ClientRequest)
-        visit = await self._authenticator.authenticate(
+        visit = await self.authenticator.authenticate(
             request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
         )
         with client_problems_in_request():
@@ -199,22 +195,22 @@ class ClientEndpoint:
         match ask.action:
             case "get":
                 if not draft.client_id:
-                    found = await self._clients.list(actor, application_id)
-                    return data_response(tuple(client_entry(client, self._base_url) for client in found))
+                    found = await self.clients.list(actor, application_id)
+                    return data_response(tuple(client_entry(client, self.base_url) for client in found))
             case "create":
-                secret = await self._clients.create_from_draft(actor, application_id, draft)
+                secret = await self.clients.create_from_draft(actor, application_id, draft)
             case "rotate":
-                secret = await self._clients.rotate_secret(*of_client)
+                secret = await self.clients.rotate_secret(*of_client)
             case "save":
-                await self._clients.save_draft(actor, application_id, draft)
+                await self.clients.save_draft(actor, application_id, draft)
             case "delete":
-                await self._clients.remove(*of_client, draft.version)
+                await self.clients.remove(*of_client, draft.version)
                 return ok_response()
             case "revoke":
-                revoked = await self._clients.revoke_tokens(*of_client)
+                revoked = await self.clients.revoke_tokens(*of_client)
                 return json_response(ClientResponse(status="OK", revoked=revoked))
-        client = await self._clients.get(*of_client)
-        return data_response(client_entry(client, self._base_url, secret=secret or ""))
+        client = await self.clients.get(*of_client)
+        return data_response(client_entry(client, self.base_url, secret=secret or ""))
 
     def endpoint(self) -> Endpoint:
         return permission_endpoint(

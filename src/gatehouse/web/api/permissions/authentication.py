@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
@@ -120,9 +121,8 @@ def parse_timestamp(given: list[str]) -> int:
 # Authenticates the caller of a request and loads their rights, for every endpoint of this package.
 
 
-class RequestAuthenticator:
-    def __init__(self, authenticator: Authenticator) -> None:
-        self._authenticator = authenticator
+class RequestAuthenticator(Struct, eq=False):
+    authenticator: Authenticator
 
     async def authenticate(
         self,
@@ -134,7 +134,7 @@ class RequestAuthenticator:
         also: Collection[int] = (),
     ) -> AuthenticatedRequest:
         credentials = await credentials_of(request, asked)
-        return await self._authenticator.authenticate(credentials, need, application_id=application_id, also=also)
+        return await self.authenticator.authenticate(credentials, need, application_id=application_id, also=also)
 
     async def authenticate_actor(
         self, request: Request, asked: CredentialFields, need: CredentialPolicy, *, application_id: int | None = None

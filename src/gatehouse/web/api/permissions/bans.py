@@ -3,6 +3,7 @@
 from typing import Literal
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -77,27 +78,24 @@ class BanListResponse(msgspec.Struct, frozen=True, kw_only=True):
     after: str | None
 
 
-class BanEndpoint:
-    def __init__(
-        self, *, bans: BanCommands, cursors: Cursors, authenticator: RequestAuthenticator, clock: Clock
-    ) -> None:
-        self._bans = bans
-        self._cursors = cursors
-        self._authenticator = authenticator
-        self._clock = clock
+class BanEndpoint(Struct, kw_only=True, eq=False):
+    bans: BanCommands
+    cursors: Cursors
+    authenticator: RequestAuthenticator
+    clock: Clock
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, BanRequest)
         application_id = parse_optional_application_id(ask.application_id)
-        visit = await self._authenticator.authenticate(request, ask, DEFAULT_POLICY, application_id=application_id)
+        visit = await self.authenticator.authenticate(request, ask, DEFAULT_POLICY, application_id=application_id)
         actor, scope = actor_of(request, visit), scope_of(visit, ask)
         match ask.action:
             case "save":
-                saved = await self._bans.save(actor, require_user_id(ask), scope or BanScope(), ask.data)
-                return data_response(ban_entry(saved, self._clock.now()))
+                saved = await self.bans.save(actor, require_user_id(ask), scope or BanScope(), ask.data)
+                return data_response(ban_entry(saved, self.clock.now()))
             case "lift":
-                lifted = await self._bans.lift(actor, require_user_id(ask), scope or BanScope())
-                return data_response(ban_entry(lifted, self._clock.now()))
+                lifted = await self.bans.lift(actor, require_user_id(ask), scope or BanScope())
+                return data_response(ban_entry(lifted, self.clock.now()))
             case "list":
                 return await self._list(visit, actor, ask, scope)
 
@@ -110,12 +108,12 @@ class BanEndpoint:
         state = BanState(ask.data.filters.state) if ask.data.filters.state else None
         question = sha256(msgspec.json.encode([user_id, scope, state]))
         binding = f"cursor:bans:{visit.caller.name}:{question.hex()}"
-        before = "" if ask.data.after is None else str(self._cursors.open(binding, ask.data.after))
-        found = await self._bans.list(
+        before = "" if ask.data.after is None else str(self.cursors.open(binding, ask.data.after))
+        found = await self.bans.list(
             actor, user_id=user_id, scope=scope, state=state, before=before, limit=ask.data.limit + 1
         )
-        page, now = found[: ask.data.limit], self._clock.now()
-        after = self._cursors.issue(binding, page[-1].ban_id) if len(found) > len(page) else None
+        page, now = found[: ask.data.limit], self.clock.now()
+        after = self.cursors.issue(binding, page[-1].ban_id) if len(found) > len(page) else None
         entries = tuple(ban_entry(ban, now) for ban in page)
         return untagged_response(BanListResponse(status="OK", data=entries, after=after))
 

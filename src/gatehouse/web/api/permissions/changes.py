@@ -4,6 +4,7 @@ from contextlib import aclosing
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -78,10 +79,9 @@ class EventStreamResponse(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-class ChangesEndpoint:
-    def __init__(self, *, streams: ChangeStreams, readers: ChangeReaders) -> None:
-        self._streams = streams
-        self._readers = readers
+class ChangesEndpoint(Struct, kw_only=True, eq=False):
+    streams: ChangeStreams
+    readers: ChangeReaders
 
     async def handle(self, request: Request) -> Response:
         query = read_query(request, ChangesQuery)
@@ -90,9 +90,9 @@ class ChangesEndpoint:
         credentials = await credentials_of(request, NO_FIELDS)
 
         async def authorize() -> ChangeReader:
-            return await self._readers.authorize(credentials, application_id, kinds)
+            return await self.readers.authorize(credentials, application_id, kinds)
 
-        stream = await self._streams.prepare(authorize, last_event_id_of(request))
+        stream = await self.streams.prepare(authorize, last_event_id_of(request))
         return Response(None, 200, HEADERS) if request.method == "HEAD" else EventStreamResponse(stream)
 
     def endpoint(self) -> Endpoint:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal, TypeAlias
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -55,16 +56,16 @@ class ActivityResponse(msgspec.Struct, frozen=True, kw_only=True):
     data: ActivityEntry
 
 
-class ActivityEndpoint:
-    def __init__(self, *, find: FindRecord, authenticator: RequestAuthenticator) -> None:
-        """`find`: the record of an id, reduced to what this caller may see (admin/activity.py)."""
-        self._find = find
-        self._authenticator = authenticator
+class ActivityEndpoint(Struct, kw_only=True, eq=False):
+    """`find`: the record of an id, reduced to what this caller may see (admin/activity.py)."""
+
+    find: FindRecord
+    authenticator: RequestAuthenticator
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, ActivityRequest)
-        visit = await self._authenticator.authenticate(request, ask, DEFAULT_POLICY)
-        return data_response(activity_entry(await self._find(visit, ask.data.record_id)))
+        visit = await self.authenticator.authenticate(request, ask, DEFAULT_POLICY)
+        return data_response(activity_entry(await self.find(visit, ask.data.record_id)))
 
     def endpoint(self) -> Endpoint:
         return permission_endpoint(
@@ -133,25 +134,22 @@ class GameSessionResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     data: GameSessionEntry | None = None  # none for close
 
 
-class GameSessionEndpoint:
-    def __init__(
-        self, *, games: VisibleGameSessions, administration: GameSessionAdmin, authenticator: RequestAuthenticator
-    ) -> None:
-        self._games = games
-        self._administration = administration
-        self._authenticator = authenticator
+class GameSessionEndpoint(Struct, kw_only=True, eq=False):
+    games: VisibleGameSessions
+    administration: GameSessionAdmin
+    authenticator: RequestAuthenticator
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, GameSessionRequest)
-        visit = await self._authenticator.authenticate(
+        visit = await self.authenticator.authenticate(
             request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
         )
         if ask.action == "close":
             require_operation(visit.rights, Operation.ADMINISTER)
-        session = await self._games.get(visit, ask.data.ref)
+        session = await self.games.get(visit, ask.data.ref)
         if ask.action == "close":
             origin = actor_of(request, visit).origin
-            if not await self._administration.close(session.gsid, ask.data.reason.strip(), origin):
+            if not await self.administration.close(session.gsid, ask.data.reason.strip(), origin):
                 raise SessionOver
             return ok_response()
         return data_response(game_session_entry(session, whole=is_open(visit.rights, Operation.ADMINISTER)))

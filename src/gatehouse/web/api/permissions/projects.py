@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -52,61 +53,52 @@ class ProjectResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     data: ProjectRecord | None = None
 
 
-class ProjectEndpoints:
-    def __init__(
-        self,
-        *,
-        publishing: ProjectPublisher,
-        projects: ProjectCommands,
-        memberships: MembershipCommands,
-        full_removal: FullRemoval,
-        authenticator: RequestAuthenticator,
-    ) -> None:
-        self._publishing = publishing
-        self._projects = projects
-        self._memberships = memberships
-        self._full_removal = full_removal
-        self._authenticator = authenticator
+class ProjectEndpoints(Struct, kw_only=True, eq=False):
+    publishing: ProjectPublisher
+    projects: ProjectCommands
+    memberships: MembershipCommands
+    full_removal: FullRemoval
+    authenticator: RequestAuthenticator
 
     async def publish(self, request: Request) -> Response:
         ask = await read_json(request, PublishRequest)
-        visit = await self._authenticator.authenticate(request, ask, DEFAULT_POLICY)
-        project = await self._publishing.publish(
+        visit = await self.authenticator.authenticate(request, ask, DEFAULT_POLICY)
+        project = await self.publishing.publish(
             actor_of(request, visit), visit.evaluation_input.facts, ask.project, ask.user
         )
         return data_response(project_record(project))
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, ProjectRequest)
-        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
+        actor = await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
         match ask.action:
             case "get":
-                return data_response(project_record(await self._projects.get(actor, ask.data.id)))
+                return data_response(project_record(await self.projects.get(actor, ask.data.id)))
             case "save":
-                return data_response(project_record(await self._projects.save(actor, ask.data)))
+                return data_response(project_record(await self.projects.save(actor, ask.data)))
             case "delete":
-                await self._projects.delete(actor, ask.data.id, ask.data.version)
+                await self.projects.delete(actor, ask.data.id, ask.data.version)
                 return ok_response()
             case "erase":
-                await self._full_removal.remove(actor, ask.data.id)
+                await self.full_removal.remove(actor, ask.data.id)
                 return ok_response()
 
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, ProjectTagsRequest)
-        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
-        saved = await self._projects.save_tags(actor, ask.data)
+        actor = await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
+        saved = await self.projects.save_tags(actor, ask.data)
         return data_response(project_record(saved))
 
     async def membership(self, request: Request) -> Response:
         ask = await read_json(request, MembershipRequest)
-        visit = await self._authenticator.authenticate(request, ask, DEFAULT_POLICY)
+        visit = await self.authenticator.authenticate(request, ask, DEFAULT_POLICY)
         actor = actor_of(request, visit)
         match ask.action:
             case "get":
-                found = await self._memberships.get(actor, visit.central, ask.data.id, user_id=ask.data.user_id)
+                found = await self.memberships.get(actor, visit.central, ask.data.id, user_id=ask.data.user_id)
                 return data_response(found)
             case "save":
-                return data_response(await self._memberships.save(actor, visit.central, ask.data))
+                return data_response(await self.memberships.save(actor, visit.central, ask.data))
 
     def endpoints(self) -> list[Endpoint]:
         return [
@@ -174,40 +166,39 @@ class GroupTagsRequest(CredentialFields, frozen=True, kw_only=True):
     data: TagsDraft
 
 
-class GroupEndpoints:
-    def __init__(self, *, groups: GroupCommands, authenticator: RequestAuthenticator) -> None:
-        self._groups = groups
-        self._authenticator = authenticator
+class GroupEndpoints(Struct, kw_only=True, eq=False):
+    groups: GroupCommands
+    authenticator: RequestAuthenticator
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, GroupRequest)
-        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
+        actor = await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
         match ask.action:
             case "get":
                 if not isinstance(ask.data.project_id, str):
                     raise Malformed("data.project_id: required")
-                groups = await self._groups.list_in_project(actor, ask.data.project_id)
+                groups = await self.groups.list_in_project(actor, ask.data.project_id)
                 return data_response(
                     group_list(groups if ask.group_id is None else select_group(groups, ask.group_id))
                 )
             case "save":
-                return data_response(group_record(await self._groups.save(actor, ask.group_id, ask.data)))
+                return data_response(group_record(await self.groups.save(actor, ask.group_id, ask.data)))
             case "delete":
                 if ask.group_id is None:
                     raise Malformed("group_id: required")
-                await self._groups.delete(actor, ask.group_id, ask.data.version)
+                await self.groups.delete(actor, ask.group_id, ask.data.version)
                 return ok_response()
 
     async def save_access(self, request: Request) -> Response:
         ask = await read_json(request, GroupAccessRequest)
-        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
-        saved = await self._groups.save_access(actor, ask.group_id, ask.data)
+        actor = await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
+        saved = await self.groups.save_access(actor, ask.group_id, ask.data)
         return data_response(group_record(saved))
 
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, GroupTagsRequest)
-        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
-        saved = await self._groups.save_tags(actor, ask.group_id, ask.data)
+        actor = await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
+        saved = await self.groups.save_tags(actor, ask.group_id, ask.data)
         return data_response(group_record(saved))
 
     def endpoints(self) -> list[Endpoint]:

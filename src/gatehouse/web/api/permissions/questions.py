@@ -3,6 +3,7 @@
 from typing import Final, Literal
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -245,15 +246,14 @@ class SimulateResponse(msgspec.Struct, frozen=True, kw_only=True):
     data: ForecastRecord
 
 
-class SimulationEndpoint:
-    def __init__(self, *, simulation: Simulation, authenticator: Authenticator) -> None:
-        self._simulation = simulation
-        self._authenticator = authenticator
+class SimulationEndpoint(Struct, kw_only=True, eq=False):
+    simulation: Simulation
+    authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, SimulateRequest)
         need = ABOUT_APPLICATION if isinstance(ask.data.change, ApplicationProposal) else DEFAULT_POLICY
-        visit = await self._authenticator.authenticate(
+        visit = await self.authenticator.authenticate(
             await credentials_of(request, ask), need, application_id=parse_optional_application_id(ask.application_id)
         )
         if visit.application_id is None:
@@ -264,7 +264,7 @@ class SimulationEndpoint:
         by = Proposer(actor=actor_of(request, visit), model=visit.model, central=visit.central)
         after, limit = read_page(ask.data.after, ask.data.limit)
         prefix = None if ask.data.prefix is None else read_prefix(ask.data.prefix, "data.prefix")
-        forecast = await self._simulation.run(ask.data.change, by, after=after, limit=limit, prefix=prefix)
+        forecast = await self.simulation.run(ask.data.change, by, after=after, limit=limit, prefix=prefix)
         weight = forecast.length // CHARACTERS_PER_WEIGHT
         return await data_response_off_loop(weight, forecast_record(forecast), narrower=SIMULATE_HINT)
 

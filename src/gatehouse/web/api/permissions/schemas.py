@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Literal
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -253,20 +253,19 @@ class SchemaVersionsResponse(msgspec.Struct, frozen=True, kw_only=True):
     data: SchemaVersionsPage
 
 
-class SchemaVersionsEndpoint:
-    def __init__(self, *, versions: SchemaVersionStore, authenticator: RequestAuthenticator) -> None:
-        self._versions = versions
-        self._authenticator = authenticator
+class SchemaVersionsEndpoint(Struct, kw_only=True, eq=False):
+    versions: SchemaVersionStore
+    authenticator: RequestAuthenticator
 
     async def get(self, request: Request) -> Response:
         ask = await read_json(request, SchemaVersionsRequest)
-        visit = await self._authenticator.authenticate(
+        visit = await self.authenticator.authenticate(
             request, ask, ABOUT_APPLICATION, application_id=parse_optional_application_id(ask.application_id)
         )
         application = visit.require_application(Operation.SCHEMA_GET).application
         return data_response(
             schema_versions_page(
-                await self._versions.versions(application.application_id, page_request("", ask.data.page))
+                await self.versions.versions(application.application_id, page_request("", ask.data.page))
             )
         )
 

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -51,24 +51,23 @@ class ServiceAccountResponse(msgspec.Struct, frozen=True, kw_only=True, omit_def
     data: tuple[ServiceAccountEntry, ...] | ServiceAccountEntry | None = None  # a list for get, the new one for save
 
 
-class ServiceAccountEndpoint:
-    def __init__(self, *, accounts: ServiceAccountCommands, authenticator: RequestAuthenticator) -> None:
-        self._accounts = accounts
-        self._authenticator = authenticator
+class ServiceAccountEndpoint(Struct, kw_only=True, eq=False):
+    accounts: ServiceAccountCommands
+    authenticator: RequestAuthenticator
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, ServiceAccountRequest)
-        visit = await self._authenticator.authenticate(request, ask, DEFAULT_POLICY)
+        visit = await self.authenticator.authenticate(request, ask, DEFAULT_POLICY)
         actor = actor_of(request, visit)
         match ask.action:
             case "get":
-                listed = await self._accounts.list(actor, visit.central, ask.data.project_id)
+                listed = await self.accounts.list(actor, visit.central, ask.data.project_id)
                 return data_response(tuple(service_account_entry(one) for one in listed))
             case "save":
-                made = await self._accounts.create(actor, visit.central, ask.data)
+                made = await self.accounts.create(actor, visit.central, ask.data)
                 return data_response(service_account_entry(made.listed, jwt=made.jwt, ends_at=made.ends_at))
             case "delete":
-                await self._accounts.revoke(actor, ask.data.user_id, ask.data.version)
+                await self.accounts.revoke(actor, ask.data.user_id, ask.data.version)
                 return ok_response()
 
     def endpoint(self) -> Endpoint:
@@ -125,28 +124,27 @@ class ServiceTokenResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     data: tuple[ServiceTokenEntry, ...] | NewServiceTokenEntry | None = None  # none for delete
 
 
-class ServiceTokenEndpoint:
-    def __init__(self, *, tokens: ServiceTokenCommands, authenticator: RequestAuthenticator) -> None:
-        self._tokens = tokens
-        self._authenticator = authenticator
+class ServiceTokenEndpoint(Struct, kw_only=True, eq=False):
+    tokens: ServiceTokenCommands
+    authenticator: RequestAuthenticator
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, ServiceTokenRequest)
-        visit = await self._authenticator.authenticate(
+        visit = await self.authenticator.authenticate(
             request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
         )
         actor, application_id = actor_of(request, visit), require_field(visit.application_id, "application_id")
         match ask.action:
             case "get":
-                return data_response(tuple(map(service_token_entry, await self._tokens.list(actor, application_id))))
+                return data_response(tuple(map(service_token_entry, await self.tokens.list(actor, application_id))))
             case "create":
-                issued = await self._tokens.issue(
+                issued = await self.tokens.issue(
                     actor, application_id, days=ask.data.days, comment=ask.data.comment.strip()
                 )
                 entry = msgspec.structs.asdict(service_token_entry(issued.token))
                 return data_response(NewServiceTokenEntry(**entry, jwt=issued.jwt))
             case "delete":
-                await self._tokens.revoke(actor, application_id, ask.data.jti)
+                await self.tokens.revoke(actor, application_id, ask.data.jti)
                 return ok_response()
 
     def endpoint(self) -> Endpoint:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Literal, Protocol
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -193,16 +193,16 @@ class SettingsPartReader(Protocol):
         """Send a test email to the caller, past the outbox, and return the server's answer."""
 
 
-class SettingsEndpoint:
-    def __init__(self, *, parts: Callable[[], SettingsPartReader], authenticator: RequestAuthenticator) -> None:
-        """`parts`: loaded with the first request."""
-        self._parts = parts
-        self._authenticator = authenticator
+class SettingsEndpoint(Struct, kw_only=True, eq=False):
+    """`parts`: loaded with the first request."""
+
+    parts: Callable[[], SettingsPartReader]
+    authenticator: RequestAuthenticator
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, SettingsRequest)
-        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
-        parts = self._parts()
+        actor = await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
+        parts = self.parts()
         match ask.action:
             case "save":
                 return data_response(await parts.save(actor, ask.data.settings))

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -51,15 +52,14 @@ class ImportResultEntry(msgspec.Struct, frozen=True, kw_only=True):
     refused_rows: Sequence[RefusedRowEntry]  # at most 1,000
 
 
-class UserImportEndpoint:
-    def __init__(self, *, people: PeopleImport, authenticator: RequestAuthenticator) -> None:
-        self._people = people
-        self._authenticator = authenticator
+class UserImportEndpoint(Struct, kw_only=True, eq=False):
+    people: PeopleImport
+    authenticator: RequestAuthenticator
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, UserImportRequest)
-        visit = await self._authenticator.authenticate(request, ask, DEFAULT_POLICY)
-        result = await self._people.run(
+        visit = await self.authenticator.authenticate(request, ask, DEFAULT_POLICY)
+        result = await self.people.run(
             actor_of(request, visit),
             "\n".join(ask.data.lines).encode(),
             ImportFormat(ask.data.format),

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Literal, TypeAlias
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -74,21 +74,12 @@ class UserRecordResponse(msgspec.Struct, frozen=True, kw_only=True):
     version: int
 
 
-class UserRecordEndpoint:
-    def __init__(
-        self,
-        *,
-        views: UserRecordViews,
-        schemas: UserRecordCommands,
-        authenticator: Authenticator,
-        clock: Clock,
-        max_age: int,
-    ) -> None:
-        self._views = views
-        self._schemas = schemas
-        self._authenticator = authenticator
-        self._clock = clock
-        self._max_age = max_age
+class UserRecordEndpoint(Struct, kw_only=True, eq=False):
+    views: UserRecordViews
+    schemas: UserRecordCommands
+    authenticator: Authenticator
+    clock: Clock
+    max_age: int
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, UserRecordRequest)
@@ -97,15 +88,15 @@ class UserRecordEndpoint:
     async def _get(self, request: Request, ask: UserRecordRequest) -> Response:
         kind = view_type_of(ask.data)
         need = ROLES_OF_RECORD_GET if kind is ViewType.ROLES else RECORD_GET
-        caller = await self._authenticator.identify_caller(
+        caller = await self.authenticator.identify_caller(
             await credentials_of(request, ask), need, application_id=parse_optional_application_id(ask.application_id)
         )
         user_id = record_user_id(ask.data, caller.user_id)
-        view = await self._views.view(caller, user_id, kind, view_options_of(ask.options))
+        view = await self.views.view(caller, user_id, kind, view_options_of(ask.options))
         return await etag_response_off_loop(request, view.work, self._response(view), narrower=NARROWER_QUESTION)
 
     async def _save(self, request: Request, ask: UserRecordRequest) -> Response:
-        visit = await self._authenticator.authenticate(
+        visit = await self.authenticator.authenticate(
             await credentials_of(request, ask),
             RECORD_SAVE,
             application_id=parse_optional_application_id(ask.application_id),
@@ -113,8 +104,8 @@ class UserRecordEndpoint:
         model = visit.named_application()
         expired = parse_expired(ask.expired, "expired")
         user_id = record_user_id(ask.data, visit.caller.user_id)
-        saved = await self._schemas.save(actor_of(request, visit), model, user_id, ask.data, expired)
-        return json_response(self._response(saved_view(visit, saved, model, self._clock.now())))
+        saved = await self.schemas.save(actor_of(request, visit), model, user_id, ask.data, expired)
+        return json_response(self._response(saved_view(visit, saved, model, self.clock.now())))
 
     def _response(self, view: UserRecordView) -> UserRecordResponse:
         return UserRecordResponse(
@@ -122,7 +113,7 @@ class UserRecordEndpoint:
             data=view.data,
             user_id=view.user_id,
             expired=view.expired,
-            max_age=self._max_age,
+            max_age=self.max_age,
             version=view.version,
         )
 
@@ -197,24 +188,17 @@ class UserRolesResponse(msgspec.Struct, frozen=True, kw_only=True):
     data: UserRolesEntry
 
 
-class UserRolesEndpoint:
-    def __init__(
-        self,
-        *,
-        people: UserLabelCommands,
-        find_direct_permissions: FindDirectPermissions,
-        authenticator: RequestAuthenticator,
-    ) -> None:
-        self._people = people
-        self._find_direct_permissions = find_direct_permissions
-        self._authenticator = authenticator
+class UserRolesEndpoint(Struct, kw_only=True, eq=False):
+    people: UserLabelCommands
+    find_direct_permissions: FindDirectPermissions
+    authenticator: RequestAuthenticator
 
     async def get(self, request: Request) -> Response:
         ask = await read_json(request, UserRequest)
-        user = await self._people.get(
-            await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY), ask.data.user_id
+        user = await self.people.get(
+            await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY), ask.data.user_id
         )
-        return data_response(user_roles_entry(await self._find_direct_permissions(user.user_id)))
+        return data_response(user_roles_entry(await self.find_direct_permissions(user.user_id)))
 
     def endpoint(self) -> Endpoint:
         return permission_endpoint(

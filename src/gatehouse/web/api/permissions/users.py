@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -80,30 +81,29 @@ class PurchasesRequest(CredentialFields, frozen=True, kw_only=True):
     data: PurchasesData
 
 
-class UserEndpoints:
-    def __init__(self, *, people: UserLabelCommands, authenticator: RequestAuthenticator) -> None:
-        self._people = people
-        self._authenticator = authenticator
+class UserEndpoints(Struct, kw_only=True, eq=False):
+    people: UserLabelCommands
+    authenticator: RequestAuthenticator
 
     async def info(self, request: Request) -> Response:
         ask = await read_json(
             request, CallerInfoRequest, may_be_empty=True
         )  # credentials only, and those may be headers
-        visit = await self._authenticator.authenticate(request, ask, USER_INFO)
+        visit = await self.authenticator.authenticate(request, ask, USER_INFO)
         return json_response(
-            CallerInfoResponse(status="OK", projects=await self._people.count_projects(visit.caller.user_id))
+            CallerInfoResponse(status="OK", projects=await self.people.count_projects(visit.caller.user_id))
         )
 
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, UserTagsRequest)
-        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
-        saved = await self._people.save_tags(actor, ask.data.user_id, ask.data.tags or ())
+        actor = await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
+        saved = await self.people.save_tags(actor, ask.data.user_id, ask.data.tags or ())
         return data_response({"user_id": saved.user_id, "tags": sorted(saved.tags)})
 
     async def save_purchases(self, request: Request) -> Response:
         ask = await read_json(request, PurchasesRequest)
-        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
-        saved = await self._people.save_purchases(actor, ask.data.user_id, ask.data.purchases or ())
+        actor = await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
+        saved = await self.people.save_purchases(actor, ask.data.user_id, ask.data.purchases or ())
         return data_response({"user_id": saved.user_id, "purchases": sorted(saved.purchases)})
 
     def endpoints(self) -> list[Endpoint]:

@@ -3,6 +3,7 @@
 from typing import Literal
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -45,46 +46,45 @@ class WebhookResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     data: tuple[WebhookEntry | DeliveryEntry, ...] | WebhookEntry | DeliveryEntry | None = None
 
 
-class WebhookEndpoint:
-    def __init__(self, *, webhooks: Webhooks, authenticator: RequestAuthenticator) -> None:
-        self._webhooks = webhooks
-        self._authenticator = authenticator
+class WebhookEndpoint(Struct, kw_only=True, eq=False):
+    webhooks: Webhooks
+    authenticator: RequestAuthenticator
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, WebhookRequest)
-        actor, data = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY), ask.data
+        actor, data = await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY), ask.data
         match ask.action:
             case "get":
-                listed = (await self._webhooks.get(actor, data.webhook_id),) if data.webhook_id else None
-                return data_response(tuple(map(webhook_entry, listed or await self._webhooks.list(actor))))
+                listed = (await self.webhooks.get(actor, data.webhook_id),) if data.webhook_id else None
+                return data_response(tuple(map(webhook_entry, listed or await self.webhooks.list(actor))))
             case "save":
                 return data_response(await self._save(actor, data))
             case "delete":
-                await self._webhooks.remove(actor, data.webhook_id, data.version)
+                await self.webhooks.remove(actor, data.webhook_id, data.version)
                 return ok_response()
             case "rotate":
                 return data_response(
-                    webhook_entry_with_secret(await self._webhooks.rotate_secret(actor, data.webhook_id))
+                    webhook_entry_with_secret(await self.webhooks.rotate_secret(actor, data.webhook_id))
                 )
             case _:
                 return data_response(await self._handle_deliveries(actor, ask.action, data))
 
     async def _save(self, actor: Actor, draft: WebhookDraft) -> WebhookEntry:
         if draft.webhook_id:
-            return webhook_entry_with_secret(await self._webhooks.change(actor, draft))
-        return webhook_entry_with_secret(await self._webhooks.create(actor, draft))
+            return webhook_entry_with_secret(await self.webhooks.change(actor, draft))
+        return webhook_entry_with_secret(await self.webhooks.create(actor, draft))
 
     async def _handle_deliveries(
         self, actor: Actor, action: Literal["deliveries", "redeliver", "test"], data: WebhookDraft
     ) -> DeliveryEntry | tuple[DeliveryEntry, ...]:
         match action:
             case "deliveries":
-                log = await self._webhooks.list_deliveries(actor, data.webhook_id, state=data.state, limit=data.limit)
+                log = await self.webhooks.list_deliveries(actor, data.webhook_id, state=data.state, limit=data.limit)
                 return tuple(map(delivery_entry, log))
             case "redeliver":
-                return delivery_entry(await self._webhooks.redeliver(actor, data.webhook_id, data.delivery_id))
+                return delivery_entry(await self.webhooks.redeliver(actor, data.webhook_id, data.delivery_id))
             case "test":
-                return delivery_entry(await self._webhooks.send_ping(actor, data.webhook_id))
+                return delivery_entry(await self.webhooks.send_ping(actor, data.webhook_id))
 
     def endpoint(self) -> Endpoint:
         return permission_endpoint(

@@ -16,7 +16,7 @@ from tests.support.find_programs import ROOT
 from tests.support.processes import Node, inherited_environment
 from tests.support.service import FAST_SETTINGS
 
-STEP = 1 if FULL_RUN else 23  # statements from one kill to the next
+STEP = 1 if FULL_RUN else 67  # statements from one kill to the next
 LEAST = 100  # statements in total
 
 

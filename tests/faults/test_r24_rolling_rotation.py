@@ -33,7 +33,10 @@ ORDERS: Final = [
     for steps in permutations("abrAB")
     if steps.index("a") < steps.index("A") and steps.index("b") < steps.index("B")
 ]
-SAMPLED_ORDERS: Final = sample(ORDERS, "abrAB", "raAbB", "arbAB", "aArbB")
+ROTATIONS: Final = sample(  # and whether the rewrap is forced
+    [(order, force) for order in ORDERS for force in (False, True)],
+    *(("abrAB", False), ("aArbB", False), ("arbAB", False), ("arbAB", True), ("raAbB", True)),
+)
 SIGN_INS: Final = 2  # by each node after every step
 
 Keys = Sequence[str]  # the new one first
@@ -179,8 +182,9 @@ class Rotation:
             assert await node.is_ready() is held
 
 
-@pytest.mark.parametrize("order", SAMPLED_ORDERS)
-@pytest.mark.parametrize("force", [False, True], ids=["patient", "forced"])
+@pytest.mark.parametrize(
+    ("order", "force"), ROTATIONS, ids=[f"{order}-{'forced' if force else 'patient'}" for order, force in ROTATIONS]
+)
 @pytest.mark.parametrize("url", ["postgres"], indirect=True)
 async def test_mk_01_any_order_of_a_rolling_rotation_leaves_a_sound_log(
     url: str, tmp_path: Path, order: str, *, force: bool

@@ -1,10 +1,11 @@
 """The cost of evaluating a person's permissions, without storage and HTTP (goals P12, P13)."""
 
+import dataclasses
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final, cast
 
 from bench.figures import Figure, cost
+from msgspec.structs import replace
 
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.permissions.documents.conditions import parse_condition
@@ -63,7 +64,7 @@ def permissions() -> list[Figure]:
 
 
 def with_goal(most: float, figure: Figure) -> Figure:
-    return replace(figure, goal=most)
+    return dataclasses.replace(figure, goal=most)
 
 
 def evaluate_once(model: ApplicationModel, facts: Facts, structure: Structure) -> EffectivePermissions:

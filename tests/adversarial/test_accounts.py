@@ -4,13 +4,13 @@ import asyncio
 import re
 import unicodedata
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import httpx2
 import pyotp
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin

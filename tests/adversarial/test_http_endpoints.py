@@ -1,10 +1,10 @@
 """Rows HT-06 to HT-21 and SC-15 of the security checklist, on a sample ASGI application without the service."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp

@@ -2,11 +2,12 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import asyncpg
+from msgspec.structs import replace
 
 from gatehouse.app.services import open_services
 from gatehouse.kernel.clock import SystemClock

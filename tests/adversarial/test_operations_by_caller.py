@@ -7,7 +7,7 @@ so a new one needs a line there and a request here.
 import re
 import typing
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +15,7 @@ from typing import Any, Final
 import httpx2
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.app.api_endpoints import key_set_endpoints, permission_endpoints
 from gatehouse.app.management import LIST_ACTIONS

@@ -5,12 +5,13 @@ where it does not count, gives nothing.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.model.facts import ScopeHoldings

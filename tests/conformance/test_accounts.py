@@ -1,9 +1,9 @@
 """Contract tests of accounts/store.py."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.errors import LoginTaken, SetupClosed, SetupLinkDead, UserIdTaken, UserNotFound
 from gatehouse.audit.events import AuditEvent

@@ -1,9 +1,9 @@
 """Contract tests of ConsentStore in oauth/store.py."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.oauth.model import SCOPES, Consent

@@ -1,9 +1,9 @@
 """Contract tests of DeviceStore in oauth/store.py."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import User
 from gatehouse.oauth.model import Consent, DeviceRequest, DeviceState, Grant

@@ -1,9 +1,9 @@
 """Contract tests of GameSessionStore in gamesessions/store.py."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import LoginTokenRecord, SignInMethod, User
 from gatehouse.audit.model import Refusal

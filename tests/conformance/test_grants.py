@@ -1,11 +1,11 @@
 """Contract tests of GrantStore in oauth/store.py."""
 
 import asyncio
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent

@@ -1,8 +1,7 @@
 """Identities are unique and the last sign-in method stays, between processes too, on both databases (R10)."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.errors import IdentityNotFound, IdentityTaken, LastSignInMethod, UserChanged
 from gatehouse.accounts.model import ProvidedLabels, ProviderAnswer, SignInMethod

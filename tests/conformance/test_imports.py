@@ -4,10 +4,10 @@ import asyncio
 import io
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.decoys import DecoyHashes
 from gatehouse.accounts.errors import BadAccount

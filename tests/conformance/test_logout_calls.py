@@ -1,9 +1,9 @@
 """Contract tests of LogoutStore in oauth/store.py, and the effect of ending sessions on grants."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent

@@ -1,9 +1,9 @@
 """Contract tests of ApplicationStore."""
 
 import secrets
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.admin import assignments as assignment_lists
 from gatehouse.admin.assignments import AssignmentListStore, AssignmentPeopleQuery
@@ -368,7 +368,8 @@ async def test_versions_are_read_back_through_every_kind_of_change(seeded_storag
         lambda state: EditResult(replace(state, roles={"third": replace(tagged, description="alone")}), ()),
         lambda state: EditResult(state, ()),
         lambda state: EditResult(
-            replace(state, schema=replace(state.schema, private_data={}, public_data=rules)), ()
+            replace(state, schema=replace(state.schema, private_data={}, public_data=rules)),
+            (),
         ),
         lambda state: EditResult(replace(state, roles={}), ()),
     ]

@@ -1,9 +1,9 @@
 """Contract tests of PermissionStore: the input of evaluations, in one snapshot."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.model.condition import ConditionSubject, GroupCondition

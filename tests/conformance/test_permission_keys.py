@@ -1,9 +1,9 @@
 """Contract tests of ApplicationKeyStore and ServiceAccountStore."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.errors import UserIdTaken, UserNotFound
 from gatehouse.accounts.model import AccountKind

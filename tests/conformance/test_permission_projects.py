@@ -1,8 +1,7 @@
 """Contract tests of ProjectStore."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.permissions.errors import (

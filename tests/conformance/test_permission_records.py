@@ -1,10 +1,10 @@
 """Contract tests of UserRecordStore, and of other writes that change what a user has."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.permissions.errors import (

@@ -1,10 +1,10 @@
 """Contract tests of accounts/own_account/model.py."""
 
 import asyncio
-from dataclasses import replace
 from functools import partial
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.errors import LinkDead, UserChanged, UsernameChangedRecently, UsernameTaken, UserNotFound
 from gatehouse.accounts.model import EmailLink, LinkKind, SignInMethod, User

@@ -4,12 +4,12 @@ import asyncio
 import shutil
 from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import asyncpg
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import bindparam, select, update
 
 from gatehouse.accounts.errors import LoginTaken, UserChanged, UserIdTaken, UserNotFound

@@ -3,12 +3,12 @@
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.model import central

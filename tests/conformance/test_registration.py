@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.address_proofs.model import ProofNotices, ProvingBrowser
 from gatehouse.accounts.errors import LinkDead, LoginTaken

@@ -1,9 +1,9 @@
 """Second factors from setup to removal, on both databases."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.errors import UserChanged, UserNotFound
 from gatehouse.accounts.second_factors.codes import EMAIL_CODE_LIFETIME, ENROLLMENT_LIFETIME

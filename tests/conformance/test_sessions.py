@@ -1,9 +1,9 @@
 """Contract tests of the store of accounts/sessions.py."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import Session, SessionStrength, SignInMethod, User, UserSession
@@ -28,7 +28,7 @@ def a_session(user: User, digest: bytes = b"cookie", **fields: object) -> Sessio
         address="192.0.2.7",
         agent="Firefox",
     )
-    return replace(session, **fields)  # type: ignore[arg-type]
+    return replace(session, **fields)
 
 
 @pytest.fixture

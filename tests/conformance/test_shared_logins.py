@@ -1,10 +1,10 @@
 """Accounts whose addresses differ in compatibility forms only, from before these were compared (decision 0065)."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import Connection, text
 
 from gatehouse.accounts.errors import LinkDead, LoginTaken

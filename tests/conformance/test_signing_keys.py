@@ -1,7 +1,8 @@
 """Contract tests of keys/model.py."""
 
 import asyncio
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.keys.model import KeysChanged

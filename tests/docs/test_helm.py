@@ -4,12 +4,12 @@ import json
 import re
 import subprocess
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import yaml
+from msgspec.structs import fields
 from tools.repository import read_project
 
 from gatehouse.settings.entries import all_names, setting_of_name

@@ -4,13 +4,13 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import NoneType
 
 import apsw
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import text
 
 from gatehouse.accounts.errors import LoginTaken

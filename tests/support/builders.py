@@ -1,7 +1,8 @@
 """Builders of small records; a test passes only the fields it is about."""
 
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import EnabledMethods, Identity, SetupLink, User
 from gatehouse.accounts.second_factors.model import Passkey

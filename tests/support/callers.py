@@ -3,8 +3,10 @@
 from collections.abc import AsyncIterator, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.addresses import parse_address

@@ -10,7 +10,7 @@ import json
 import re
 from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha1, sha256
 from html import unescape
 from secrets import token_hex, token_urlsafe
@@ -18,6 +18,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
 import httpx2
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent

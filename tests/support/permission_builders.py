@@ -1,8 +1,9 @@
 """Builders of small permission models; a test passes only the fields it is about."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent

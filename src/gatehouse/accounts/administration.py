@@ -1,9 +1,10 @@
 """Accounts created, edited and blocked by an administrator, and the first administrator."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
+
+from msgspec.structs import replace
 
 from gatehouse.accounts.errors import SetupLinkDead, UserChanged
 from gatehouse.accounts.field_checks import check_labels, check_nick, check_tags

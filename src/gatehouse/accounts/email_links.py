@@ -5,8 +5,10 @@ mailed to. The emails that strangers can cause are limited, and the response is 
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gatehouse.accounts.address_proofs.model import (
     EndedMethods,
@@ -21,6 +23,7 @@ from gatehouse.accounts.store import EmailLinkStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_secret
@@ -42,8 +45,7 @@ NO_USER_ID: Final = "none"
 SaveLink = Callable[[User, EmailLink, AuditRecord, Sequence[OutboxMail]], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkPolicy:
+class LinkPolicy(Struct, frozen=True, kw_only=True):
     path: str  # of the page that uses the link
     lifetime: int  # seconds
     template: MailTemplate
@@ -72,23 +74,21 @@ LINK_POLICIES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedLink:
+class PreparedLink(SecretRecord, frozen=True, kw_only=True):
     """A link and the email that carries it, to be stored in one transaction."""
 
     link: EmailLink
-    path: str = field(repr=False)  # what the link opens, with its secret
+    path: SecretText  # what the link opens, with its secret
     mails: Sequence[OutboxMail]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkRequester:
+class LinkRequester(SecretRecord, frozen=True, kw_only=True):
     """An unauthenticated client that requests an email."""
 
     source: str
     lang: str
     origin: AuditOrigin
-    device_cookie: str = field(default="", repr=False)  # if its browser sent one
+    device_cookie: SecretText = ""  # if its browser sent one
     browser: str = ""  # digest of a secret that only its browser has
 
 

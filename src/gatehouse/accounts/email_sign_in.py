@@ -6,7 +6,6 @@ who clicks the link of a stranger's request signs no one in (docs/decisions/0050
 
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -30,6 +29,7 @@ from gatehouse.accounts.store import AccountStore, EmailLinkStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder, SignInTally
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import hmac_sha256, sha256
 from gatehouse.kernel.errors import NotFound
@@ -48,8 +48,7 @@ LINK_PATH: Final = "/sign-in/link"
 SEALING_PURPOSE: Final = "email-sign-in"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmailSignInPolicy:
+class EmailSignInPolicy(msgspec.Struct, frozen=True, kw_only=True):
     is_on: bool
     registers: bool = False  # without a password
     domains: tuple[str, ...] = ()  # of addresses that may register; all if empty
@@ -65,8 +64,7 @@ class _RequestContent(msgspec.Struct, frozen=True, kw_only=True):
     nick: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmailSignInClient:
+class EmailSignInClient(msgspec.Struct, frozen=True, kw_only=True):
     """The browser that signs in."""
 
     browser: bytes  # a digest of a secret that only this browser has
@@ -78,21 +76,19 @@ class EmailSignInClient:
         return proving_browser(user, self.browser, self.signed_in)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmailedLink:
+class EmailedLink(SecretRecord, frozen=True, kw_only=True):
     """What the page of a link shows before it is used."""
 
     login: str
     creates: bool  # an account
-    handle: str = field(repr=False)
+    handle: SecretText
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmailSignInResult:
+class EmailSignInResult(SecretRecord, frozen=True, kw_only=True):
     """A person who proved to read the mailbox of their account."""
 
     user: User
-    handle: str = field(repr=False)  # of the sign-in flow that asked
+    handle: SecretText  # of the sign-in flow that asked
     created: bool = False
 
 

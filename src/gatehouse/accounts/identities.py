@@ -1,16 +1,18 @@
 """Identities: who a person is at a sign-in provider or on a game platform (R10)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Struct
 
 from gatehouse.accounts.model import ProviderAnswer
+from gatehouse.fields.secrets import HIDDEN, SecretRecord
 
 MAX_LABEL_LENGTH: Final = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForeignPerson:
+class ForeignPerson(SecretRecord, frozen=True, kw_only=True):
     """What a provider or platform says about the person who signed in there."""
 
     issuer: str
@@ -19,9 +21,11 @@ class ForeignPerson:
     email_verified: bool = False
     name: str = ""
     nick: str = ""
-    claims: Mapping[str, object] = field(default_factory=dict, repr=False)
+    claims: Annotated[Mapping[str, object], HIDDEN] = msgspec.field(default_factory=dict)
     carries_claims: bool = True  # False for a protocol that says who someone is, and nothing else
-    purchases: Mapping[str, bool] = field(default_factory=dict)  # whether they own it there, by the purchase's name
+    purchases: Mapping[str, bool] = msgspec.field(
+        default_factory=dict
+    )  # whether they own it there, by the purchase's name
 
     @property
     def label(self) -> str:
@@ -37,8 +41,7 @@ class ForeignPerson:
         return self.carries_claims and not (isinstance(elsewhere, dict) and claim in elsewhere)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TagRule:
+class TagRule(Struct, frozen=True, kw_only=True):
     """Sets a tag while a claim has a value, or contains it."""
 
     claim: str
@@ -58,8 +61,7 @@ def text_of_claim(value: object) -> str | None:
     return str(value) if isinstance(value, str | int) else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdentityRules:
+class IdentityRules(Struct, frozen=True, kw_only=True):
     """What an administrator decided about the identities of a provider."""
 
     provider_id: str

@@ -1,11 +1,11 @@
 """The result of the login operation: account data, tokens and the user JWT (interface §2.2, R1)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from ipaddress import ip_network
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from gatehouse.accounts.bans.devices import SignInDevices
 from gatehouse.accounts.bans.model import UserBan
@@ -104,8 +104,7 @@ class LoginOptions(msgspec.Struct, frozen=True, kw_only=True):
         return next(iter(self.applications), None)
 
 
-@dataclass(frozen=True, slots=True)
-class NamedApplications:
+class NamedApplications(msgspec.Struct, frozen=True):
     """The applications a login names by app_id, by a service JWT and by gapp_id (R4)."""
 
     applications: tuple[int, ...]
@@ -116,14 +115,12 @@ class NamedApplications:
         return self.applications[0] if self.applications else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoginSettings:
+class LoginSettings(msgspec.Struct, frozen=True, kw_only=True):
     vendor_nick_field: str
     jwt_without_factor: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedLogin:
+class PreparedLogin(msgspec.Struct, frozen=True, kw_only=True):
     """A response that takes effect once `token_record` is stored together with `entry`."""
 
     data: dict[str, object]

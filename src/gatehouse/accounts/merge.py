@@ -13,8 +13,10 @@ device is refused.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.errors import BadAccount
@@ -45,8 +47,7 @@ class GuestHasAccount(Conflict):
     public = "This guest can sign in without the device already."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuestUpgrade:
+class GuestUpgrade(Struct, frozen=True, kw_only=True):
     """A guest and the person who signed in to keep what the guest has.
 
     An account that was registered after the game session began, and holds nothing yet, becomes the guest's: the guest
@@ -67,8 +68,7 @@ class GuestUpgrade:
         return (self.user_id, self.guest_id) if is_merge else (self.guest_id, self.user_id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockedAccount:
+class LockedAccount(Struct, frozen=True, kw_only=True):
     """The state of an account that stays as it is until the upgrade or merge commits."""
 
     user_id: str

@@ -6,9 +6,12 @@ compatibility forms were compared keep their exact spelling, and are found by it
 
 import re
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Struct
 
 from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.errors import BadAccount
@@ -28,6 +31,7 @@ from gatehouse.accounts.field_checks import (
 )
 from gatehouse.accounts.system_tags import GUEST_TAG, LINKED_TAG_PREFIX
 from gatehouse.fields.model import Field, Kind, described_fields
+from gatehouse.fields.secrets import SecretBytes, SecretRecord, SecretText
 from gatehouse.kernel.text import compatible, is_plain_line, nfc
 
 MAX_LOGIN_LENGTH: Final = 254  # RFC 5321 §4.5.3.1.3, less the angle brackets
@@ -134,8 +138,7 @@ class SignInMethod(StrEnum):
     EMAIL = "email"  # a link or code by email, without a password
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnabledMethods:
+class EnabledMethods(Struct, frozen=True, kw_only=True):
     """What a person can sign in with now, beside a password with an email address and a passkey."""
 
     by_email: bool = False
@@ -165,8 +168,7 @@ class AccountField(Field):
     people_only: bool = False  # service accounts have none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class User:
+class User(SecretRecord, frozen=True, kw_only=True):
     """An account; an `AccountField` says how the API, files, the command line and forms read a field."""
 
     user_id: str
@@ -290,7 +292,7 @@ class User:
     purchases: Annotated[
         frozenset[str], AccountField("Purchases, one per line.", section=FORM, check=check_labels, is_short=True)
     ] = frozenset()
-    password_hash: str | None = field(default=None, repr=False)
+    password_hash: SecretText | None = None
     password_browser: str = ""  # digest of the browser that chose the password at its registration
     level: str = "normal"
     reg_time: int
@@ -298,11 +300,11 @@ class User:
     email_code: bool = False  # codes by email are enabled as a second factor
     blocked: bool = False
     rev: int = 0  # revocation epoch: a token with an older one is refused (R2)
-    meta: Mapping[str, str] = field(default_factory=dict)
+    meta: Mapping[str, str] = msgspec.field(default_factory=dict)
     service_tags: frozenset[str] = frozenset()  # stored like tags, but set by this service only
     provided_tags: frozenset[str] = frozenset()  # set by providers, whether people set them too or not
     provided_purchases: frozenset[str] = frozenset()
-    sealed_totp: bytes | None = field(default=None, repr=False)
+    sealed_totp: SecretBytes | None = None
     passkeys: int = 0
     username_at: int = 0  # last chosen by a person; 0 while it was only generated
     updated_at: int = 0  # last change of the profile; 0 since registration
@@ -385,8 +387,7 @@ def account_values(user: User) -> dict[str, Any]:
 GUEST_PROVIDER: Final = "guest"  # the provider of device keys
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class Identity(Struct, frozen=True, kw_only=True):
     """Unique by issuer and subject; linked only by its signed-in owner, never by an equal email address."""
 
     issuer: str  # fixed when the provider is created
@@ -398,8 +399,7 @@ class Identity:
     used_at: int  # the last sign-in
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProvidedLabel:
+class ProvidedLabel(Struct, frozen=True, kw_only=True):
     """A tag or purchase that a provider set, with its source."""
 
     name: str
@@ -410,20 +410,18 @@ class ProvidedLabel:
     kept: bool = False  # stays without the identity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderAnswer:
+class ProviderAnswer(Struct, frozen=True, kw_only=True):
     """What a provider says about a person's tags and purchases: whether they have it; nothing about others."""
 
-    tags: Mapping[str, bool] = field(default_factory=dict)
+    tags: Mapping[str, bool] = msgspec.field(default_factory=dict)
     kept_tags: frozenset[str] = frozenset()  # of rules that keep them
-    purchases: Mapping[str, bool] = field(default_factory=dict)
+    purchases: Mapping[str, bool] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProvidedLabels:
+class ProvidedLabels(Struct, frozen=True, kw_only=True):
     """What a provider may set by its settings of now."""
 
-    tags: Mapping[str, bool] = field(default_factory=dict)  # whether the rule keeps the tag
+    tags: Mapping[str, bool] = msgspec.field(default_factory=dict)  # whether the rule keeps the tag
     purchases: frozenset[str] = frozenset()
 
 
@@ -432,8 +430,7 @@ def service_tag(provider: str) -> str:
     return GUEST_TAG if provider == GUEST_PROVIDER else f"{LINKED_TAG_PREFIX}{provider}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetupLink:
+class SetupLink(Struct, frozen=True, kw_only=True):
     """A link that opens the page to create the first administrator, once."""
 
     digest: bytes
@@ -450,8 +447,7 @@ class LinkKind(StrEnum):
     CHANGE = "change_email"  # sent to the new address
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmailLink:
+class EmailLink(Struct, frozen=True, kw_only=True):
     """A link sent to an account's address, which proves access to that mailbox and works once."""
 
     kind: LinkKind
@@ -460,21 +456,19 @@ class EmailLink:
     expires_at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmailSignInRequest:
+class EmailSignInRequest(SecretRecord, frozen=True, kw_only=True):
     """A request to sign in by email, as stored: one per browser, digests only."""
 
     browser: bytes  # a digest of a secret that only this browser has
     user_id: str
     code: bytes
     link: bytes
-    sealed: bytes = field(repr=False)  # what it is for
+    sealed: SecretBytes  # what it is for
     created_at: int
     expires_at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmailSignInProof:
+class EmailSignInProof(Struct, frozen=True, kw_only=True):
     """The code or the link that a browser answers its request with."""
 
     browser: bytes
@@ -502,8 +496,7 @@ def passkey_proof(passkey_id: str) -> str:
     return f"passkey:{passkey_id}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class Session(Struct, frozen=True, kw_only=True):
     digest: bytes
     session_id: str
     user_id: str
@@ -529,14 +522,12 @@ class Session:
         return self.auth in (SignInMethod.TWO_STEP, SignInMethod.PASSKEY)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserSession:
+class UserSession(Struct, frozen=True, kw_only=True):
     session: Session
     user: User
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoginTokenRecord:
+class LoginTokenRecord(Struct, frozen=True, kw_only=True):
     """What is stored of a login: digests only."""
 
     user_id: str
@@ -551,15 +542,13 @@ class LoginTokenRecord:
     now: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShortTokenOwner:
+class ShortTokenOwner(Struct, frozen=True, kw_only=True):
     user_id: str
     rev: int
     auth: SignInMethod  # how the person signed in to get the token
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoginToken:
+class LoginToken(Struct, frozen=True, kw_only=True):
     """The `token` of login data (R1): not an OAuth token, but its application can introspect it."""
 
     user_id: str
@@ -570,8 +559,7 @@ class LoginToken:
 # Service accounts, as other packages see them.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MachineAccount:
+class MachineAccount(Struct, frozen=True, kw_only=True):
     """A live service account: not revoked, in a project that is not removed."""
 
     user_id: str

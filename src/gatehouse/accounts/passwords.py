@@ -10,12 +10,12 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
 from cryptography.exceptions import InvalidKey
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
+from msgspec import Struct
 
 from gatehouse.accounts.importing.hashes import is_imported, verify_imported
 from gatehouse.kernel.digests import hmac_sha256
@@ -32,8 +32,7 @@ HASH_BYTES: Final = 32
 MAX_WAITING: Final = 64  # hashes running and queued; at 0.1 s each the last one waits a few seconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PasswordCost:
+class PasswordCost(Struct, frozen=True, kw_only=True):
     memory_kib: int = 65_536
     time_cost: int = 3
     parallelism: int = 1

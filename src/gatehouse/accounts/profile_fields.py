@@ -5,10 +5,10 @@ import secrets
 import string
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from gatehouse.accounts.field_checks import MAX_USERNAME_LENGTH, MIN_USERNAME_LENGTH, SEPARATORS, is_reserved
 from gatehouse.accounts.model import ACCOUNT_FIELDS, AccountField, AccountKind, User

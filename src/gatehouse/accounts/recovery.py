@@ -3,7 +3,7 @@
 The link does not sign anyone in, and the next sign-in still requires the second factor (LG-15).
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from gatehouse.accounts.address_proofs.model import EndedMethods, ProvingBrowser
 from gatehouse.accounts.email_links import EmailLinks, LinkRequester, as_owner

@@ -4,7 +4,9 @@ The response never reveals whether an address has an account; its owner is notif
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gatehouse.accounts.address_proofs.model import EndedMethods, ProvingBrowser
 from gatehouse.accounts.administration import Administration
@@ -19,6 +21,7 @@ from gatehouse.accounts.store import EmailLinkStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_user_id
@@ -26,17 +29,15 @@ from gatehouse.mail.composer import Composer
 from gatehouse.mail.model import MailTemplate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegistrationPolicy:
+class RegistrationPolicy(Struct, frozen=True, kw_only=True):
     is_open: bool
     domains: tuple[str, ...] = ()  # the only allowed ones; empty allows any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewAccount:
+class NewAccount(SecretRecord, frozen=True, kw_only=True):
     login: str
     nick: str
-    password: str = field(repr=False)
+    password: SecretText
 
 
 class SelfRegistration:
@@ -179,10 +180,9 @@ def awaits_verification(user: User) -> bool:
 # Accounts created by an administrator for another person: no password until the invited person chooses one.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Invitation:
+class Invitation(SecretRecord, frozen=True, kw_only=True):
     user: User
-    path: str = field(repr=False)  # what its link opens, with its secret; empty where no one may see it
+    path: SecretText  # what its link opens, with its secret; empty where no one may see it
 
 
 class Invitations:

@@ -1,8 +1,9 @@
 """Browser sessions: stored on the server, opaque, ended on every node before the response (S-07)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.accounts.bans.model import find_ban
 from gatehouse.accounts.errors import ShortTokenDead, UserNotFound
@@ -28,16 +29,14 @@ MAX_AGENT_LENGTH: Final = 256
 LAST_SEEN_INTERVAL: Final = 60  # seconds between two writes of "last seen"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionLifetimes:
+class SessionLifetimes(Struct, frozen=True, kw_only=True):
     idle: int = 3 * 86_400  # seconds without a request
     absolute: int = 30 * 86_400
     unless_stay: int = 12 * 3_600  # for people who did not choose to stay signed in
     fresh: int = 600  # seconds after authentication in which a person may change how they sign in
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenedSession:
+class OpenedSession(Struct, frozen=True, kw_only=True):
     secret: str  # of the cookie
     session: Session
 

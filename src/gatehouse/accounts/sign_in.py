@@ -5,8 +5,9 @@ out (checklist LG-09). The device cookie is authenticated by a MAC and proves no
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.accounts.decoys import DecoyHashes
 from gatehouse.accounts.errors import SignInRefused
@@ -82,8 +83,7 @@ SOURCE_LIMIT: Final = AttemptLimit(free_attempts=100)  # for an office, a school
 DEVICE_LIMIT: Final = AttemptLimit(free_attempts=10)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PasswordAttempt:
+class PasswordAttempt(Struct, frozen=True, kw_only=True):
     password: str
     source: str
     device_cookie: str = ""  # if the browser sent one

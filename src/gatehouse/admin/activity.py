@@ -1,9 +1,10 @@
 """The audit log as the console shows it: newest first, one page read at a time, and who may see which records."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -42,16 +43,14 @@ MAX_SUBJECTS: Final = 50  # projects, applications and groups together; each tak
 FOREVER: Final = 1 << 62
 
 
-@dataclass(frozen=True, slots=True, order=True, kw_only=True)
-class ActivityCursor:
+class ActivityCursor(Struct, frozen=True, kw_only=True, order=True):
     """A position in the log; older records come after it."""
 
     at: int
     record_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActivityFilter:
+class ActivityFilter(Struct, frozen=True, kw_only=True):
     """Which records; an empty field matches any."""
 
     events: tuple[str, ...] = ()
@@ -66,23 +65,20 @@ class ActivityFilter:
     after: ActivityCursor | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActivityPage:
+class ActivityPage(Struct, frozen=True, kw_only=True):
     records: Sequence[AuditRecord]
     after: ActivityCursor | None = None  # where older records may be; None if there are none
     examined: bool = False  # the page is short because the scan limit was reached, not because there is no more
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefusalPage:
+class RefusalPage(Struct, frozen=True, kw_only=True):
     """Refused requests, the newest first."""
 
     rows: Sequence[Refusal]
     after: int  # where older ones begin; 0 if there are none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectContents:
+class ProjectContents(Struct, frozen=True, kw_only=True):
     """What some projects contain, whether or not the viewer may see it."""
 
     applications: Sequence[int]
@@ -153,8 +149,7 @@ SCAN_BY_ACTOR = LogScan(audit_events.c.actor == _SCAN_KEY, text(OTHER_ACTOR_SQL)
 SCAN_BY_RARE_EVENT = LogScan(audit_events.c.event == _SCAN_KEY, text(RARE_EVENT_SQL))
 
 
-@dataclass(frozen=True, slots=True)
-class KeyedScan:
+class KeyedScan(Struct, frozen=True):
     scan: LogScan
     key: str = ""
 
@@ -307,8 +302,7 @@ def project_contents(project_ids: Collection[str]) -> Verb[ProjectContents]:
 # The names of what records are about.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedIds:
+class NamedIds(Struct, frozen=True, kw_only=True):
     """Ids that some records contain."""
 
     people: Collection[str] = ()
@@ -318,8 +312,7 @@ class NamedIds:
     clients: Collection[str] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordNames:
+class RecordNames(Struct, frozen=True, kw_only=True):
     """Names by id; an id without one was deleted, or is none."""
 
     people: Mapping[str, str] = field(default_factory=dict)

@@ -1,6 +1,5 @@
 """Applications as the console lists them."""
 
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -25,8 +24,7 @@ from gatehouse.storage.tables.permissions import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationListItem:
+class ApplicationListItem(msgspec.Struct, frozen=True, kw_only=True):
     application_id: int
     name: str
     description: str
@@ -43,8 +41,7 @@ class ApplicationListItem:
     access_keys: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationRemovalImpact:
+class ApplicationRemovalImpact(msgspec.Struct, frozen=True, kw_only=True):
     """What ends when an application is removed."""
 
     clients: int

@@ -1,11 +1,12 @@
 """People and their roles in one application, as the console's table shows them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import BigInteger, ColumnElement, Select, Text, bindparam, func, or_, select, union, union_all
 
 from gatehouse.accounts.model import login_keys
@@ -54,8 +55,7 @@ from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.permissions import role_assignments, roles, scope_records, user_records
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssignablePerson:
+class AssignablePerson(Struct, frozen=True, kw_only=True):
     user_id: str
     nick: str
     login: str | None
@@ -63,8 +63,7 @@ class AssignablePerson:
     blocked: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssignmentPeopleQuery:
+class AssignmentPeopleQuery(Struct, frozen=True, kw_only=True):
     """People with a record in the application, and anyone whose whole id is searched for.
 
     `everyone`: also all others, who are then found by a part of their names too. People are found by email address
@@ -77,8 +76,7 @@ class AssignmentPeopleQuery:
     by_part_of_login: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssignmentListItem:
+class AssignmentListItem(Struct, frozen=True, kw_only=True):
     user_id: str
     nick: str
     role: str  # its name
@@ -284,8 +282,7 @@ STATE_BY_SOURCE: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleColumn:
+class RoleColumn(Struct, frozen=True, kw_only=True):
     role: Role
     holders: int
     is_open: bool  # the viewer may assign and remove it here
@@ -295,8 +292,7 @@ class RoleColumn:
         return 0 < self.role.user_limit <= self.holders
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleCell:
+class RoleCell(Struct, frozen=True, kw_only=True):
     held: RoleCellState
     end: End | None = None  # None if not assigned
     group: str = ""  # title of the group that grants it
@@ -311,8 +307,7 @@ class RoleCell:
         return self.end is None and self.held is not RoleCellState.NONE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleEdit:
+class RoleEdit(Struct, frozen=True, kw_only=True):
     """The new value of a cell."""
 
     role: Role
@@ -320,8 +315,7 @@ class RoleEdit:
     end: End | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleChange:
+class RoleChange(Struct, frozen=True, kw_only=True):
     role: Role
     scope: Scope
     was: End | None

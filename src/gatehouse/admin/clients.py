@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 from sqlalchemy import BigInteger, Text, bindparam, func, select
 
 from gatehouse.admin.paging import Page, PagedList, PageRequest, contains_search
@@ -27,8 +27,7 @@ from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.oauth import clients, consents, grants
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientListItem:
+class ClientListItem(Struct, frozen=True, kw_only=True):
     client_id: str
     name: str
     profile: str
@@ -37,8 +36,7 @@ class ClientListItem:
     created_at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientRemovalImpact:
+class ClientRemovalImpact(Struct, frozen=True, kw_only=True):
     """What ends when a client is removed."""
 
     sign_ins: int

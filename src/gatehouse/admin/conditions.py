@@ -1,9 +1,9 @@
 """The people who match a condition, counted while it is edited."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
+from msgspec import Struct
 from sqlalchemy import CTE, ColumnElement, Select, and_, false, func, literal, or_, select, true
 
 from gatehouse.admin.names import NamedPerson, person_from_row
@@ -30,8 +30,7 @@ MAX_COUNT: Final = 10_000  # no more are counted
 FIRST_FEW: Final = 5  # listed by name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConditionMatch:
+class ConditionMatch(Struct, frozen=True, kw_only=True):
     """People who match if the address is left out; with an `ip` in the condition that is the maximum."""
 
     count: int
@@ -42,8 +41,7 @@ class ConditionMatch:
         return self.count >= MAX_COUNT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupMember:
+class GroupMember(Struct, frozen=True, kw_only=True):
     """A member of a group, and why."""
 
     user_id: str

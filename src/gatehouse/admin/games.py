@@ -6,9 +6,9 @@ address (R4), so no screen shows it.
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from sqlalchemy import BigInteger, Boolean, Text, and_, bindparam, case, cast, func, or_, select
 
 from gatehouse.admin.paging import ESCAPE, SEARCH, Page, PagedList, PageRequest
@@ -34,8 +34,7 @@ def session_ref(gsid: str) -> str:
     return gsid[:REF_LENGTH]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GameSessionListItem:
+class GameSessionListItem(Struct, frozen=True, kw_only=True):
     ref: str
     state: GameSessionState
     closed: str

@@ -1,10 +1,10 @@
 """The console's home page: counts, and what expires soon."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from msgspec import Struct
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
@@ -42,8 +42,7 @@ class EndingKind(StrEnum):
     SERVICE_TOKEN = "service_token"  # noqa: S105 - a kind, no secret
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndingSoon:
+class EndingSoon(Struct, frozen=True, kw_only=True):
     what: EndingKind
     name: str  # of the role, or the purpose of a token
     application_id: int
@@ -53,8 +52,7 @@ class EndingSoon:
     at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeriodCount:
+class PeriodCount(Struct, frozen=True, kw_only=True):
     """What was counted in a period, and in the one before it."""
 
     now: int = 0
@@ -66,16 +64,14 @@ class PeriodCount:
         return round((self.now - self.before) * 100 / self.before) if self.before else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeBucket:
+class TimeBucket(Struct, frozen=True, kw_only=True):
     at: int  # its beginning
     signed_in: int = 0
     refused: int = 0
     game: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Period:
+class Period(Struct, frozen=True, kw_only=True):
     """A number of hours that ends with the one that has begun, divided into buckets."""
 
     hours: int
@@ -85,8 +81,7 @@ class Period:
         return now - now % HOUR - (self.hours - 1) * HOUR
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeriodFigures:
+class PeriodFigures(Struct, frozen=True, kw_only=True):
     buckets: Sequence[TimeBucket]
     signed_in: PeriodCount
     refused: PeriodCount
@@ -94,15 +89,13 @@ class PeriodFigures:
     people: PeriodCount
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopApplication:
+class TopApplication(Struct, frozen=True, kw_only=True):
     application_id: int  # 0 for a client without an application
     name: str
     times: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectCard:
+class ProjectCard(Struct, frozen=True, kw_only=True):
     project_id: str
     title: str
     description: str
@@ -112,8 +105,7 @@ class ProjectCard:
     changed_at: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstallationCounts:
+class InstallationCounts(Struct, frozen=True, kw_only=True):
     """Counts of the main kinds of records."""
 
     administrators_with_factor: int

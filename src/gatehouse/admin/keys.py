@@ -1,8 +1,9 @@
 """Signing keys on a timeline (pure), and their rotation by administrators."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput
@@ -17,15 +18,13 @@ KEYS_PER_LINE: Final = 6  # the newest
 MIN_SEGMENT_WIDTH: Final = 8  # units: an hour stays visible beside a year
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeySegment:
+class KeySegment(Struct, frozen=True, kw_only=True):
     state: KeyState
     x: int
     width: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyBar:
+class KeyBar(Struct, frozen=True, kw_only=True):
     """One key. Times are Unix seconds; an end of 0 is open."""
 
     kid: str
@@ -37,8 +36,7 @@ class KeyBar:
     segments: tuple[KeySegment, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyLineTimeline:
+class KeyLineTimeline(Struct, frozen=True, kw_only=True):
     line: KeyLine
     bars: tuple[KeyBar, ...]  # the newest first
 
@@ -48,8 +46,7 @@ class KeyLineTimeline:
         return any(bar.state is KeyState.NEXT for bar in self.bars)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyTimeline:
+class KeyTimeline(Struct, frozen=True, kw_only=True):
     strips: tuple[KeyLineTimeline, ...]
     begins_at: int
     ends_at: int
@@ -74,8 +71,7 @@ def key_timeline(keys: Sequence[SigningKey], lines: Sequence[KeyLine], *, now: i
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeAxis:
+class TimeAxis(Struct, frozen=True, kw_only=True):
     begins: int
     ends: int
 

@@ -1,9 +1,9 @@
 """Lists of what a caller may read, in the order of their keys, for scripts (R9)."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec import Struct
 from sqlalchemy import BigInteger, Boolean, ColumnElement, Select, Text, bindparam, cast, or_, select
 
 from gatehouse.admin.paging import contains_pattern, contains_search
@@ -20,8 +20,7 @@ ANY_APPLICATION: Final = 0
 FIRST_NUMBER: Final = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listable:
+class Listable(Struct, frozen=True, kw_only=True):
     """What one caller may list."""
 
     everything: bool

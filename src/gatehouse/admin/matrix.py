@@ -5,9 +5,10 @@ after a bar as in lists: `true|eu,us`. Changes are made in the stored trees, so 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.kernel.sorting import sort_in_slices
 from gatehouse.permissions.commands.app_schemas import CENTRAL_ROLES
@@ -23,8 +24,7 @@ DEFAULT: Final = "default"
 VALUES: Final[Mapping[str, bool | None]] = {"true": True, "false": False, DEFAULT: None, "allow": True, "deny": False}
 
 
-@dataclass(frozen=True, slots=True)
-class CellValue:
+class CellValue(Struct, frozen=True):
     """The value of a cell; with `params` None the stored parameters stay."""
 
     value: bool | None  # None: not set
@@ -42,8 +42,7 @@ class CellValue:
 NOT_SET: Final = CellValue(None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellChange:
+class CellChange(Struct, frozen=True, kw_only=True):
     rule: Rule
     role: Role
     was: CellValue
@@ -58,8 +57,7 @@ class CellChange:
         return CellChange(rule=self.rule, role=self.role, was=self.becomes, becomes=self.was)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PermissionColumn:
+class PermissionColumn(Struct, frozen=True, kw_only=True):
     role: Role
     entries: Mapping[Rule, RuleEntry]
     is_open: bool  # the viewer may change its cells
@@ -69,8 +67,7 @@ class PermissionColumn:
         return cell_value(self.entries.get(rule))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PermissionRow:
+class PermissionRow(Struct, frozen=True, kw_only=True):
     rule: Rule
     leaf: RuleDefinition | None  # None: set in roles, but not in the schema
 
@@ -91,8 +88,7 @@ class PermissionRow:
         return column.is_open and (column.role.protected or not self.protected)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PermissionRowGroup:
+class PermissionRowGroup(Struct, frozen=True, kw_only=True):
     """Permissions with the same prefix; `continued` if the group began on the page before."""
 
     section: str
@@ -101,8 +97,7 @@ class PermissionRowGroup:
     continued: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PermissionMatrix:
+class PermissionMatrix(Struct, frozen=True, kw_only=True):
     """All rows and columns by key."""
 
     columns: Mapping[str, PermissionColumn]  # by role key

@@ -1,9 +1,9 @@
 """Names for the ids that screens show."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from sqlalchemy import bindparam, or_, select
 
 from gatehouse.admin.paging import contains_pattern, contains_search
@@ -15,35 +15,30 @@ from gatehouse.storage.tables.accounts import users
 MAX_FOUND: Final = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedPerson:
+class NamedPerson(Struct, frozen=True, kw_only=True):
     user_id: str
     nick: str
     login: str  # "" for a service account
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedApplication:
+class NamedApplication(Struct, frozen=True, kw_only=True):
     application_id: int
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedProject:
+class NamedProject(Struct, frozen=True, kw_only=True):
     project_id: str
     title: str
     alias: str = ""  # the ID or alias that is exactly the text it was found by
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedProjectGroup:
+class NamedProjectGroup(Struct, frozen=True, kw_only=True):
     group_id: str
     title: str
     project_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedRole:
+class NamedRole(Struct, frozen=True, kw_only=True):
     application_id: int
     application: str
     role_key: str

@@ -1,10 +1,11 @@
 """A user's own permissions: in which applications, which rules, and why."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, or_, select, union
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
@@ -41,8 +42,7 @@ from gatehouse.storage.tables.permissions import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConditionalGrant:
+class ConditionalGrant(Struct, frozen=True, kw_only=True):
     """A role granted by its condition, or by a group whose members are defined by conditions."""
 
     application: NamedApplication
@@ -149,8 +149,7 @@ class OwnPermissionsStore(SqlStore):
 # Built from the contributions of the evaluation that decides, so that the list and a decision cannot differ.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleSource:
+class RuleSource(Struct, frozen=True, kw_only=True):
     """Where a permission comes from; the texts are `source.<kind>`."""
 
     kind: SourceKind
@@ -158,24 +157,21 @@ class RuleSource:
     group: str = ""  # its title
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectiveRule:
+class EffectiveRule(Struct, frozen=True, kw_only=True):
     rule: Rule
     sources: tuple[RuleSource, ...]
     params: tuple[str, ...]
     ends_at: int  # 0 for no end
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleFamily:
+class RuleFamily(Struct, frozen=True, kw_only=True):
     """Rules with the same first path segment; "" for those of one segment."""
 
     prefix: str
     lines: tuple[EffectiveRule, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldScope:
+class HeldScope(Struct, frozen=True, kw_only=True):
     scope: Scope
     project: str  # its title
     families: tuple[RuleFamily, ...]
@@ -256,8 +252,7 @@ MAX_CONDITIONS: Final = 1_000  # of roles, and of groups, that are evaluated
 MAX_RULES: Final = 30  # listed for one reason; the rest is counted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
+class Reason(Struct, frozen=True, kw_only=True):
     """Rules that are held for the same reason until the same time."""
 
     sources: tuple[RuleSource, ...]
@@ -266,16 +261,14 @@ class Reason:
     more: int  # that are not listed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnScope:
+class OwnScope(Struct, frozen=True, kw_only=True):
     application: str
     scope: Scope
     project: str  # its title
     reasons: tuple[Reason, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnPermissions:
+class OwnPermissions(Struct, frozen=True, kw_only=True):
     places: Sequence[OwnScope] = ()
     is_cut: bool = False  # there are more applications or scopes
 

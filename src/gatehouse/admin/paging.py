@@ -1,10 +1,10 @@
 """Pages of lists: the request for a page, and the page."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
+from msgspec import Struct
 from sqlalchemy import BigInteger, ColumnElement, Select, Text, and_, bindparam, func, or_
 
 from gatehouse.storage.statements import Bytewise, Row, Statement, Verb
@@ -17,8 +17,7 @@ SEARCH_LONGEST: Final = 200
 MAX_PAGES: Final = 400_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageRequest:
+class PageRequest(Struct, frozen=True, kw_only=True):
     """A page of rows that contain `search`, ignoring case; empty for all."""
 
     search: str = ""
@@ -30,8 +29,7 @@ class PageRequest:
         return (self.page - 1) * self.size
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page(Generic[T]):
+class Page(Struct, Generic[T], frozen=True, kw_only=True):
     rows: Sequence[T]
     total: int
     number: int = 1

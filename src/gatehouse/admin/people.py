@@ -1,10 +1,10 @@
 """People as the console lists and shows them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from msgspec import Struct
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
@@ -57,8 +57,7 @@ class ActivitySide(StrEnum):
     BY = "by"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountState:
+class AccountState(Struct, frozen=True, kw_only=True):
     """Facts about a person that are not in the account itself."""
 
     seen_at: int
@@ -67,8 +66,7 @@ class AccountState:
     former_ids: Sequence[str]  # IDs that ended when a guest was upgraded or merged
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DirectRole:
+class DirectRole(Struct, frozen=True, kw_only=True):
     application_id: int
     application: str
     role: str
@@ -80,8 +78,7 @@ class DirectRole:
     ttl: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DirectEntries:
+class DirectEntries(Struct, frozen=True, kw_only=True):
     """A scope with rules for the person directly."""
 
     application_id: int
@@ -92,8 +89,7 @@ class DirectEntries:
     resource_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DirectGroup:
+class DirectGroup(Struct, frozen=True, kw_only=True):
     """A group that lists the person by id."""
 
     group_id: str
@@ -102,8 +98,7 @@ class DirectGroup:
     project: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DirectPermissions:
+class DirectPermissions(Struct, frozen=True, kw_only=True):
     """Direct assignments of a person; what conditions and groups grant is left to evaluation."""
 
     roles: Sequence[DirectRole]
@@ -111,8 +106,7 @@ class DirectPermissions:
     groups: Sequence[DirectGroup]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonErasureImpact:
+class PersonErasureImpact(Struct, frozen=True, kw_only=True):
     """What ends when an account is erased."""
 
     roles: int
@@ -122,8 +116,7 @@ class PersonErasureImpact:
     sole_owner_of: Sequence[str]  # titles of projects that would have no owner
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BanReach:
+class BanReach(Struct, frozen=True, kw_only=True):
     """What stops working while a ban lasts."""
 
     clients: int  # of the scope, that have grants of the person

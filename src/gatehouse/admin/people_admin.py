@@ -4,11 +4,11 @@ Every action needs can_administer; these services raise their own errors (the la
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from gatehouse.accounts.administration import AccountEditor, Administration
 from gatehouse.accounts.errors import BadAccount, UserChanged
@@ -41,8 +41,7 @@ MAX_REASON_LENGTH: Final = 200
 SAVE_ATTEMPTS: Final = 3  # of a save without a version, against concurrent changes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignInServices:
+class SignInServices(Struct, frozen=True, kw_only=True):
     """The services for a person's second factors."""
 
     sessions: Sessions

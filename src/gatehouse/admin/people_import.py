@@ -2,8 +2,9 @@
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.accounts.importing.files import open_import_file
 from gatehouse.accounts.importing.importer import Importer, ImportJob, ImportTotals
@@ -15,8 +16,7 @@ from gatehouse.permissions.rights.rights import Actor
 MAX_LISTED: Final = 1_000  # refused rows of a result; all are counted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportResult:
+class ImportResult(Struct, frozen=True, kw_only=True):
     import_id: str
     totals: ImportTotals
     refused: Sequence[RefusedRow]  # the first of them

@@ -6,11 +6,12 @@ index of searches and stops at a full page: first the ids of the page, then the 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from typing import Any, Final
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -86,8 +87,7 @@ class PeopleSort(StrEnum):
     SEEN_DOWN = "-seen"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeopleListQuery:
+class PeopleListQuery(Struct, frozen=True, kw_only=True):
     """Whom to list; empty fields match everyone."""
 
     among: PeopleFilter = PeopleFilter.EVERYBODY
@@ -100,8 +100,7 @@ class PeopleListQuery:
     methods: EnabledMethods = field(default_factory=EnabledMethods)  # for NO_SIGN_IN
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonListItem:
+class PersonListItem(Struct, frozen=True, kw_only=True):
     user_id: str
     kind: str
     nick: str
@@ -197,8 +196,7 @@ PEOPLE_ROWS = Statement(
 PROVIDERS = Statement(select(identities.c.provider).distinct().order_by(identities.c.provider).limit(MAX_PROVIDERS))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListShape:
+class ListShape(Struct, frozen=True, kw_only=True):
     """What one statement compares."""
 
     among: PeopleFilter
@@ -212,8 +210,7 @@ class ListShape:
     bounded: bool  # by the last account that is searched
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListStatements:
+class ListStatements(Struct, frozen=True, kw_only=True):
     ids: Statement  # of a page
     counted: Statement
     few: Statement  # the ids of all, if there are few; the newest first

@@ -5,10 +5,10 @@ after 100,000 accounts (docs/decisions/0037-searching-people.md).
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
+from msgspec import Struct
 from sqlalchemy import BigInteger, ColumnElement, Select, Text, bindparam, exists, func, or_, select, tuple_
 
 from gatehouse.accounts.model import MAX_SEARCH_KEY, User, search_key
@@ -23,16 +23,14 @@ MAX_SEARCHED: Final = 100_000  # accounts that one search compares
 FEW: Final = 2_000  # people with a tag or a record who are looked up one by one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonPosition:
+class PersonPosition(Struct, frozen=True, kw_only=True):
     """Where a page ended; people who registered earlier come after it."""
 
     reg_time: int
     user_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeopleQuestion:
+class PeopleQuestion(Struct, frozen=True, kw_only=True):
     """Whom to find; None and empty fields match everyone."""
 
     text: str = ""  # part of a nick; for administrators also of a name or a login
@@ -43,8 +41,7 @@ class PeopleQuestion:
     application_id: int | None = None  # only people with a record there, and their nicks only
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundPeople:
+class FoundPeople(Struct, frozen=True, kw_only=True):
     users: Sequence[User]
     after: PersonPosition | None  # None on the last page; a page that is not full may have one
     searched: int = 0  # the newest accounts, if only these were compared and the page is not full
@@ -79,8 +76,7 @@ NICK_IN_APPLICATION = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchShape:
+class SearchShape(Struct, frozen=True, kw_only=True):
     """What one statement compares. `few_…`: the people with it are looked up instead of everyone."""
 
     text: bool

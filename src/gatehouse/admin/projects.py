@@ -1,9 +1,9 @@
 """Projects as the console lists them."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from sqlalchemy import BigInteger, Boolean, Text, bindparam, func, or_, select
 
 from gatehouse.admin.paging import Page, PagedList, PageRequest, contains_search
@@ -20,8 +20,7 @@ from gatehouse.storage.tables.permissions import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectListItem:
+class ProjectListItem(Struct, frozen=True, kw_only=True):
     project_id: str
     title: str
     description: str
@@ -31,8 +30,7 @@ class ProjectListItem:
     created_at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectRemovalImpact:
+class ProjectRemovalImpact(Struct, frozen=True, kw_only=True):
     """What ends when a project is removed."""
 
     applications: int
@@ -41,8 +39,7 @@ class ProjectRemovalImpact:
     service_accounts: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationSummary:
+class ApplicationSummary(Struct, frozen=True, kw_only=True):
     application_id: int
     name: str
     description: str
@@ -50,8 +47,7 @@ class ApplicationSummary:
     is_published: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupListItem:
+class GroupListItem(Struct, frozen=True, kw_only=True):
     group_id: str
     title: str
     description: str

@@ -1,10 +1,10 @@
 """Roles of every application as the console lists them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from msgspec import Struct
 from sqlalchemy import BigInteger, Boolean, bindparam, distinct, func, or_, select
 
 from gatehouse.admin.names import NamedApplication
@@ -20,8 +20,7 @@ from gatehouse.storage.statements import InNumberList, Row, Statement, Verb
 from gatehouse.storage.tables.permissions import applications, role_assignments, roles
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleVisibility:
+class RoleVisibility(Struct, frozen=True, kw_only=True):
     """The applications whose roles the viewer sees."""
 
     everything: bool = False
@@ -37,8 +36,7 @@ class RoleVisibility:
         return self.everything or bool(self.editable)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleListItem:
+class RoleListItem(Struct, frozen=True, kw_only=True):
     application_id: int
     application: str
     name: str

@@ -1,8 +1,8 @@
 """Past versions of an application's schema, for the console, the API and the command line (interface §2.8)."""
 
-from dataclasses import replace
 from typing import Final
 
+from msgspec.structs import replace
 from sqlalchemy import BigInteger, bindparam, func, select
 
 from gatehouse.admin.paging import Page, PageRequest

@@ -1,9 +1,9 @@
 """The installation as the console shows it: its settings, its outbox, its database."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from sqlalchemy import func, select, text
 
 from gatehouse.admin.paging import Page, PagedList, PageRequest
@@ -13,8 +13,7 @@ from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.outgoing import outbox
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettingListItem:
+class SettingListItem(Struct, frozen=True, kw_only=True):
     name: str
     value: str  # a secret's is masked
     unit: str
@@ -40,16 +39,14 @@ class SettingListItem:
         return search.lower() in f"{self.name} {self.value} {self.meaning} {self.source}".lower()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettingGroup:
+class SettingGroup(Struct, frozen=True, kw_only=True):
     """Related settings; the texts are `settings.policy_<name>`."""
 
     name: str
     lines: Sequence[SettingListItem]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MailServer:
+class MailServer(Struct, frozen=True, kw_only=True):
     """How email is sent; without a host none is sent."""
 
     host: str
@@ -60,8 +57,7 @@ class MailServer:
     is_shown: bool  # printed to the log
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutboxListItem:
+class OutboxListItem(Struct, frozen=True, kw_only=True):
     """An email that was not sent yet; its recipient stays encrypted."""
 
     mail_id: str
@@ -72,8 +68,7 @@ class OutboxListItem:
     trouble: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatabaseFacts:
+class DatabaseFacts(Struct, frozen=True, kw_only=True):
     version: str
     size: int  # bytes
 
@@ -129,8 +124,7 @@ LONG_JWT: Final = 180  # days
 SHORT_RETENTION: Final = 90  # days
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Posture:
+class Posture(Struct, frozen=True, kw_only=True):
     """The settings that risks depend on, as plain values: this package does not import the settings."""
 
     dev: bool
@@ -155,8 +149,7 @@ class Posture:
     log_level: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Risk:
+class Risk(Struct, frozen=True, kw_only=True):
     """A risky setting; the texts are `risk.<name>` and `risk.<name>_text`."""
 
     name: str

@@ -1,8 +1,8 @@
 """What a user sees in the console (interface §5.5)."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
+from msgspec import Struct
 from sqlalchemy import bindparam, select
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
@@ -19,8 +19,7 @@ from gatehouse.storage.statements import EMPTY_DOCUMENT, InStringList, Statement
 from gatehouse.storage.tables.permissions import applications, user_records
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Visibility:
+class Visibility(Struct, frozen=True, kw_only=True):
     everything: bool = False  # can_administer
     projects: frozenset[str] = frozenset()  # ids of those the user may view
     managed: frozenset[str] = frozenset()  # ids of those whose applications the user manages

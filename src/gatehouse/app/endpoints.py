@@ -1,10 +1,10 @@
 """What the listeners serve: the endpoints of the services and the application around them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from msgspec import Struct
 from starlette.types import ASGIApp
 
 from gatehouse import __version__
@@ -73,8 +73,7 @@ def read_security_txt(path: str) -> bytes:
     return Path(path).read_bytes() if path else b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedApp:
+class ServedApp(Struct, frozen=True, kw_only=True):
     app: ASGIApp
     readiness: Readiness
     metrics: Metrics

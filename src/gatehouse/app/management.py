@@ -1,9 +1,10 @@
 """What the management API adds to permission endpoints: search, lists and Idempotency-Key (R9)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.admin.idempotency import Idempotency
 from gatehouse.app.services import Services
@@ -18,8 +19,7 @@ IDEMPOTENT: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListAction:
+class ListAction(Struct, frozen=True, kw_only=True):
     method: str  # of ListReader
     filters: frozenset[str] = frozenset()
     action: str = "list"

@@ -3,10 +3,10 @@
 Every node reports itself, so that `gatehouse key rewrap` never encrypts anything with a key that one of them lacks.
 """
 
-from dataclasses import replace
 from typing import Final
 
 import structlog
+from msgspec.structs import replace
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable

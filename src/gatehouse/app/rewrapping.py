@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 import structlog
+from msgspec import Struct
 
 from gatehouse.accounts.second_factors.model import totp_sealing_purpose
 from gatehouse.app.instance_key import INSTANCE_KEY
@@ -96,8 +96,7 @@ SEALED_COLUMNS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RewrapOutcome:
+class RewrapOutcome(Struct, frozen=True, kw_only=True):
     moved: Mapping[str, int]  # by table
     left: Mapping[str, int]  # damaged, or sealed under a key that was not given
 

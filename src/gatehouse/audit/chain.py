@@ -4,11 +4,11 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from gatehouse.audit.model import GENESIS, AuditRecord, ChainEnd, Seal
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256, sha256

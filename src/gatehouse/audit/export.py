@@ -1,7 +1,6 @@
 """Write sealed audit records for a log collector or SIEM: as JSON lines, or as syslog messages (RFC 5424)."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -22,8 +21,7 @@ class ExportFormat(StrEnum):
     SYSLOG = "syslog"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordFormatter:
+class RecordFormatter(msgspec.Struct, frozen=True, kw_only=True):
     """`host` names this installation; `personal` adds addresses and emails, which an erasure deletes here only."""
 
     host: str

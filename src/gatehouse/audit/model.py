@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol, TypeAlias
+
+from msgspec import Struct, field
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.errors import Conflict
@@ -24,8 +25,7 @@ BUILT_IN_ACTORS: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditOrigin:
+class AuditOrigin(Struct, frozen=True, kw_only=True):
     """The actor (a user id, `client:<client id>`, `application <id>` or a built-in one) and their address."""
 
     actor: str
@@ -34,8 +34,7 @@ class AuditOrigin:
     proven: bool = True  # False: the address is only claimed (R4)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditRecord:
+class AuditRecord(Struct, frozen=True, kw_only=True):
     """One event. The chain covers everything but `personal` and `salt`, which an erasure deletes."""
 
     record_id: str
@@ -52,8 +51,7 @@ class AuditRecord:
     place: int | None = None  # its number in the chain; None until sealed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seal:
+class Seal(Struct, frozen=True, kw_only=True):
     """The signed head of the chain after a batch: any change before it is detected."""
 
     place: int
@@ -63,8 +61,7 @@ class Seal:
     signature: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainEnd:
+class ChainEnd(Struct, frozen=True, kw_only=True):
     """What the database holds about the end of the chain, read by one statement."""
 
     head: str | None  # the sealed head
@@ -75,16 +72,14 @@ class ChainEnd:
     last_place: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeadSwap:
+class HeadSwap(Struct, frozen=True, kw_only=True):
     """Replaces one sealed head by another, provided that it is still the one that was read."""
 
     before: str | None
     after: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class Refusal(Struct, frozen=True, kw_only=True):
     """Something that was not allowed; the caller got `record_id` and no reason."""
 
     record_id: str
@@ -105,8 +100,7 @@ class TallyKind(StrEnum):
     GAME = "game"  # signed in to a game
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HourlyTally:
+class HourlyTally(Struct, frozen=True, kw_only=True):
     hour: int  # its beginning, in Unix seconds
     what: TallyKind
     times: int
@@ -115,8 +109,7 @@ class HourlyTally:
 MAX_DIGESTS: Final = 4 * SKETCH_SIZE  # before they are cut to a sketch, which takes a sort
 
 
-@dataclass(slots=True, kw_only=True)
-class SignInCounts:
+class SignInCounts(Struct, kw_only=True):
     """What was counted since the last write, by the beginning of its hour."""
 
     kinds: Counter[tuple[int, TallyKind]] = field(default_factory=Counter)

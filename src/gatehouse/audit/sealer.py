@@ -8,11 +8,11 @@ record and an entry in the head report it.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from gatehouse.audit.chain import (
     MAX_BREAKS,

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from gatehouse.audit.chain import (
     ChainHead,
@@ -32,8 +32,7 @@ CHUNK_SIZE: Final = 1_000
 LOWEST_PLACE: Final = -(2**63)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerificationResult:
+class VerificationResult(msgspec.Struct, frozen=True, kw_only=True):
     records: int
     seals: int
     unsealed: int
@@ -42,8 +41,7 @@ class VerificationResult:
     problems: tuple[str, ...]
 
 
-@dataclass(slots=True, kw_only=True)
-class ChainWalk:
+class ChainWalk(msgspec.Struct, kw_only=True):
     """The position of the verification, and how much of it is certain."""
 
     place: int  # of the next record
@@ -255,8 +253,7 @@ VERIFY_AGAIN_SECONDS: Final = 24 * 3600  # from the beginning: records may be ch
 MAX_PROBLEMS: Final = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifiedLog:
+class VerifiedLog(msgspec.Struct, frozen=True, kw_only=True):
     records: int = 0
     at: int = 0  # when it was verified; 0 before the first time
     problems: tuple[str, ...] = ()

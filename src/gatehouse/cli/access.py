@@ -2,11 +2,10 @@
 
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, TypeVar
 
 import click
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from gatehouse.app.services import Services
 from gatehouse.cli.common import (

@@ -1,10 +1,10 @@
 """`gatehouse application`: applications."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Final
 
 import click
+from msgspec.structs import asdict
 
 from gatehouse.app.services import Services
 from gatehouse.cli.common import (

@@ -7,11 +7,11 @@ import ssl
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar
 
 import click
+from msgspec.structs import replace
 
 from gatehouse.app.services import Services
 from gatehouse.audit.export import AuditExport, ExportFormat, RecordFormatter

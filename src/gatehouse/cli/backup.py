@@ -5,11 +5,11 @@ import base64
 import binascii
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 import click
+from msgspec import Struct
 
 from gatehouse import __version__, logs
 from gatehouse.app.instance_key import INSTANCE_KEY, open_instance_key
@@ -29,6 +29,7 @@ from gatehouse.cli.common import (
     show_progress,
 )
 from gatehouse.cli.services import NoInstallation, open_existing_database, operator_origin, sqlite_file
+from gatehouse.fields.secrets import SecretBytes, SecretRecord
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.kernel.errors import Misconfigured, NotWritable, Refused
 from gatehouse.keys.model import Tampered, WrongMasterKey
@@ -57,8 +58,7 @@ from gatehouse.storage.statements import Row
 MAC_LABEL = "backup"  # the label of the key that authenticates a backup
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackupResult:
+class BackupResult(Struct, frozen=True, kw_only=True):
     file: Path
     manifest: Manifest
     closing: ArchiveEnd
@@ -153,14 +153,13 @@ def backup_summary(made: BackupResult) -> dict[str, object]:
 # `gatehouse restore`: the database of a backup, without reviving what was revoked since.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedBackup:
+class CheckedBackup(SecretRecord, frozen=True, kw_only=True):
     """A backup that is complete, of a known version, and authenticated by its installation."""
 
     archive: Archive
     manifest: Manifest
     closing: ArchiveEnd
-    instance_key: bytes = field(repr=False)
+    instance_key: SecretBytes
 
     def chunks(self, tell: OnProgress) -> Generator[ArchiveRows, None, ArchiveEnd]:
         closing = yield from self.archive.chunks(tell)

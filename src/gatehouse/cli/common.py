@@ -8,7 +8,6 @@ import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import wraps
 from itertools import zip_longest
@@ -18,6 +17,7 @@ from unicodedata import combining, east_asian_width
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from gatehouse.kernel.errors import NotWritable
 from gatehouse.settings.checks import LoadPurpose
@@ -34,8 +34,7 @@ Result = TypeVar("Result")
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Invocation:
+class Invocation(msgspec.Struct, frozen=True, kw_only=True):
     """Which installation a command is about (R8)."""
 
     data: Path

@@ -6,7 +6,6 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -14,6 +13,7 @@ from typing import Final
 import click
 import uvicorn
 from click.core import ParameterSource
+from msgspec.structs import replace
 
 from gatehouse import logs
 from gatehouse.app.services import Services

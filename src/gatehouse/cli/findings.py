@@ -1,8 +1,9 @@
 """What the checks of `gatehouse doctor` share: a finding, and the installation that is checked."""
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from gatehouse.app.live_settings import LiveSettings
 from gatehouse.kernel.clock import Clock
@@ -18,8 +19,7 @@ class Level(StrEnum):
     BAD = "bad"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True):
     level: Level
     topic: str
     text: str  # the finding, and how to fix it
@@ -37,8 +37,7 @@ def bad(topic: str, text: str) -> Finding:
     return Finding(level=Level.BAD, topic=topic, text=text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedInstallation:
+class CheckedInstallation(Struct, frozen=True, kw_only=True):
     loaded: LoadedSettings
     storage: Storage
     masters: MasterKeys

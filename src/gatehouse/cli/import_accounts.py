@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Final
@@ -29,8 +28,7 @@ REPORT_COLUMNS: Final = ("row", "account", "reason")
 ID_COLUMNS: Final = ("row", "account", "old_id", "user_id")
 
 
-@dataclass(slots=True)
-class ReportFile:
+class ReportFile(msgspec.Struct):
     """A CSV file about one run, created with its first row. It names people, so only its owner may read it."""
 
     path: Path
@@ -50,13 +48,12 @@ class ReportFile:
             self._file.close()
 
 
-@dataclass(slots=True)
-class ImportReport:
+class ImportReport(msgspec.Struct):
     """What was not imported, with the first few rows to print, and the IDs of the accounts if they are wanted."""
 
     refused: ReportFile
     ids: ReportFile | None
-    shown: list[RefusedRow] = field(default_factory=list)
+    shown: list[RefusedRow] = msgspec.field(default_factory=list)
 
     def add_refused(self, row: RefusedRow) -> None:
         self.refused.write(row.number, row.title, row.reason)

@@ -1,9 +1,9 @@
 """`gatehouse migrate`: migrate the database schema to this version."""
 
 import asyncio
-from dataclasses import dataclass
 
 import click
+from msgspec import Struct
 
 from gatehouse import logs
 from gatehouse.app.instance_key import refuse_wrong_master_key
@@ -14,8 +14,7 @@ from gatehouse.settings.merge import LoadedSettings
 from gatehouse.storage.migrations import HEAD, SchemaTooNew, ensure_current
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MigrationStep:
+class MigrationStep(Struct, frozen=True, kw_only=True):
     before: str  # "" for an empty database
     after: str
 

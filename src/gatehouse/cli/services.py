@@ -4,12 +4,12 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from getpass import getuser
 from pathlib import Path
 from typing import TypeVar
 
 import click
+from msgspec import Struct
 
 from gatehouse import logs
 from gatehouse.accounts.errors import UserNotFound
@@ -147,8 +147,7 @@ async def user_by_id(services: Services, user_id: str) -> User:
         raise UserNotFound(f"no user {user_id}") from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PasswordSource:
+class PasswordSource(Struct, frozen=True, kw_only=True):
     file: Path | None
     stdin: bool
 

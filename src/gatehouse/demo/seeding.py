@@ -1,9 +1,10 @@
 """The first start of `serve --demo`: fills an empty database with a studio and a day of its history."""
 
 import re
-from dataclasses import replace
 from importlib.resources import files
 from typing import Any, Final, cast
+
+from msgspec.structs import replace
 
 from gatehouse.app.endpoints import build_app
 from gatehouse.app.services import Services, open_services

@@ -1,13 +1,13 @@
 """Derive requests, entries and differences from described fields."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from enum import Enum
 from operator import attrgetter
 from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import NODEFAULT, UNSET, UnsetType
+from msgspec.structs import replace
 
 from gatehouse.fields.model import DescribedField, FieldT
 

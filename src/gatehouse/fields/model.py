@@ -1,7 +1,7 @@
 """Describe the fields of a record beside their types."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import KW_ONLY, MISSING, dataclass, fields
+from dataclasses import KW_ONLY, dataclass
 from enum import Enum, auto
 from functools import cached_property
 from types import UnionType
@@ -64,8 +64,7 @@ CREATED: Final = Field(kind=Kind.TIME, entry_name="created", patchable=False)
 FieldT = TypeVar("FieldT", bound=Field)
 
 
-@dataclass(frozen=True, kw_only=True)
-class DescribedField(Generic[FieldT]):
+class DescribedField(msgspec.Struct, Generic[FieldT], frozen=True, kw_only=True, dict=True):
     """A described field, found on a record or inside one of its groups."""
 
     name: str
@@ -130,10 +129,10 @@ def kind_of_type(annotation: Any) -> Kind:  # noqa: ANN401 - any annotation
 
 
 def described_fields(
-    record: type[Any], description: type[FieldT], *, group: str = ""
+    record: type[msgspec.Struct], description: type[FieldT], *, group: str = ""
 ) -> Iterator[DescribedField[FieldT]]:
-    """Yield the fields of a dataclass or Struct that have a description of this class, in order."""
-    defaults = _struct_defaults(record) if issubclass(record, msgspec.Struct) else _dataclass_defaults(record)
+    """Yield the fields of a record that have a description of this class, in order."""
+    defaults = _defaults(record)
     for name, hint in get_type_hints(record, include_extras=True).items():
         kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
         for field in notes:
@@ -141,13 +140,8 @@ def described_fields(
                 yield DescribedField(name=name, type=kind, default=defaults[name], field=field, group=group)
 
 
-def _struct_defaults(record: type[msgspec.Struct]) -> Mapping[str, Any]:
-    return {field.name: field.default for field in msgspec.structs.fields(record)}
-
-
-def _dataclass_defaults(record: type[Any]) -> Mapping[str, Any]:
+def _defaults(record: type[msgspec.Struct]) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
-    for field in fields(record):
-        made = NODEFAULT if field.default_factory is MISSING else field.default_factory()
-        found[field.name] = made if field.default is MISSING else field.default
+    for field in msgspec.structs.fields(record):
+        found[field.name] = field.default if field.default_factory is NODEFAULT else field.default_factory()
     return found

@@ -4,8 +4,9 @@ The proxy asks for every request, so the usual answer costs two reads and no sig
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.accounts.model import User
 from gatehouse.accounts.sessions import Sessions
@@ -28,8 +29,7 @@ MAX_ROLES_LENGTH: Final = 2_048  # characters of all roles: proxies read a few K
 CACHE_BYTES: Final = 8 * 2**20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiteQuestion:
+class SiteQuestion(Struct, frozen=True, kw_only=True):
     """What the proxy asks."""
 
     origin: str  # of the site that the person opened
@@ -39,8 +39,7 @@ class SiteQuestion:
     address: Address | None = None  # of the person; None where it is not proven
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Visitor:
+class Visitor(Struct, frozen=True, kw_only=True):
     """Who opened the site, as its headers tell."""
 
     user_id: str
@@ -50,15 +49,13 @@ class Visitor:
     token: str  # the same, signed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiteAnswer:
+class SiteAnswer(Struct, frozen=True, kw_only=True):
     site: ProtectedSite
     visitor: Visitor | None = None  # None: not signed in, or denied
     denied: User | None = None  # the person who is signed in without the permission
 
 
-@dataclass(frozen=True, slots=True)
-class CachedToken:
+class CachedToken(Struct, frozen=True):
     token: str
     expires_at: int
 

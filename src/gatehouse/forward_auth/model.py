@@ -1,8 +1,9 @@
 """The hand-over of a sign-in to a site, and the session on the site."""
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.accounts.model import UserSession
 from gatehouse.permissions.model.application import ProtectedSite
@@ -16,8 +17,7 @@ SITE_PATH: Final = re.compile(r"/(?![/\\])[!-\[\]-~]*", re.ASCII)
 CHALLENGE: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiteSignInRequest:
+class SiteSignInRequest(Struct, frozen=True, kw_only=True):
     origin: str
     path: str  # on the site, where the person wants to go
     challenge: str  # SHA-256 of the cookie that was set on the site, in hexadecimal digits
@@ -32,8 +32,7 @@ def is_site_path(path: str) -> bool:
     return len(path) <= MAX_PATH_LENGTH and SITE_PATH.fullmatch(path) is not None and not path.startswith(SITE_PREFIX)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HandOver:
+class HandOver(Struct, frozen=True, kw_only=True):
     """A sign-in on its way to a site; its code is used once."""
 
     digest: bytes  # of the code
@@ -45,8 +44,7 @@ class HandOver:
     ends_at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiteSession:
+class SiteSession(Struct, frozen=True, kw_only=True):
     """A session on one site: valid while the person's session is, and at most as long as that one was to last."""
 
     digest: bytes  # of the cookie's secret
@@ -58,8 +56,7 @@ class SiteSession:
     ends_at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiteVisit:
+class SiteVisit(Struct, frozen=True, kw_only=True):
     """A live session on a site, with the site and the person's session."""
 
     site: ProtectedSite

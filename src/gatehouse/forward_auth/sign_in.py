@@ -1,9 +1,11 @@
 """The sign-in to a protected site: from a session here to a session there (R9)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlencode
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import Session
 from gatehouse.audit.events import AuditEvent
@@ -43,8 +45,7 @@ def decode_site_request(fields: Mapping[str, str]) -> SiteSignInRequest:
     return request
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenedSiteSession:
+class OpenedSiteSession(Struct, frozen=True, kw_only=True):
     secret: str  # of the cookie
     path: str  # where the person wanted to go
 

@@ -1,11 +1,13 @@
 """A game session, and what the interface says about its time (§2.2, §8, R4)."""
 
 import re
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from gatehouse.audit.model import Details
+from gatehouse.fields.secrets import SecretBytes, SecretRecord
 from gatehouse.kernel.digests import sha256
 
 GSID_PATTERN: Final = re.compile(
@@ -64,8 +66,7 @@ class SessionSnapshot(NamedTuple):
     holder: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionConfirmation:
+class SessionConfirmation(Struct, frozen=True, kw_only=True):
     """A game session and the person who confirms it, as they signed in."""
 
     gsid: str
@@ -76,8 +77,7 @@ class SessionConfirmation:
     auth_time: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GameSession:
+class GameSession(SecretRecord, frozen=True, kw_only=True):
     gsid: str
     location: bytes  # digest of the Location value
     address: str  # of the client that registered it
@@ -88,7 +88,7 @@ class GameSession:
     distr: str = ""
     app_id: int = 0
     gapp_id: int = 0
-    options: bytes = field(repr=False)  # sealed: what shapes the answer, the factor among it
+    options: SecretBytes  # sealed: what shapes the answer, the factor among it
     state: GameSessionState = GameSessionState.PENDING
     failure: str = ""  # the record id every later poll is answered with
     closed: str = ""  # a Closing, or "" until closed
@@ -144,8 +144,7 @@ class GameSession:
         return min(now + LIFETIME, self.latest_end)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PollMark:
+class PollMark(Struct, frozen=True, kw_only=True):
     """The stored part of a poll: only its time and number, so it is written in batches (R4)."""
 
     gsid: str
@@ -162,8 +161,7 @@ def game_options_purpose(gsid: str) -> str:
     return f"game-session:{sha256(gsid).hex()[:SEAL_PURPOSE_LENGTH]}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PollId:
+class PollId(Struct, frozen=True, kw_only=True):
     """Identifies a poll; its number counts while its node is the holder."""
 
     number: int

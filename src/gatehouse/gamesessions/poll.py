@@ -3,15 +3,17 @@
 import asyncio
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Annotated, Final
 
+import msgspec
 from cachetools import LRUCache
+from msgspec.structs import replace
 
 from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.errors import LoginDenied
 from gatehouse.accounts.login_result import PreparedLogin
 from gatehouse.audit.model import AuditOrigin
+from gatehouse.fields.secrets import HIDDEN, SecretRecord
 from gatehouse.gamesessions.errors import GameRefusals, OptionsDamaged
 from gatehouse.gamesessions.model import (
     GSID_PATTERN,
@@ -48,18 +50,16 @@ class ClientGone(Exception):
     """The client has disconnected; the answer was not taken."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PollAnswer:
+class PollAnswer(SecretRecord, frozen=True, kw_only=True):
     status: str
     session: GameSession
     delay: int = 0
     error: str = ""  # the record id
     ban: UserBan | None = None  # the reason of the error, if it is one
-    data: dict[str, object] = field(default_factory=dict, repr=False)
+    data: Annotated[dict[str, object], HIDDEN] = msgspec.field(default_factory=dict)
 
 
-@dataclass(slots=True, kw_only=True)
-class HeldPoll:
+class HeldPoll(msgspec.Struct, kw_only=True):
     """One poll that is being held."""
 
     session: GameSession

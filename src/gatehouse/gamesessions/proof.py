@@ -1,7 +1,8 @@
 """Who may ask about a session: by signature, by Location value, or from the same address, in that order (R4)."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gatehouse.gamesessions.model import GameSession
 from gatehouse.kernel.addresses import Address
@@ -9,16 +10,14 @@ from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.tokens.verifier import is_same_key, is_signed_request
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VouchedAddress:
+class VouchedAddress(Struct, frozen=True, kw_only=True):
     """An application vouches for the address of its client, by a Signature with its access key."""
 
     application_id: int
     address: Address
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GameClientProof:
+class GameClientProof(Struct, frozen=True, kw_only=True):
     """The proof that a request contains."""
 
     address: Address

@@ -5,14 +5,15 @@ import logging
 import secrets
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gatehouse.accounts.login_result import LoginOptions
 from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.model import AuditOrigin
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.gamesessions.errors import GameRefusals, ServiceJwtRefused, TooManySessions
 from gatehouse.gamesessions.model import LIFETIME, GameSession
 from gatehouse.gamesessions.results import GameLoginResults
@@ -62,8 +63,7 @@ LOCATION_BYTES: Final = 24  # 192 bit; R4 asks for 128
 GSID_BYTES: Final = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegistrationRequest:
+class RegistrationRequest(Struct, frozen=True, kw_only=True):
     """A game's request for a session, already parsed."""
 
     options: LoginOptions
@@ -75,10 +75,9 @@ class RegistrationRequest:
     guest_id: str = ""  # who upgrades with this sign-in; the device key was proved (R10)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisteredSession:
+class RegisteredSession(SecretRecord, frozen=True, kw_only=True):
     session: GameSession
-    location: str = field(repr=False)  # sent once; only its digest is stored
+    location: SecretText  # sent once; only its digest is stored
 
 
 class GameSessionRegistration:

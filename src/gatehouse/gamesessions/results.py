@@ -1,9 +1,9 @@
 """The login data of an OK answer, created when the answer is taken, not when it is confirmed (R4)."""
 
 from collections import Counter
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 
 from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.errors import LoginDenied

@@ -1,7 +1,8 @@
 """The endpoints info and closeGsid of a session (interface §4.3, R4)."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
@@ -15,8 +16,7 @@ from gatehouse.kernel.addresses import Network, any_network_contains
 from gatehouse.kernel.clock import Clock
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GameSessionDetails:
+class GameSessionDetails(Struct, frozen=True, kw_only=True):
     session: GameSession
     factor: str
 

@@ -3,10 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import partial
 from typing import Final, Protocol
+
+from msgspec import Struct, field
 
 from gatehouse.accounts.bans.model import UserBan
 from gatehouse.audit.model import AuditOrigin
@@ -54,8 +55,7 @@ class ClientSocket(Protocol):
         """Send the reason and close; closing removes the socket."""
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class SessionSockets:
+class SessionSockets(Struct, kw_only=True, eq=False):
     gsid: str
     ends_at: int  # of the session when it was last read; it may have changed since
     on_change: Callable[[], object]  # called after each change
@@ -92,8 +92,7 @@ RETRY_AFTER: Final = 5  # seconds
 log = logging.getLogger("gatehouse.gamesessions")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SocketAdmission:
+class SocketAdmission(Struct, frozen=True, kw_only=True):
     session: GameSession
     is_owner: bool
 

@@ -1,8 +1,9 @@
 """Storage of game sessions, and what they need of other packages."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from gatehouse.accounts.login_result import IdTokenRequest
 from gatehouse.accounts.model import LoginTokenRecord, User
@@ -133,8 +134,7 @@ class ClientConnection(Protocol):
         """Call the function once when the client disconnects."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GameLoginSettings:
+class GameLoginSettings(Struct, frozen=True, kw_only=True):
     """The settings of an application for game logins."""
 
     name: str = ""  # its name; empty when there is no such application

@@ -6,8 +6,9 @@ The tables are per process and limited in size; a client that is evicted early g
 import math
 from collections import OrderedDict
 from collections.abc import Sized
-from dataclasses import dataclass, field
 from typing import Final, TypeVar
+
+from msgspec import Struct, field
 
 from gatehouse.kernel.clock import Clock
 
@@ -17,23 +18,20 @@ MAX_DOUBLINGS: Final = 16
 V = TypeVar("V")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PollThrottleLimits:
+class PollThrottleLimits(Struct, frozen=True, kw_only=True):
     max_early_polls: int = 5
     block_seconds: int = 60  # seconds; each further block is twice as long
     max_block_seconds: int = 3_600
     max_blocked_subjects: int = 20  # subjects of one source, after which the whole source is blocked
 
 
-@dataclass(slots=True, kw_only=True)
-class PollerHistory:
+class PollerHistory(Struct, kw_only=True):
     early_polls: list[float] = field(default_factory=list)
     blocks: int = 0
     blocked_until: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Poller:
+class Poller(Struct, frozen=True, kw_only=True):
     """The client of a poll."""
 
     gsid: str

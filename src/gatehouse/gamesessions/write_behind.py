@@ -3,9 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.accounts.login_result import PreparedLogin
 from gatehouse.gamesessions.errors import GameRefusals
@@ -86,8 +87,7 @@ def batches_of(marks: Iterable[PollMark], most: int) -> Iterator[list[PollMark]]
 RETRY_INTERVAL: Final = 1.0  # seconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnsentAnswer:
+class UnsentAnswer(Struct, frozen=True, kw_only=True):
     gsid: str
     poll_id: PollId
     prepared: PreparedLogin

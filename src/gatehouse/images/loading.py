@@ -6,10 +6,10 @@ outbound guard, and what was fetched is stored and served here (docs/decisions/0
 
 from base64 import b64decode, b64encode
 from binascii import Error as BadBase64
-from dataclasses import replace
 from typing import Final
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from gatehouse.images.conversion import ImageConverter, refuse_upload
 from gatehouse.images.model import MAX_UPLOAD_BYTES, BadImage, ImageShape, StoredImage, upload_source

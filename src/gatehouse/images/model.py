@@ -1,8 +1,10 @@
 """An image as it is stored and served, and what is refused."""
 
-from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct
+
+from gatehouse.fields.secrets import SecretBytes, SecretRecord
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import BadInput
 
@@ -20,9 +22,8 @@ class BadImage(BadInput):
         self.field = field
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredImage:
-    content: bytes = field(repr=False)
+class StoredImage(SecretRecord, frozen=True, kw_only=True):
+    content: SecretBytes
     media_type: str = MEDIA_TYPE
     source: str = ""  # what it was made from: the URL that was fetched, or `upload_source`
 
@@ -35,8 +36,7 @@ class StoredImage:
         return self.source.startswith("http")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageShape:
+class ImageShape(Struct, frozen=True, kw_only=True):
     """The size of the result: `side` pixels at most, cut to a square or fitted."""
 
     side: int

@@ -1,7 +1,6 @@
 """Public keys in JWK format (RFC 7517, 7518): those of clients, providers and platforms."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 import msgspec
@@ -19,8 +18,7 @@ ED25519_BYTES: Final = 32
 Text = Annotated[str, msgspec.Meta(max_length=MAX_CHARACTERS)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyOfSet:
+class KeyOfSet(msgspec.Struct, frozen=True, kw_only=True):
     kid: str  # empty when the set names none
     alg: Algorithm
     public: PublicKey

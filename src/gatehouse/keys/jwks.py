@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -41,8 +40,7 @@ class JwkSet(msgspec.Struct, frozen=True):
     keys: tuple[Jwk, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class JwksDocument:
+class JwksDocument(msgspec.Struct, frozen=True):
     body: bytes
     etag: str  # with its quotation marks, as the header wants it
 

@@ -6,13 +6,14 @@ on one node is trusted on no other (docs/decisions/0029-keys-have-a-version.md).
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Annotated, Final
 
 import structlog
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from msgspec.structs import replace
 
+from gatehouse.fields.secrets import HIDDEN, SecretRecord
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.keys.encoding import PrivateKey, PublicKey, load_private, public_der
@@ -36,10 +37,9 @@ NOTHING_PUBLISHED: Final[tuple[int, tuple[SigningKey, ...]]] = (-1, ())  # the s
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedKey:
+class OpenedKey(SecretRecord, frozen=True):
     record: SigningKey
-    private: PrivateKey = field(repr=False)
+    private: Annotated[PrivateKey, HIDDEN]
     public: PublicKey
 
 

@@ -1,11 +1,13 @@
 """Signing keys, their errors and their storage. No error contains key material."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol
 
+from msgspec import Struct
+
 from gatehouse.audit.model import AuditRecord
+from gatehouse.fields.secrets import SecretBytes, SecretRecord
 from gatehouse.kernel.errors import BadInput, Conflict, GatehouseError, Misconfigured, Unavailable
 
 
@@ -71,23 +73,21 @@ class KeyState(StrEnum):
     RETIRED = "retired"
 
 
-@dataclass(frozen=True, slots=True)
-class KeyLine:
+class KeyLine(Struct, frozen=True):
     """The keys that succeed one another: at any time one of them signs."""
 
     purpose: KeyPurpose
     alg: Algorithm
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SigningKey:
+class SigningKey(SecretRecord, frozen=True, kw_only=True):
     """Times are Unix seconds; an end of 0 is open."""
 
     kid: str
     alg: Algorithm
     purpose: KeyPurpose
     public: bytes  # SubjectPublicKeyInfo, DER
-    sealed_private: bytes = field(repr=False)  # PKCS#8 DER, sealed for `sealed_for`
+    sealed_private: SecretBytes  # PKCS#8 DER, sealed for `sealed_for`
     created_at: int
     signs_from: int
     signs_until: int = 0
@@ -121,8 +121,7 @@ def key_state(key: SigningKey, now: int) -> KeyState:
 # Storage of keys.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredKeys:
+class StoredKeys(Struct, frozen=True, kw_only=True):
     """All keys ever made, retired ones too, and the number of the save that left them like this."""
 
     version: int  # 0 before the first save; every save adds one
@@ -153,8 +152,7 @@ REPORT_EVERY: Final = 10  # seconds between two reports of a node
 LIVE_SECONDS: Final = 30  # a node whose last report is older does not run any more
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Struct, frozen=True, kw_only=True):
     node_id: str  # of one process, until it ends
     name: str  # for people: host and process
     master_keys: str  # the ids of the keys it holds, the one it seals with first

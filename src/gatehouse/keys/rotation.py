@@ -6,7 +6,6 @@ and stays published until the last token it signed has expired.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -16,6 +15,8 @@ from cryptography.hazmat.primitives.asymmetric.ec import generate_private_key as
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key as new_rsa_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
@@ -58,8 +59,7 @@ KeyChange = Callable[[tuple[SigningKey, ...]], Awaitable[list[SigningKey]]]
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RotationPolicy:
+class RotationPolicy(Struct, frozen=True, kw_only=True):
     interval: int = 90 * DAY
     publish_lead: int = 3_600  # seconds a new key is published before it signs
     max_token_lifetime: int = 365 * DAY  # of any token: a static service JWT (R2)

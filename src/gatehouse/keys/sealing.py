@@ -13,7 +13,6 @@ import secrets
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -23,6 +22,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from msgspec import Struct
 
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.keys.encoding import encode_base64url
@@ -41,8 +41,7 @@ MAX_REPORTED: Final = 10_000  # damaged records that were reported
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(Struct, frozen=True):
     key_id: str
     wrapped: bytes  # the data key, under the master key
     body: bytes  # the secret, under the data key

@@ -7,7 +7,6 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.headerregistry import Address
 from email.message import EmailMessage
@@ -16,7 +15,9 @@ from enum import StrEnum
 from typing import Any, Final, Protocol
 
 import aiosmtplib
+from msgspec import Struct
 
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.mail.model import Message, OutboxMail, RecipientRefused, ServerUnusable, Undelivered
 
 PERMANENT_FAILURE: Final = 500  # SMTP replies from here on are permanent (RFC 5321 §4.2.1)
@@ -45,8 +46,7 @@ class SmtpSecurity(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sender:
+class Sender(Struct, frozen=True, kw_only=True):
     address: str
     name: str
 
@@ -55,14 +55,13 @@ class Sender:
         return self.address.rpartition("@")[2]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SmtpServer:
+class SmtpServer(SecretRecord, frozen=True, kw_only=True):
     host: str
     port: int
     security: SmtpSecurity
     timeout: float
     username: str = ""
-    password: str = field(default="", repr=False)
+    password: SecretText = ""
 
 
 class SmtpTransport:

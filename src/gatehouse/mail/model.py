@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol, Self
 
@@ -67,8 +66,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     lang: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutboxMail:
+class OutboxMail(msgspec.Struct, frozen=True, kw_only=True):
     """An email as stored: sealed, because its links grant access (S-03)."""
 
     mail_id: str
@@ -77,16 +75,14 @@ class OutboxMail:
     created_at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimedMail:
+class ClaimedMail(msgspec.Struct, frozen=True, kw_only=True):
     """An email that one node holds until its lease ends."""
 
     mail: OutboxMail
     tries: int  # this one included
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutboxStatus:
+class OutboxStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The state of the outbox."""
 
     waiting: int  # due, delayed or being sent

@@ -11,11 +11,11 @@ which only its own application can introspect. Neither is stored.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
@@ -33,8 +33,7 @@ SERIAL_BYTES: Final = 12
 MAX_API_TOKEN: Final = 6_144  # characters; roles, groups and permissions beyond are left out (R9)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenSubject:
+class TokenSubject(msgspec.Struct, frozen=True, kw_only=True):
     """Who a token is about, and what it depends on."""
 
     sub: str
@@ -60,8 +59,7 @@ class TokenSubject:
         return f"{self.source}.{token_hex(SERIAL_BYTES)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundToken:
+class FoundToken(msgspec.Struct, frozen=True, kw_only=True):
     """A token of an API or a machine, with what it depends on."""
 
     sub: str

@@ -3,7 +3,6 @@
 import hashlib
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Final, Never
 
 from cachetools import LRUCache
@@ -12,6 +11,7 @@ from gatehouse.accounts.passwords import Passwords
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import RefusalLog
+from gatehouse.fields.secrets import SecretBytes, SecretRecord, SecretText
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import as_bytes, constant_time_equal, hmac_sha256, sha256
@@ -54,12 +54,11 @@ WEAK_GUESS_LIMIT: Final = AttemptLimit(free_attempts=20, first_delay=30, max_del
 VERIFIED_CACHE_SIZE: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveSecret:
+class LiveSecret(SecretRecord, frozen=True, kw_only=True):
     """A live secret; `plain` is set if the proof needs the secret itself."""
 
     secret: ClientSecret
-    plain: bytes | None = field(repr=False)
+    plain: SecretBytes | None
 
     @property
     def is_weak(self) -> bool:
@@ -153,17 +152,16 @@ class ClientSecretVerifier:
 GUESS_LIMIT: Final = AttemptLimit(free_attempts=100, first_delay=30, max_delay=3_600, window=3_600)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientCredentials:
+class ClientCredentials(SecretRecord, frozen=True, kw_only=True):
     """The client credentials of a request; an empty text was not sent."""
 
-    proof: str = field(default="", repr=False)  # Bearer
+    proof: SecretText = ""  # Bearer
     basic_id: str = ""
-    basic_secrets: tuple[str, ...] = field(default=(), repr=False)  # as received, and decoded (RFC 6749 §2.3.1)
+    basic_secrets: tuple[SecretText, ...] = ()  # as received, and decoded (RFC 6749 §2.3.1)
     client_id: str = ""
-    client_secret: str = field(default="", repr=False)
+    client_secret: SecretText = ""
     assertion_type: str = ""
-    assertion: str = field(default="", repr=False)
+    assertion: SecretText = ""
     source: str = ""  # the caller as the throttles count them
     address: Address | None = None  # if the connection proves it
     origin: AuditOrigin

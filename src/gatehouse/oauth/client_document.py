@@ -1,11 +1,11 @@
 """Reads and writes an OAuth client as files and the API have it (R3, R7)."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from gatehouse.fields.derive import entry_members, patch_members, patched_value, with_members
 from gatehouse.oauth.model import CLIENT_FIELDS, LIST_FIELDS, SINGLE_FIELDS, Client, ClientProfile

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
 from typing import Final
+
+from msgspec.structs import fields, replace
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import BUILT_IN_ACTORS, AuditOrigin

@@ -2,7 +2,6 @@
 
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlencode
 
@@ -10,6 +9,7 @@ from gatehouse.accounts.store import AccountStore, ApplicationAccess
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, Details
 from gatehouse.audit.recorder import Recorder
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import NotFound
@@ -47,11 +47,10 @@ class UnknownUserCode(NotFound):
     public = "No device is waiting for this code."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceAuthorizationResponse:
+class DeviceAuthorizationResponse(SecretRecord, frozen=True, kw_only=True):
     """The response to a device."""
 
-    device_code: str = field(repr=False)
+    device_code: SecretText
     user_code: str
     expires_in: int = DEVICE_CODE_SECONDS
     interval: int = INTERVAL

@@ -1,8 +1,9 @@
 """Token exchange: a user JWT for an id_token, an access token for a user JWT (interface §4.2, R2)."""
 
 import secrets
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import AccountKind, User
@@ -28,8 +29,7 @@ from gatehouse.tokens.verifier import TokenVerifier
 SALT_BYTES: Final = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExchangedIdToken:
+class ExchangedIdToken(Struct, frozen=True, kw_only=True):
     id_token: str
     expires_in: int
 

@@ -4,8 +4,9 @@ A client authenticates as elsewhere; an application without a client sends an ac
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.accounts.store import LoginStore
 from gatehouse.kernel.clock import Clock
@@ -22,8 +23,7 @@ from gatehouse.tokens.claims import InvalidToken
 INACTIVE: Final[Mapping[str, object]] = {"active": False}  # without a reason (RFC 7662 §2.2)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntrospectionCaller:
+class IntrospectionCaller(Struct, frozen=True, kw_only=True):
     application_id: int | None
     client_id: str = ""
 

@@ -1,7 +1,6 @@
 """Checks sign-out requests of clients (OpenID Connect RP-Initiated Logout), and calls clients after a sign-out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode
 
@@ -36,8 +35,7 @@ class LogoutRequest(msgspec.Struct, frozen=True, kw_only=True):
     ui_locales: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedLogout:
+class CheckedLogout(msgspec.Struct, frozen=True, kw_only=True):
     """A request that was checked."""
 
     client: Client | None = None  # None for a request without a verified client

@@ -1,6 +1,6 @@
 """The clients and service accounts that prove themselves at the token endpoint, without a person (R9)."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from gatehouse.accounts.model import MachineAccount
 from gatehouse.kernel.addresses import any_network_contains, parse_network
@@ -14,8 +14,7 @@ from gatehouse.oauth.vocabulary import ASSERTION_TYPE
 from gatehouse.tokens.claims import InvalidToken
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class Machine(Struct, frozen=True, kw_only=True):
     """An authenticated client or service account."""
 
     subject: TokenSubject

@@ -6,11 +6,12 @@ The document is fetched from listed hosts only. What was fetched is a row among 
 
 import asyncio
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
@@ -50,16 +51,14 @@ DOCUMENT_RATES: Final = {
 MAX_STRANGERS: Final = 4  # fetches at a time for clients that no one uses, of the 8 in all
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentCaller:
+class DocumentCaller(Struct, frozen=True, kw_only=True):
     """Whose request needs the document."""
 
     source: str  # as the rate limits count them
     origin: AuditOrigin
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchedDocument:
+class FetchedDocument(Struct, frozen=True, kw_only=True):
     """The outcome of the last fetch."""
 
     ends_at: float

@@ -5,11 +5,11 @@ draft-ietf-oauth-client-id-metadata-document. Its members are those of RFC 7591;
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from gatehouse.kernel.addresses import parse_web_url
 from gatehouse.kernel.strict_json import decode_strict_json
@@ -42,8 +42,7 @@ class MetadataDocument(msgspec.Struct, frozen=True, kw_only=True):
     client_secret: object = msgspec.UNSET
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedClient:
+class DescribedClient(msgspec.Struct, frozen=True, kw_only=True):
     client: Client
     logo_uri: str  # as the document says; not checked
 

@@ -1,7 +1,6 @@
 """OAuth clients and their secrets, and what people allowed them: grants, consents, device requests (R3)."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -11,6 +10,7 @@ from msgspec import Meta, Struct
 from gatehouse.accounts.bans.model import find_ban
 from gatehouse.accounts.model import User
 from gatehouse.fields.model import Field, Kind, described_fields
+from gatehouse.fields.secrets import SecretBytes, SecretRecord
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.vocabulary import EMAIL, GROUPS, OFFLINE_ACCESS, OPENID, PERMISSIONS, PROFILE, ROLES, TRUST
 
@@ -35,11 +35,10 @@ class SecretKind(StrEnum):
     ARGON2 = "argon2"  # imported weak ones
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientSecret:
+class ClientSecret(SecretRecord, frozen=True, kw_only=True):
     slot: int = 1  # or 2
     kind: SecretKind
-    secret: bytes = field(repr=False)
+    secret: SecretBytes
     created_at: int
     expires_at: int = 0
 
@@ -108,8 +107,7 @@ class TokenSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 DEFAULT_TOKEN_SETTINGS: Final = TokenSettings()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Client:
+class Client(msgspec.Struct, frozen=True, kw_only=True):
     """An OAuth client; a `Field` says how the API, files, the command line and the console read a field."""
 
     client_id: str
@@ -165,7 +163,7 @@ class Client:
     jwks: Annotated[
         Mapping[str, Any],  # public keys of private_key_jwt; empty for none
         Field("File with the client's public keys (JWK set).", kind=Kind.JWKS, section=FormSection.TOKENS),
-    ] = field(default_factory=dict)
+    ] = msgspec.field(default_factory=dict)
     claims: Annotated[
         Mapping[str, ClaimSource],  # by the name of the claim
         Field(
@@ -174,7 +172,7 @@ class Client:
             option="--claim",
             section=FormSection.TOKENS,
         ),
-    ] = field(default_factory=dict)
+    ] = msgspec.field(default_factory=dict)
     claims_in_id_token: Annotated[  # R9
         bool,
         Field(
@@ -260,8 +258,7 @@ SINGLE_FIELDS: Final = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grant:
+class Grant(msgspec.Struct, frozen=True, kw_only=True):
     """One sign-in to one client with its code, access tokens and refresh tokens (R3).
 
     Its refresh tokens are numbered: `generation` is the number of the only valid one, 0 before the first.
@@ -296,8 +293,7 @@ class Grant:
     revoked_at: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrantHolder:
+class GrantHolder(msgspec.Struct, frozen=True, kw_only=True):
     """A live grant with its user and client: what every use of a token needs, read in one statement."""
 
     grant: Grant
@@ -318,8 +314,7 @@ class GrantHolder:
         return tuple(scope for scope in self.grant.scopes if scope in allowed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Consent:
+class Consent(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str
     client_id: str
     scopes: tuple[str, ...]
@@ -332,8 +327,7 @@ class DeviceState(StrEnum):
     DENIED = "denied"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceRequest:
+class DeviceRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A device without a browser waits for someone to confirm its user code elsewhere (RFC 8628)."""
 
     digest: bytes  # of the device code
@@ -349,8 +343,7 @@ class DeviceRequest:
     ends_at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogoutCall:
+class LogoutCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call that tells a client about a sign-out (OpenID Connect Back-Channel Logout)."""
 
     call_id: str
@@ -385,13 +378,12 @@ class ApiScope(Struct, frozen=True, kw_only=True):
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Api:
+class Api(msgspec.Struct, frozen=True, kw_only=True):
     resource: str
     application_id: int
     project_id: str | None
     name: str  # of the application
-    scopes: Mapping[str, ApiScope] = field(default_factory=dict)
+    scopes: Mapping[str, ApiScope] = msgspec.field(default_factory=dict)
     access: ApiAccess = ApiAccess.OWN
     clients: tuple[str, ...] = ()  # `client:<id>` or a client ID, or the digits of a service account
     token_seconds: int = API_TOKEN_SECONDS

@@ -1,6 +1,6 @@
 """Ends a grant by one of its tokens: revoke of interface §4.2, and RFC 7009."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin

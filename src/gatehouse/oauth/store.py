@@ -1,9 +1,10 @@
 """Storage of OAuth, and what it needs of other packages."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
+
+from msgspec import Struct
 
 from gatehouse.accounts.model import MachineAccount, User
 from gatehouse.accounts.store import ApplicationAccess
@@ -46,8 +47,7 @@ class RotationOutcome(Enum):
     GONE = auto()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RotationResult:
+class RotationResult(Struct, frozen=True, kw_only=True):
     outcome: RotationOutcome
     generation: int = 0  # of the valid refresh token
     refreshed_at: int = 0

@@ -5,11 +5,11 @@ They authenticate the client and check everything else before a grant is redeeme
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.model import AuditOrigin
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
 from gatehouse.oauth.errors import InvalidGrant, InvalidRequest, InvalidTarget, UnsupportedGrantType
 from gatehouse.oauth.model import Api, Client, ClientProfile, GrantHolder, resource_in
@@ -17,22 +17,21 @@ from gatehouse.oauth.store import ClientStore, deciding_applications, find_grant
 from gatehouse.oauth.tokens import TokenSet
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenRequest:
+class TokenRequest(SecretRecord, frozen=True, kw_only=True):
     """The parsed token request; an empty text was not sent."""
 
     grant_type: str
-    code: str = field(default="", repr=False)
+    code: SecretText = ""
     redirect_uri: str = ""
-    code_verifier: str = field(default="", repr=False)
-    refresh_token: str = field(default="", repr=False)
+    code_verifier: SecretText = ""
+    refresh_token: SecretText = ""
     scope: str = ""
-    device_code: str = field(default="", repr=False)
+    device_code: SecretText = ""
     resource: str = ""
-    subject_token: str = field(default="", repr=False)
+    subject_token: SecretText = ""
     subject_token_type: str = ""
     requested_token_type: str = ""
-    actor_token: str = field(default="", repr=False)
+    actor_token: SecretText = ""
     actor_token_type: str = ""
     audience: str = ""
     credentials: ClientCredentials

@@ -8,10 +8,13 @@ A token that decodes here was made by this service; the caller must still check 
 
 import secrets
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
 from gatehouse.keys.encoding import decode_base64url, encode_base64url
@@ -37,8 +40,7 @@ TOKEN_CHARACTERS: Final = (BODY_BYTES + MAC_BYTES) * 4 // 3 + 1
 SCOPE_BITS: Final = {scope: 1 << place for place, scope in enumerate(SCOPES)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessToken:
+class AccessToken(Struct, frozen=True, kw_only=True):
     grant_id: str
     scopes: frozenset[str]
     ends_at: int
@@ -102,8 +104,7 @@ def decode_access_token(token: str) -> bytes | None:
 SEPARATOR: Final = "."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PresentedRefreshToken:
+class PresentedRefreshToken(Struct, frozen=True, kw_only=True):
     """A refresh token of a live grant; whether it is the valid one is not known yet."""
 
     holder: GrantHolder
@@ -174,8 +175,7 @@ def refresh_token_end(grant: Grant, refreshed_at: int, seconds: int) -> int:
 # The person behind an access token: the only place that accepts one.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifiedAccessToken:
+class VerifiedAccessToken(Struct, frozen=True, kw_only=True):
     token: AccessToken
     holder: GrantHolder
 
@@ -224,20 +224,18 @@ class AccessTokenVerifier:
 # The tokens of a grant: callers have redeemed what they are issued for (R2, interface §2.1).
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenSet:
-    access_token: str = field(repr=False)
-    id_token: str | None = field(default=None, repr=False)
+class TokenSet(SecretRecord, frozen=True, kw_only=True):
+    access_token: SecretText
+    id_token: SecretText | None = None
     expires_in: int
-    refresh_token: str | None = field(default=None, repr=False)
+    refresh_token: SecretText | None = None
     scope: str | None = None  # native clients get only the members of interface §4.2
     token_type: str = "Bearer"  # always (interface §4.2), except for what token exchange gives  # noqa: S105
     issued_token_type: str | None = None  # of token exchange
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssuedAccessToken:
-    token: str = field(repr=False)
+class IssuedAccessToken(SecretRecord, frozen=True, kw_only=True):
+    token: SecretText
     ends_at: int
     api_scopes: tuple[str, ...] = ()
 

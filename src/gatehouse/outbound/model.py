@@ -4,9 +4,12 @@ The public part names no address: the person who set it may not see the internal
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Annotated, Final
 
+import msgspec
+from msgspec import Struct
+
+from gatehouse.fields.secrets import HIDDEN, SecretBytes, SecretRecord
 from gatehouse.kernel.addresses import (
     DEFAULT_PORTS,
     Address,
@@ -51,8 +54,7 @@ class BadResponse(CallFailed):
 # What is sent, what comes back, and how much of it.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallLimits:
+class CallLimits(Struct, frozen=True, kw_only=True):
     """Bounds of one call, and of all that are made at once (defaults S-23)."""
 
     connect_seconds: float = 5.0  # name, connection and TLS
@@ -62,26 +64,26 @@ class CallLimits:
     max_concurrent: int = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutboundResponse:
+class OutboundResponse(SecretRecord, frozen=True, kw_only=True):
     """A response, also a redirect: redirects are not followed."""
 
     status: int
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # by lower-case name; repeated ones joined
-    body: bytes = field(repr=False)
+    headers: Annotated[Mapping[str, str], HIDDEN] = msgspec.field(
+        default_factory=dict
+    )  # by lower-case name; repeated ones joined
+    body: SecretBytes
 
     @property
     def is_success(self) -> bool:
         return 200 <= self.status < 300  # noqa: PLR2004 - RFC 9110 §15.3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutboundRequest:
+class OutboundRequest(SecretRecord, frozen=True, kw_only=True):
     """A JSON document for an address, or a request for one; the headers are set by this service only."""
 
     url: str
-    body: bytes | None = field(repr=False)  # None: GET
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: SecretBytes | None  # None: GET
+    headers: Annotated[Mapping[str, str], HIDDEN] = msgspec.field(default_factory=dict)
 
 
 # Which addresses are called at all (R6, checklist AP-08). Pure.

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct
 
 from gatehouse.outbound.client import OutboundClient
 
@@ -14,8 +15,7 @@ MAX_DOUBLINGS: Final = 10
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backoff:
+class Backoff(Struct, frozen=True, kw_only=True):
     """Seconds until the next try: twice as long each time."""
 
     initial: int

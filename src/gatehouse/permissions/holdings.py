@@ -1,7 +1,8 @@
 """What a user holds in applications, for claims: implements PermissionSource of oauth/claims.py."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gatehouse.kernel.background import MAX_INLINE_WEIGHT, run_off_loop
 from gatehouse.kernel.clock import Clock
@@ -11,8 +12,7 @@ from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionL
 from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render_shape
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectiveHoldings:
+class EffectiveHoldings(Struct, frozen=True, kw_only=True):
     """In one application, rendered like the permission endpoints do."""
 
     effective: EffectivePermissions

@@ -1,9 +1,10 @@
 """Decides whether applications admit a user, and which permissions their JWT contains (R2, R5)."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from gatehouse.accounts.bans.model import UserBan, find_ban, last_to_end
 from gatehouse.accounts.model import CENTRAL_APPLICATION, User
@@ -44,8 +45,7 @@ class LoginRefusalReason(StrEnum):
     ALLOWED_DOMAINS = "allowed_domains"  # of its project
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoginRefusal:
+class LoginRefusal(Struct, frozen=True, kw_only=True):
     application_id: int
     reason: LoginRefusalReason
 

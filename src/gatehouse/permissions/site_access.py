@@ -1,6 +1,6 @@
 """Decides whether a person may open a protected site, and which roles the site learns (R9)."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.background import run_off_loop
@@ -14,8 +14,7 @@ from gatehouse.permissions.model.rules import ROOT, Rule, Scope
 from gatehouse.permissions.questions.parsing import RuleReference, read_rule
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiteDecision:
+class SiteDecision(Struct, frozen=True, kw_only=True):
     is_allowed: bool
     roles: tuple[str, ...] = ()  # those in a project contain its name
     keys_version: int = 0  # of the signing keys, read with the facts

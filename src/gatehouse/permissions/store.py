@@ -7,8 +7,9 @@ nothing. Every stored record has the version after the one that was read.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
+
+from msgspec import Struct
 
 from gatehouse.accounts.bans.model import Ban, BanDigest
 from gatehouse.audit.model import AuditRecord
@@ -40,8 +41,7 @@ from gatehouse.permissions.model.schema_version import ChangeTally
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class EditResult(Generic[T]):
+class EditResult(Struct, Generic[T], frozen=True):
     """The result of an edit: the new state, and its audit records."""
 
     state: T
@@ -52,8 +52,7 @@ class EditResult(Generic[T]):
 Change = Callable[[T], EditResult[T]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BanRules:
+class BanRules(Struct, frozen=True, kw_only=True):
     """How bans follow a person to other accounts (R14): pure and fast functions, used inside transactions."""
 
     digest_identity: Callable[[str, str], BanDigest]  # of issuer and subject
@@ -99,8 +98,7 @@ class PermissionStore(Protocol):
         """Names of the roles the user holds at the root of the application, expired ones left out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewApplication:
+class NewApplication(Struct, frozen=True, kw_only=True):
     """A new application; `application_id` 0 means the next free one."""
 
     application: Application
@@ -198,8 +196,7 @@ class ProjectStore(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MembershipChange:
+class MembershipChange(Struct, frozen=True, kw_only=True):
     project: Change[ProjectModel]
     users: Mapping[str, Change[UserRecord]]
 

@@ -1,11 +1,13 @@
 """Requests for personal data in applications, and their outcome (R6, interface §2.3)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol
 
+from msgspec import Struct
+
 from gatehouse.audit.model import AuditRecord
+from gatehouse.fields.secrets import SecretBytes, SecretRecord
 from gatehouse.kernel.times import DAY
 
 MAX_ANSWER_BYTES: Final = 16 * 1_048_576  # per request, all its answers together
@@ -28,8 +30,7 @@ class CallState(StrEnum):
     FAILED = "failed"  # no more retries
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataCall:
+class DataCall(Struct, frozen=True, kw_only=True):
     """One address of one application, and the state of its call."""
 
     application_id: int
@@ -43,8 +44,7 @@ class DataCall:
     is_answer_kept: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataRequest:
+class DataRequest(Struct, frozen=True, kw_only=True):
     request_id: str
     kind: DataJobKind
     user_id: str
@@ -62,8 +62,7 @@ class DataRequest:
         return all(call.state is not CallState.WAITING for call in self.calls)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimedCall:
+class ClaimedCall(Struct, frozen=True, kw_only=True):
     """A call that one node holds until its lease ends."""
 
     request_id: str
@@ -76,14 +75,13 @@ class ClaimedCall:
     tries: int  # this one included
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredAnswer:
+class StoredAnswer(SecretRecord, frozen=True, kw_only=True):
     request_id: str
     position: int
     application_id: int
     application: str
     done_at: int
-    sealed: bytes = field(repr=False)
+    sealed: SecretBytes
 
 
 def answer_sealing_purpose(request_id: str, position: int) -> str:

@@ -1,9 +1,10 @@
 """Personal data in applications, for the account page and the administration: request, status, collect (R6)."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.accounts.own_account.model import ApplicationData
 from gatehouse.audit.events import AuditEvent
@@ -24,8 +25,7 @@ from gatehouse.personal_data.model import (
 WORST_FIRST: Final = (CallState.WAITING, CallState.FAILED, CallState.DONE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportStatus:
+class ExportStatus(Struct, frozen=True, kw_only=True):
     applications: tuple[tuple[str, CallState], ...]  # by name
     may_request: bool
 

@@ -1,9 +1,10 @@
 """The kinds of sign-in providers, and what every provider of a kind has in common."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 
 class ProviderProtocol(StrEnum):
@@ -15,8 +16,7 @@ class ProviderProtocol(StrEnum):
     TOKENS = "tokens"  # only tokens of game clients: no sign-in in a browser
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderPreset:
+class ProviderPreset(Struct, frozen=True, kw_only=True):
     """What every provider of a kind has in common."""
 
     title: str

@@ -1,15 +1,16 @@
 """Sign-in providers as they are configured, what one says about a person, and the errors."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from gatehouse.accounts.identities import ForeignPerson, IdentityRules
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.errors import GatehouseError, Refused
 from gatehouse.providers.kinds import PRESETS, ProviderPreset, ProviderProtocol
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
+class Provider(SecretRecord, frozen=True, kw_only=True):
     """A provider as an administrator configured it."""
 
     provider_id: str
@@ -18,15 +19,15 @@ class Provider:
     issuer: str
     tenant: str = ""
     client_id: str = ""
-    client_secret: str = field(default="", repr=False)
+    client_secret: SecretText = ""
     team_id: str = ""
     key_id: str = ""
-    private_key: str = field(default="", repr=False)  # base64 of PKCS #8
+    private_key: SecretText = ""  # base64 of PKCS #8
     scopes: tuple[str, ...] = ()
     application_ids: frozenset[int] = frozenset()  # that offer it; all if empty
     audiences: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # of the tickets that an application takes
     ticket_identity: str = ""  # of Steam tickets: for whom the game asked for them
-    publisher_key: str = field(default="", repr=False)  # of the Steam Web API
+    publisher_key: SecretText = ""  # of the Steam Web API
     keys_url: str = ""  # of the key set, if there is no discovery document
     rules: IdentityRules
 
@@ -48,19 +49,17 @@ class Provider:
         return offered and self.has_browser_sign_in
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderAuthorization:
+class ProviderAuthorization(SecretRecord, frozen=True, kw_only=True):
     """A request to a provider that is under way; nonce and verifier follow from its state."""
 
-    state: str = field(repr=False)
-    nonce: str = field(repr=False)
-    code_verifier: str = field(repr=False)
+    state: SecretText
+    nonce: SecretText
+    code_verifier: SecretText
     redirect_uri: str
     again: bool = False  # the person is signed in here and must authenticate anew
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifiedTicket:
+class VerifiedTicket(Struct, frozen=True, kw_only=True):
     """What a platform says about a ticket that it issued."""
 
     person: ForeignPerson

@@ -1,9 +1,10 @@
 """Providers without an id_token: OAuth 2.0, and an endpoint that says who the token belongs to (GitHub, Discord)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode
+
+from msgspec import Struct
 
 from gatehouse.accounts.identities import ForeignPerson
 from gatehouse.kernel.text import is_plain_line
@@ -17,8 +18,7 @@ MAX_TOKEN_LENGTH: Final = 4_096
 MAX_ID_LENGTH: Final = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OAuthEndpoints:
+class OAuthEndpoints(Struct, frozen=True, kw_only=True):
     authorization: str
     token: str
     user: str

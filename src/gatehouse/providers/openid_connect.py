@@ -3,10 +3,11 @@
 import asyncio
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar, cast
 from urllib.parse import quote_plus, urlencode
+
+from msgspec import Struct
 
 from gatehouse.accounts.identities import ForeignPerson
 from gatehouse.kernel.addresses import parse_web_url
@@ -48,8 +49,7 @@ T = TypeVar("T")
 ProviderDocument = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderMetadata:
+class ProviderMetadata(Struct, frozen=True, kw_only=True):
     """What a discovery document says."""
 
     issuer: str
@@ -61,14 +61,12 @@ class ProviderMetadata:
     basic_only: bool  # the token endpoint takes the secret in a header only
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CachedKeys:
+class CachedKeys(Struct, frozen=True, kw_only=True):
     keys: tuple[KeyOfSet, ...]
     read_at: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedRead:
+class FailedRead(Struct, frozen=True, kw_only=True):
     reason: str
     ends_at: float
 

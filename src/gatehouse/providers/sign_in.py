@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import structlog
@@ -10,6 +9,7 @@ import structlog
 from gatehouse.accounts.identities import ForeignPerson
 from gatehouse.accounts.model import User
 from gatehouse.accounts.own_account.model import OwnAccountStore
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256, sha256
 from gatehouse.kernel.errors import NotFound
@@ -45,13 +45,12 @@ class ProviderClient(Protocol):
         """Return who signed in, from the answer that the browser brought. Raises ProviderProblem."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TakenRequest:
+class TakenRequest(SecretRecord, frozen=True, kw_only=True):
     """A request to a provider whose answer came; it was used up."""
 
     provider: Provider
     request: ProviderAuthorization
-    handle: str = field(repr=False)  # of the sign-in flow that goes on; "" for the account page
+    handle: SecretText  # of the sign-in flow that goes on; "" for the account page
     link_to: str  # the account that the identity is to be linked to; "" to sign in
     link_rev: int  # of that account when the request was made
 

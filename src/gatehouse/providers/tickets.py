@@ -1,7 +1,6 @@
 """Sign-in with a ticket or token that a game platform gave its client (R10); no browser takes part."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from gatehouse.accounts.errors import SignInRefused
@@ -11,6 +10,7 @@ from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.accounts.sign_in import SOURCE_LIMIT
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import SignInTally
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput, Unavailable
 from gatehouse.providers.kinds import ProviderProtocol
@@ -21,10 +21,9 @@ from gatehouse.throttle.limits import AttemptLimiter, ThrottleSubject
 MAX_TICKET_LENGTH: Final = 8_192  # characters
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TicketAttempt:
+class TicketAttempt(SecretRecord, frozen=True, kw_only=True):
     platform: str  # the ID of the provider
-    ticket: str = field(repr=False)
+    ticket: SecretText
     application_id: int
     source: str
     lang: str

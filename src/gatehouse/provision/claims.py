@@ -1,7 +1,8 @@
 """What only one application can have (an API resource, protected sites): a file moves it in any order. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gatehouse.permissions.model.application import Application
 from gatehouse.provision.model import AddApplication, ChangeApplication, Write

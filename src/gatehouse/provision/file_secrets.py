@@ -6,13 +6,13 @@ changed and nothing else. It reveals only that a secret is the same as before.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
+from gatehouse.fields.secrets import HIDDEN, SecretRecord, SecretText
 from gatehouse.kernel.errors import BadInput
 from gatehouse.keys.encoding import decode_base64url, encode_base64url
 from gatehouse.keys.model import WrongMasterKey
@@ -90,17 +90,15 @@ class FileSecret:
 SOURCE_BY_KEY: Final = {source.value: source for source in (SecretSource.ENV, SecretSource.FILE, SecretSource.SEALED)}
 
 
-@dataclass(frozen=True, slots=True)
-class RevealedSecret:
-    text: str = field(repr=False)
+class RevealedSecret(SecretRecord, frozen=True):
+    text: SecretText
     was_sealed: bool  # by an export: the stored form, not what a person typed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecretResolver:
+class SecretResolver(SecretRecord, frozen=True, kw_only=True):
     """Looks up references to the environment and to files, which this package does not read itself."""
 
-    environment: Mapping[str, str] = field(repr=False)
+    environment: Annotated[Mapping[str, str], HIDDEN]
     read_file: Callable[[str], str]  # raises BadInput
 
     def reveal(self, given: FileSecret, seal: FileSeal, *, purpose: str) -> RevealedSecret:

@@ -2,14 +2,18 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gatehouse.accounts.bans.model import Ban
 from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Details
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.images.model import StoredImage
 from gatehouse.kernel.errors import BadInput, Conflict
 from gatehouse.kernel.stored_settings import StoredSetting, StoredSettings
@@ -94,8 +98,7 @@ class Action(StrEnum):
     REMOVE = "remove"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadScope:
+class ReadScope(Struct, frozen=True, kw_only=True):
     """What a plan reads: the users the file names and their records, or all of them."""
 
     all_users: bool = False
@@ -127,17 +130,16 @@ class ReadScope:
 EVERYTHING: Final = ReadScope(all_users=True, permissions=True, all_records=True, bans=True, logo_contents=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PermissionState:
+class PermissionState(Struct, frozen=True, kw_only=True):
     """Projects and applications with what belongs to them, removed ones too."""
 
-    projects: Mapping[str, ProjectModel] = field(default_factory=dict)  # their groups have the listed users
-    applications: Mapping[int, ApplicationModel] = field(default_factory=dict)
+    projects: Mapping[str, ProjectModel] = msgspec.field(default_factory=dict)  # their groups have the listed users
+    applications: Mapping[int, ApplicationModel] = msgspec.field(default_factory=dict)
     spent_application_ids: frozenset[int] = frozenset()
-    access_keys: Mapping[int, tuple[AccessKey, ...]] = field(default_factory=dict)
-    public_keys: Mapping[int, tuple[ApplicationKey, ...]] = field(default_factory=dict)  # custom ones
-    service_accounts: Mapping[str, ServiceAccount] = field(default_factory=dict)  # by user id
-    records: Mapping[tuple[int, str], UserRecord] = field(default_factory=dict)  # those in scope
+    access_keys: Mapping[int, tuple[AccessKey, ...]] = msgspec.field(default_factory=dict)
+    public_keys: Mapping[int, tuple[ApplicationKey, ...]] = msgspec.field(default_factory=dict)  # custom ones
+    service_accounts: Mapping[str, ServiceAccount] = msgspec.field(default_factory=dict)  # by user id
+    records: Mapping[tuple[int, str], UserRecord] = msgspec.field(default_factory=dict)  # those in scope
 
     def project(self, name: str) -> ProjectModel | None:
         """By id or alias."""
@@ -193,54 +195,50 @@ class PermissionState:
         return replace(self, records={**self.records, **changed})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredState:
+class StoredState(Struct, frozen=True, kw_only=True):
     """What is stored, for all sections."""
 
     users: tuple[User, ...] = ()  # those in scope, and every administrator
     administrators: frozenset[str] = NO_IDS  # users who hold that root role of application 1 now
     retired_user_ids: frozenset[str] = NO_IDS  # ids in scope whose account was removed
-    username_owners: Mapping[str, str] = field(default_factory=dict)  # of names in scope; "" for an erased account
+    username_owners: Mapping[str, str] = msgspec.field(
+        default_factory=dict
+    )  # of names in scope; "" for an erased account
     clients: tuple[Client, ...] = ()
     removed_client_ids: frozenset[str] = NO_IDS
-    permissions: PermissionState = field(default_factory=PermissionState)
-    settings: StoredSettings = field(default_factory=dict)
-    images: Mapping[str, StoredImage] = field(default_factory=dict)  # by owner; mostly without content
+    permissions: PermissionState = msgspec.field(default_factory=PermissionState)
+    settings: StoredSettings = msgspec.field(default_factory=dict)
+    images: Mapping[str, StoredImage] = msgspec.field(default_factory=dict)  # by owner; mostly without content
     bans: tuple[Ban, ...] = ()  # the active ones, by person
 
 
-@dataclass(frozen=True, slots=True)
-class PutBan:
+class PutBan(Struct, frozen=True):
     """Bans a person instead of the active ban of the same scope; without `after` that is lifted."""
 
     before: Ban | None
     after: Ban | None
 
 
-@dataclass(frozen=True, slots=True)
-class PutSetting:
+class PutSetting(Struct, frozen=True):
     """Stores the value of a setting, or removes it."""
 
     name: str
     setting: StoredSetting | None
 
 
-@dataclass(frozen=True, slots=True)
-class PutImage:
+class PutImage(Struct, frozen=True):
     """Stores the image of an owner, who names it by its ID, or removes it."""
 
     owner: str
     image: StoredImage | None
 
 
-@dataclass(frozen=True, slots=True)
-class AddUser:
+class AddUser(Struct, frozen=True):
     user: User
     administrator: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeUser:
+class ChangeUser(Struct, frozen=True):
     """Replaces the account unless it changed since it was read."""
 
     user: User
@@ -248,49 +246,41 @@ class ChangeUser:
     ends_tokens: bool  # raises `rev`: tokens issued before are refused (checklist LG-20)
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveUser:
+class RemoveUser(Struct, frozen=True):
     user: User
 
 
-@dataclass(frozen=True, slots=True)
-class AddClient:
+class AddClient(Struct, frozen=True):
     client: Client
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeClient:
+class ChangeClient(Struct, frozen=True):
     """Replaces the client unless it changed since it was read. A removed one is marked; its id is never reused."""
 
     client: Client
 
 
-@dataclass(frozen=True, slots=True)
-class AddProject:
+class AddProject(Struct, frozen=True):
     project: Project
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeProject:
+class ChangeProject(Struct, frozen=True):
     """Replaces the project unless it changed since it was read, as all that follow do. A removed one is marked."""
 
     before: Project
     after: Project
 
 
-@dataclass(frozen=True, slots=True)
-class AddApplication:
+class AddApplication(Struct, frozen=True):
     model: ApplicationModel
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeApplication:
+class ChangeApplication(Struct, frozen=True):
     before: Application
     after: Application
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeSchema:
+class ChangeSchema(Struct, frozen=True):
     """Replaces schema and roles; a removed role is removed from all its holders."""
 
     before: ApplicationModel
@@ -298,52 +288,44 @@ class ChangeSchema:
     changes: tuple[ChangeTally, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PutAccessKey:
+class PutAccessKey(Struct, frozen=True):
     """Adds a key, or replaces another one."""
 
     before: AccessKey | None
     after: AccessKey
 
 
-@dataclass(frozen=True, slots=True)
-class AddPublicKey:
+class AddPublicKey(Struct, frozen=True):
     key: ApplicationKey
 
 
-@dataclass(frozen=True, slots=True)
-class AddGroup:
+class AddGroup(Struct, frozen=True):
     group: Group
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeGroup:
+class ChangeGroup(Struct, frozen=True):
     before: Group
     after: Group
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveGroup:
+class RemoveGroup(Struct, frozen=True):
     """Removes the group and every reference to it."""
 
     group: Group
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeRecords:
+class ChangeRecords(Struct, frozen=True):
     """Replaces records of several users of one application together, so that a project always has an owner."""
 
     before: tuple[UserRecord, ...]
     after: tuple[UserRecord, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AddServiceAccount:
+class AddServiceAccount(Struct, frozen=True):
     account: ServiceAccount
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeServiceAccount:
+class ChangeServiceAccount(Struct, frozen=True):
     before: ServiceAccount
     after: ServiceAccount
 
@@ -368,18 +350,16 @@ Write: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditNote:
+class AuditNote(Struct, frozen=True, kw_only=True):
     """An audit record of a change, before it has an actor and a time."""
 
     event: AuditEvent
-    details: Details = field(default_factory=dict)
-    personal: Mapping[str, str] = field(default_factory=dict)
+    details: Details = msgspec.field(default_factory=dict)
+    personal: Mapping[str, str] = msgspec.field(default_factory=dict)
     subject: str = ""  # if not that of the change
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(SecretRecord, frozen=True, kw_only=True):
     """One line of the plan."""
 
     action: Action
@@ -389,15 +369,14 @@ class Change:
     writes: tuple[Write, ...]  # at least one, done together
     subject: str  # of the audit records
     notes: tuple[AuditNote, ...]
-    generated_secret: str | None = field(default=None, repr=False)  # made by the plan, printed once
+    generated_secret: SecretText | None = None  # made by the plan, printed once
 
     @property
     def write(self) -> Write:
         return self.writes[0]
 
 
-@dataclass(frozen=True, slots=True)
-class RecordKind(Generic[R]):
+class RecordKind(Struct, Generic[R], frozen=True):
     """What the plan and the audit log call the records of one kind."""
 
     kind: str
@@ -446,8 +425,7 @@ class RecordKind(Generic[R]):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...] = ()
     spared: tuple[str, ...] = ()  # what --prune kept, and why
     warnings: tuple[str, ...] = ()
@@ -468,8 +446,7 @@ class Plan:
 FileRun: TypeAlias = Generator[Sequence[Write], StoredState, Plan]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanAudit:
+class PlanAudit(Struct, frozen=True, kw_only=True):
     """The audit records of a plan; those of a plan that makes an administrator close setup."""
 
     records: Sequence[AuditRecord] = ()

@@ -1,10 +1,12 @@
 """Plan, apply and export; and the order of the sections: what others refer to comes first."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import or_
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gatehouse.accounts.errors import UserChanged
 from gatehouse.accounts.password_rules import PasswordRules
@@ -129,8 +131,7 @@ PERMANENT_CONFLICTS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedFile:
+class ResolvedFile(Struct, frozen=True):
     """The sections of a file, resolved on this state."""
 
     sections: Mapping[str, ResolvedSection]

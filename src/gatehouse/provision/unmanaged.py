@@ -1,8 +1,9 @@
 """What an export leaves out: stored data that apply would refuse today (R5, R7)."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from gatehouse.permissions.commands.user_schemas import refuse_unrelated
 from gatehouse.permissions.documents.rules import refuse_collisions
@@ -58,7 +59,7 @@ def _without_reserved_rules(model: ApplicationModel, report: ReportLine) -> Appl
         )
         for key, role in model.roles.items()
     }
-    return replace(model, schema=replace(model.schema, **sections), roles=roles)  # type: ignore[arg-type]
+    return replace(model, schema=replace(model.schema, **sections), roles=roles)
 
 
 def _without_reserved_names(tree: Tree, place: str, report: ReportLine) -> Tree:

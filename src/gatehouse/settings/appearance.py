@@ -1,15 +1,15 @@
 """Settings of what people see: the brand and the languages."""
 
-from dataclasses import dataclass
 from typing import Annotated
+
+from msgspec import Struct
 
 from gatehouse.languages import FALLBACK_LANG, LANGUAGES
 from gatehouse.settings import grammar
 from gatehouse.settings.info import SettingField, image, text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrandingSettings:
+class BrandingSettings(Struct, frozen=True, kw_only=True):
     """Name, logo and color on pages, in emails and in the console."""
 
     name: Annotated[
@@ -37,8 +37,7 @@ class BrandingSettings:
     ] = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageSettings:
+class LanguageSettings(Struct, frozen=True, kw_only=True):
     """Languages of pages and emails."""
 
     default: Annotated[

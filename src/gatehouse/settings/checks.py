@@ -8,12 +8,13 @@ nothing is reachable from another machine (R8, checklist OP-01).
 import re
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from io import SEEK_END
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.accounts.password_rules import BreachedPasswordFile
 from gatehouse.kernel.errors import Misconfigured
@@ -43,8 +44,7 @@ class LoadPurpose(StrEnum):
     REWRAP = "rewrap"  # the way out of --dev: opens what dev.key sealed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(Struct, frozen=True, kw_only=True):
     """Settings that are not checked yet."""
 
     settings: Settings

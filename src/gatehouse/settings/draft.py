@@ -1,9 +1,10 @@
 """Values on their way to settings: read, completed, checked."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from gatehouse.kernel.addresses import parse_network
 from gatehouse.keys.sealing import new_master_key
@@ -26,8 +27,7 @@ DEV_DEFAULTS: Final[Mapping[str, Value]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettingsDraft:
+class SettingsDraft(Struct, frozen=True, kw_only=True):
     """The values and errors so far, during one `load`."""
 
     values: dict[str, Value] = field(default_factory=dict)

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Final, Literal, cast, get_args, get_origin, get_type_hints
+
+from msgspec.structs import replace
 
 from gatehouse.fields.model import DescribedField, Kind, described_fields
 from gatehouse.kernel.addresses import Network
@@ -27,8 +28,7 @@ BOOLEAN_WORDS: Final = {"true": True, "false": False}
 Value = bool | int | str | Secret | tuple[Network, ...] | tuple[Secret, ...] | tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Setting(DescribedField[SettingField]):
+class Setting(DescribedField[SettingField], frozen=True, kw_only=True, dict=True):
     """A setting; its group is its section: of a provider `providers.<ID>`, of a document `terms.<ID>`."""
 
     @property

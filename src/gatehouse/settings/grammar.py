@@ -5,9 +5,10 @@ BadSetting, which has a text for screens too.
 """
 
 import re
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.kernel.addresses import (
     DEFAULT_PORTS,
@@ -42,8 +43,7 @@ LOGIN_DATA_FIELDS: Final = frozenset({
 # fmt: on
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UrlOrigin:
+class UrlOrigin(Struct, frozen=True, kw_only=True):
     scheme: str
     host: str  # an IPv6 address keeps its brackets
 

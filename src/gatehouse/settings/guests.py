@@ -1,14 +1,14 @@
 """The settings of guests."""
 
-from dataclasses import dataclass
 from typing import Annotated
+
+from msgspec import Struct
 
 from gatehouse.settings.info import SettingField, days, number, text
 from gatehouse.settings.providers import application_id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuestSettings:
+class GuestSettings(Struct, frozen=True, kw_only=True):
     """Guests: players without an account, who sign in with a device key."""
 
     enabled: Annotated[

@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gatehouse.kernel.errors import BadInput, Misconfigured
 from gatehouse.settings.checks import Candidate, LoadPurpose, checks_of
@@ -29,8 +31,7 @@ class SettingsRefused(Misconfigured):
         super().__init__("\n".join(self.problems))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedSettings:
+class LoadedSettings(Struct, frozen=True, kw_only=True):
     settings: Settings
     sources: Mapping[str, str]  # setting -> default, dev, file …, environment, flag, database
     data: Path

@@ -5,8 +5,9 @@ means "none".
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal
+
+from msgspec import Struct, field
 
 from gatehouse.kernel.addresses import Network
 from gatehouse.settings import grammar
@@ -22,8 +23,7 @@ NO_SECRET: Final = Secret()
 NO_DATABASE_URL: Final = DatabaseUrl()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSettings:
+class ServerSettings(Struct, frozen=True, kw_only=True):
     """Public address and listener."""
 
     base_url: Annotated[
@@ -55,8 +55,7 @@ class ServerSettings:
     ] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatabaseSettings:
+class DatabaseSettings(Struct, frozen=True, kw_only=True):
     """Database connection."""
 
     url: Annotated[
@@ -91,8 +90,7 @@ class DatabaseSettings:
     ] = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecuritySettings:
+class SecuritySettings(Struct, frozen=True, kw_only=True):
     """Secrets that protect all other secrets."""
 
     master_key: Annotated[
@@ -116,8 +114,7 @@ class SecuritySettings:
     ] = NO_SECRET
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PasswordSettings:
+class PasswordSettings(Struct, frozen=True, kw_only=True):
     """Cost of password hashing (Argon2id)."""
 
     # The lower bounds are the minimum for secure hashes (S-02).
@@ -127,8 +124,7 @@ class PasswordSettings:
     workers: Annotated[int, number("Maximum concurrent password hashes per process.", 1, 64)] = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeySettings:
+class KeySettings(Struct, frozen=True, kw_only=True):
     """Keys that sign tokens."""
 
     rsa_bits: Annotated[Literal[2048, 3072], SettingField("Size of new RSA keys.", unit="bits")] = 2048
@@ -138,8 +134,7 @@ class KeySettings:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JwtSettings:
+class JwtSettings(Struct, frozen=True, kw_only=True):
     """Issued JWTs and their lifetimes."""
 
     jwt_without_factor: Annotated[
@@ -152,8 +147,7 @@ class JwtSettings:
     service_jwt_days: Annotated[int, days("Lifetime of a static service JWT.", stored=True)] = 90
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountSettings:
+class AccountSettings(Struct, frozen=True, kw_only=True):
     """Accounts and registration."""
 
     registration: Annotated[
@@ -188,8 +182,7 @@ class AccountSettings:
     ] = "ghnick"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MailSettings:
+class MailSettings(Struct, frozen=True, kw_only=True):
     """SMTP server."""
 
     host: Annotated[
@@ -229,8 +222,7 @@ class MailSettings:
     timeout_seconds: Annotated[int, seconds("Timeout of the mail server per email.", 1, 120, stored=True)] = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionSettings:
+class SessionSettings(Struct, frozen=True, kw_only=True):
     """Browser sessions."""
 
     idle_hours: Annotated[int, number("Inactivity after which a session ends.", 1, 8_760, "hours", stored=True)] = 72
@@ -262,8 +254,7 @@ class SessionSettings:
     ] = 90
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GameSettings:
+class GameSettings(Struct, frozen=True, kw_only=True):
     """Game session login."""
 
     session_info_allow: Annotated[
@@ -290,8 +281,7 @@ class GameSettings:
     sockets_per_source: Annotated[int, number("Maximum WebSockets per source and process.", 1, 1_000_000)] = 2_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OAuthSettings:
+class OAuthSettings(Struct, frozen=True, kw_only=True):
     """OAuth and OpenID Connect."""
 
     code_seconds: Annotated[int, seconds("Lifetime of an authorization code.", 10, 600, stored=True)] = 60
@@ -312,8 +302,7 @@ class OAuthSettings:
     ] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PermissionSettings:
+class PermissionSettings(Struct, frozen=True, kw_only=True):
     """Permission endpoints."""
 
     always_200: Annotated[bool, SettingField("Return errors with HTTP 200 too, for old clients.")] = False
@@ -328,8 +317,7 @@ class PermissionSettings:
     streams_most: Annotated[int, number("Change streams open at each process, of all callers.", 1, 100_000)] = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationSettings:
+class ApplicationSettings(Struct, frozen=True, kw_only=True):
     """Applications."""
 
     keys_dir: Annotated[
@@ -337,8 +325,7 @@ class ApplicationSettings:
     ] = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutboundSettings:
+class OutboundSettings(Struct, frozen=True, kw_only=True):
     """Outbound requests to URLs configured by others."""
 
     allow: Annotated[Networks, SettingField("Private networks that may be called, also by plain http.")] = ()
@@ -351,8 +338,7 @@ class OutboundSettings:
     ] = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationsSettings:
+class OperationsSettings(Struct, frozen=True, kw_only=True):
     """Metrics and health check details."""
 
     bind: Annotated[str, text("Separate listener, like `127.0.0.1:9090`.", grammar.bind)] = ""
@@ -368,8 +354,7 @@ class OperationsSettings:
     ] = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TelemetrySettings:
+class TelemetrySettings(Struct, frozen=True, kw_only=True):
     """OpenTelemetry; needs the extra `gatehouse[telemetry]`."""
 
     endpoint: Annotated[
@@ -385,8 +370,7 @@ class TelemetrySettings:
     interval_seconds: Annotated[int, seconds("How often metrics are sent.", 5, 3_600)] = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogSettings:
+class LogSettings(Struct, frozen=True, kw_only=True):
     """Logging."""
 
     level: Annotated[Literal["debug", "info", "warning", "error"], SettingField("Minimum log level.")] = "info"
@@ -395,8 +379,7 @@ class LogSettings:
     ] = "json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditSettings:
+class AuditSettings(Struct, frozen=True, kw_only=True):
     """Audit log."""
 
     retention_days: Annotated[int, days("How long records are kept; 0 keeps them forever.", low=0, high=36_500)] = 365
@@ -408,8 +391,7 @@ class AuditSettings:
     ] = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateSettings:
+class RateSettings(Struct, frozen=True, kw_only=True):
     """Rate limits per caller and endpoint class."""
 
     enabled: Annotated[bool, SettingField("Enforce rate limits, with Retry-After.")] = True
@@ -422,8 +404,7 @@ class RateSettings:
     site: Annotated[int, per_minute("Requests to protected sites (forward auth).")] = 12000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForwardAuthSettings:
+class ForwardAuthSettings(Struct, frozen=True, kw_only=True):
     """Sites behind a reverse proxy."""
 
     require_application: Annotated[
@@ -435,8 +416,7 @@ class ForwardAuthSettings:
     ] = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProtectionSettings:
+class ProtectionSettings(Struct, frozen=True, kw_only=True):
     """Protection of registration, password reset and guest creation against automated use."""
 
     proof_of_work: Annotated[
@@ -467,8 +447,7 @@ class ProtectionSettings:
     ] = 300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Struct, frozen=True, kw_only=True):
     """All settings. Only those with `stored` can change while the process runs (docs/decisions/0042)."""
 
     server: ServerSettings = field(default_factory=ServerSettings)

@@ -1,8 +1,9 @@
 """The settings of a sign-in provider; there is one table of them for each provider, by its ID."""
 
 import re
-from dataclasses import dataclass
 from typing import Annotated, Final
+
+from msgspec import Struct
 
 from gatehouse.kernel.addresses import parse_web_url
 from gatehouse.kernel.stored_settings import BadSetting
@@ -82,8 +83,7 @@ def tag_rule(given: str) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderSettings:
+class ProviderSettings(Struct, frozen=True, kw_only=True):
     """A sign-in provider. You choose `<id>`: a lower-case letter, then up to 19 lower-case letters and digits."""
 
     kind: Annotated[

@@ -5,9 +5,10 @@ import re
 import stat
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 MASK: Final = "********"
 SECRET_PARAMETER: Final = re.compile(r"([?&][a-z_]*(?:password|passphrase)=)[^&]*", re.ASCII)
@@ -77,8 +78,7 @@ def path_exists(path: Path) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilePrivacy:
+class FilePrivacy(Struct, frozen=True, kw_only=True):
     """How private a file with a secret has to be (checklist OP-01)."""
 
     strict: bool  # outside --dev

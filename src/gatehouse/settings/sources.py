@@ -3,9 +3,12 @@
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
+from msgspec import Struct
+
+from gatehouse.fields.secrets import HIDDEN, SecretRecord
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.settings.entries import (
     FILE_SUFFIX,
@@ -22,16 +25,14 @@ from gatehouse.settings.entries import (
 from gatehouse.settings.secret import FilePrivacy, Secret, read_private
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenValue:
+class GivenValue(SecretRecord, frozen=True, kw_only=True):
     entry: Setting
-    value: Value = field(repr=False)
+    value: Annotated[Value, HIDDEN]
     source: str
     where: str  # the name of the source for its author
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettingProblem:
+class SettingProblem(Struct, frozen=True, kw_only=True):
     where: str
     what: str
     name: str = ""  # the setting that has no value because of it
@@ -123,8 +124,7 @@ def from_flags(flags: Mapping[str, str]) -> Iterator[SourceItem]:
             yield GivenValue(entry=entry, value=value, source="flag", where=where)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TomlFile:
+class TomlFile(Struct, frozen=True, kw_only=True):
     path: Path
     privacy: FilePrivacy
 

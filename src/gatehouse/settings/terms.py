@@ -1,8 +1,9 @@
 """The settings of a document that people accept; there is one table of them for each document, by its ID."""
 
 import re
-from dataclasses import dataclass
 from typing import Annotated, Final, Literal
+
+from msgspec import Struct
 
 from gatehouse.kernel.addresses import parse_web_url
 from gatehouse.kernel.stored_settings import BadSetting
@@ -46,8 +47,7 @@ def document_id(given: str) -> None:
         raise BadSetting("must be the ID of a document").on_screen("document_id")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TermsSettings:
+class TermsSettings(Struct, frozen=True, kw_only=True):
     """A document that people accept, like terms of use. You choose `<id>` as for a provider; not `age`."""
 
     title: Annotated[

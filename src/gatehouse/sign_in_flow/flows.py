@@ -1,9 +1,11 @@
 """The dispatcher of sign-in flows: the current step and the next one."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.accounts.terms.acceptance import Terms
@@ -225,16 +227,14 @@ class NetworkNearness(StrEnum):
     UNKNOWN = "unknown"  # IPv4 and IPv6 cannot be compared (R4)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsentRequest:
+class ConsentRequest(Struct, frozen=True, kw_only=True):
     """What a person allows another client with their yes."""
 
     client: str  # its name
     scopes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfirmationQuestion:
+class ConfirmationQuestion(Struct, frozen=True, kw_only=True):
     kind: str  # of the purpose: device, game
     application: str  # its name
     logo: str = ""  # path of its logo

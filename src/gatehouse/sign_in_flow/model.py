@@ -4,12 +4,15 @@ On the wire and in the tables `interaction` is the handle of a flow.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Annotated, Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import Session, SessionStrength, SignInMethod, User
 from gatehouse.audit.model import AuditRecord
+from gatehouse.fields.secrets import HIDDEN, SecretRecord
 from gatehouse.kernel.errors import Conflict, NotFound
 
 
@@ -45,8 +48,7 @@ class FlowStep(StrEnum):
     DONE = "done"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignInFlow:
+class SignInFlow(Struct, frozen=True, kw_only=True):
     digest: bytes
     kind: str  # of the purpose: account, login, authorize, game, device
     step: FlowStep = FlowStep.LOGIN
@@ -59,8 +61,7 @@ class SignInFlow:
     version: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignInProof:
+class SignInProof(Struct, frozen=True, kw_only=True):
     """A completed authentication: the browser session it created."""
 
     user_id: str
@@ -74,8 +75,7 @@ class SignInProof:
     is_new: bool = False  # created by this flow, not before it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DestinationLink:
+class DestinationLink(Struct, frozen=True, kw_only=True):
     """A page about the application; the texts are `link.<name>`."""
 
     name: str
@@ -83,8 +83,7 @@ class DestinationLink:
     host: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Destination:
+class Destination(Struct, frozen=True, kw_only=True):
     """The purpose of a sign-in as pages show it; empty for the account pages."""
 
     application: str = ""  # its name
@@ -110,12 +109,11 @@ class Destination:
         return (*self.application_ids, *filter(None, (self.api_application_id,)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FormPost:
+class FormPost(SecretRecord, frozen=True, kw_only=True):
     """The end of a sign-in whose result the browser posts to another site."""
 
     action: str  # the address
-    fields: Mapping[str, str] = field(repr=False)
+    fields: Annotated[Mapping[str, str], HIDDEN]
     form_action: str  # its source in a Content-Security-Policy
     returns_to: str  # its host, for the person
     ui_locales: str = ""

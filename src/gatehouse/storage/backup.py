@@ -7,9 +7,9 @@ database.
 import base64
 import binascii
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from msgspec import Struct
 from sqlalchemy import (
     ClauseElement,
     Column,
@@ -177,8 +177,7 @@ EPHEMERAL_TABLES: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreFence:
+class RestoreFence(Struct, frozen=True, kw_only=True):
     """Keeps a restore from reviving what ended after the backup was made (R3, faults R-23)."""
 
     now: int  # Unix seconds

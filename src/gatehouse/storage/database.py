@@ -2,7 +2,8 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.storage.accounts.ban_copies import BanCopies
@@ -46,8 +47,7 @@ from gatehouse.storage.throttle import AttemptStorage
 from gatehouse.storage.webhooks import WebhookStorage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Storage:
+class Storage(Struct, frozen=True, kw_only=True):
     """The stores of all packages on one database."""
 
     runner: Runner

@@ -8,10 +8,10 @@ All verbs are repeatable: when nothing is left to change, the audit record shows
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from typing import Final
 
+from msgspec.structs import asdict
 from sqlalchemy import CTE, Integer, Text, Update, and_, bindparam, case, delete, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 

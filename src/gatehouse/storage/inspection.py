@@ -1,9 +1,9 @@
 """Checks of the database for `gatehouse doctor`."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from sqlalchemy import BigInteger, Boolean, Text, bindparam, or_, select, text, type_coerce
 
 from gatehouse.accounts.model import login_key
@@ -100,16 +100,14 @@ LOGIN_OWNERS = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SQLiteState:
+class SQLiteState(Struct, frozen=True, kw_only=True):
     journal_mode: str
     synchronous: int
     damage: tuple[str, ...]
     missing_indices: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PostgresState:
+class PostgresState(Struct, frozen=True, kw_only=True):
     version: str
     fsync: str
     synchronous_commit: str
@@ -157,8 +155,7 @@ def _describe_reserved(where: str, private: Mapping[str, object], public: Mappin
             yield f"{section}.{name} in {where}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeclaredResource:
+class DeclaredResource(Struct, frozen=True, kw_only=True):
     """The API resource of an application, removed or not."""
 
     application_id: int

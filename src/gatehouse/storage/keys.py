@@ -1,9 +1,9 @@
 """Stores signing keys (keys/model.py)."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Final
 
+from msgspec.structs import asdict
 from sqlalchemy import BigInteger, bindparam, cast, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 

@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from typing import Final, TypeVar, assert_never
 
+from msgspec.structs import replace
 from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, select, union
 
 from gatehouse.accounts.bans.model import PersonBanned

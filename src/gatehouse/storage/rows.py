@@ -1,11 +1,11 @@
 """Convert records and rows without copies; read tables page by page."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import fields
 from functools import cache
 from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 
+from msgspec.structs import fields
 from sqlalchemy import ColumnElement, Table, bindparam, select, tuple_
 
 from gatehouse.storage.statements import BoundStatement, Row, Statement

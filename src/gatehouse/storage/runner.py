@@ -7,9 +7,10 @@ of a verb, a refusal included, is sent before the commit it depends on.
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
-from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from gatehouse.storage.statements import Notification, Row, Verb, VerbStep
 
@@ -221,8 +222,7 @@ class Listeners:
 # How many connections to PostgreSQL a process may have, and how it uses them.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolLimits:
+class PoolLimits(Struct, frozen=True, kw_only=True):
     min_size: int = 1
     max_size: int = 10
     acquire_seconds: float = 5.0

@@ -6,9 +6,9 @@ find the remaining ones: rewrapping can stop at any time and continue later, whi
 
 import base64
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from sqlalchemy import ColumnElement, Table, bindparam, func, select, true, update
 
 from gatehouse.audit.model import AuditRecord
@@ -19,8 +19,7 @@ from gatehouse.storage.statements import Row, Statement, Verb
 SEALED_LABEL: Final = "under_seal"  # the name of the sealed column in a row
 
 
-@dataclass(frozen=True, slots=True)
-class RewrappedRow:
+class RewrappedRow(Struct, frozen=True):
     row: Row
     sealed: bytes  # under the primary master key
 

@@ -1,8 +1,8 @@
 """Stores running sign-in flows (sign_in_flow/model.py)."""
 
-from dataclasses import replace
 from functools import partial
 
+from msgspec.structs import replace
 from sqlalchemy import bindparam, delete, insert, select, update
 
 from gatehouse.audit.model import AuditRecord

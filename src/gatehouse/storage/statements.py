@@ -6,7 +6,6 @@ SQLAlchemy's own execution costs more than an RSA signature; its compiler runs o
 
 from collections import namedtuple
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar
@@ -175,24 +174,21 @@ DIALECTS: Final[Mapping[DatabaseKind, Dialect]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BoundStatement:
+class BoundStatement(msgspec.Struct, frozen=True):
     """A statement with its parameters: what a verb yields."""
 
     statement: "Statement"
     parameters: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(msgspec.Struct, frozen=True):
     """Wakes listeners once the verb has committed; no decision depends on it."""
 
     channel: str
     payload: str
 
 
-@dataclass(frozen=True, slots=True)
-class BulkStatement:
+class BulkStatement(msgspec.Struct, frozen=True):
     """One statement for many rows, in one round trip; it returns no rows."""
 
     statement: "Statement"
@@ -203,8 +199,7 @@ VerbStep: TypeAlias = BoundStatement | BulkStatement | Notification
 Verb: TypeAlias = Generator[VerbStep, list[Row], T]
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledStatement:
+class CompiledStatement(msgspec.Struct, frozen=True):
     sql: str
     parameter_order: tuple[str, ...]  # the name of the parameter at each position
     parameter_count: int  # the number of parameters
@@ -223,8 +218,7 @@ class CompiledStatement:
         return [encoded[name] if name in encoded else given[name] for name in self.parameter_order]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BatchedStatement:
+class BatchedStatement(msgspec.Struct, frozen=True, eq=False):
     """A statement that runs for several callers in one batch."""
 
     compiled: CompiledStatement

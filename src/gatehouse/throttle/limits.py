@@ -1,16 +1,16 @@
 """Limits on attempts at secrets, and quotas of emails."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptLimit:
+class AttemptLimit(Struct, frozen=True, kw_only=True):
     """After `free_attempts` failures each one blocks for `first_delay`, then twice that, up to `max_delay`."""
 
     free_attempts: int = 10
@@ -59,8 +59,7 @@ class AttemptStore(Protocol):
 # Attempts at secrets: counted exactly, shared by all nodes, kept across restarts (S-15).
 
 
-@dataclass(frozen=True, slots=True)
-class ThrottleSubject:
+class ThrottleSubject(Struct, frozen=True):
     """What attempts are counted for, and its limit."""
 
     parts: tuple[str, ...]
@@ -74,8 +73,7 @@ class ThrottleSubject:
         return sha256(b"".join(len(name).to_bytes(4, "big") + name for name in named)).hex()
 
 
-@dataclass(frozen=True, slots=True)
-class CountedAttempt:
+class CountedAttempt(Struct, frozen=True):
     """An attempt that was counted before it is made."""
 
     subjects: Sequence[ThrottleSubject]

@@ -7,7 +7,6 @@ docs/guides/proof-of-work.md describes what clients compute.
 import re
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -50,8 +49,7 @@ class ProofOfWorkMode(StrEnum):
     AUTO = "auto"  # while a purpose is under attack
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProofOfWorkPolicy:
+class ProofOfWorkPolicy(msgspec.Struct, frozen=True, kw_only=True):
     mode: ProofOfWorkMode
     difficulty: int  # a solution takes 2**difficulty hashes on average
     attack_rate: int  # requests in ATTACK_WINDOW

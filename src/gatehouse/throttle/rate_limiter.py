@@ -8,8 +8,9 @@ HT-18). The library `limits` keeps every key until it expires (docs/decisions/00
 import math
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.times import MINUTE
@@ -17,8 +18,7 @@ from gatehouse.kernel.times import MINUTE
 MAX_SOURCES: Final = 50_000
 
 
-@dataclass(frozen=True, slots=True)
-class RateLimit:
+class RateLimit(Struct, frozen=True):
     per_minute: int
 
     @property

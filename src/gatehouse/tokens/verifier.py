@@ -4,9 +4,8 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, Never, Protocol, TypeVar
+from typing import Annotated, Final, Never, Protocol, TypeVar
 
 import msgspec
 from cryptography.exceptions import InvalidSignature
@@ -15,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
+from gatehouse.fields.secrets import HIDDEN, SecretRecord
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.kernel.strict_json import refuse_duplicate_members
@@ -41,8 +41,7 @@ HEADER_TYPES: Final = ("JWT", "at+jwt")  # `_verify_claims` compares it with tha
 KID_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParsedJws:
+class ParsedJws(msgspec.Struct, frozen=True, kw_only=True):
     alg: str
     kid: str
     typ: str
@@ -180,8 +179,7 @@ MAX_GENERATED_LIFETIME: Final = 300  # seconds a service JWT signed by an applic
 C = TypeVar("C", bound=Claims)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationPublicKey:
+class ApplicationPublicKey(msgspec.Struct, frozen=True, kw_only=True):
     application_id: int
     public: RSAPublicKey
 
@@ -191,14 +189,13 @@ class ApplicationKeyLookup(Protocol):
         """Return the live key registered under that id, of an application that is not removed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrustedKey:
+class TrustedKey(SecretRecord, frozen=True, kw_only=True):
     """A key that may sign one class of tokens, and its only issuer."""
 
     alg: Algorithm
     public: PublicKey
     issuer: str
-    private: Ed25519PrivateKey | None = field(default=None, repr=False)  # if it is a key of this service
+    private: Annotated[Ed25519PrivateKey | None, HIDDEN] = None  # if it is a key of this service
 
 
 class TokenVerifier:

@@ -1,12 +1,14 @@
 """Webhooks, their deliveries and their store."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Final, Protocol
 
+from msgspec import Struct
+
 from gatehouse.audit.model import AuditRecord, HeadSwap
 from gatehouse.fields.model import CREATED, FIXED, Field, Kind, described_fields
+from gatehouse.fields.secrets import SecretBytes, SecretRecord, SecretText
 from gatehouse.kernel.errors import Conflict, GatehouseError, NotFound
 from gatehouse.kernel.times import DAY
 
@@ -34,8 +36,7 @@ class DeliveryState(StrEnum):
     GIVEN_UP = "given_up"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Webhook:
+class Webhook(SecretRecord, frozen=True, kw_only=True):
     """A webhook; a `Field` says how the API, the command line, CSV and audit records read a field."""
 
     webhook_id: Annotated[str, FIXED]
@@ -45,8 +46,8 @@ class Webhook:
     enabled: Annotated[bool, Field()] = True
     place: int = 0  # of the last sealed audit record read for it
     given_up: int = 0  # consecutive failed deliveries
-    sealed_secret: bytes = field(repr=False)
-    sealed_old_secret: bytes | None = field(default=None, repr=False)  # also signs until it ends
+    sealed_secret: SecretBytes
+    sealed_old_secret: SecretBytes | None = None  # also signs until it ends
     created_by: Annotated[str, FIXED]
     created_at: Annotated[int, CREATED]
     version: Annotated[int, FIXED] = 1
@@ -59,8 +60,7 @@ WEBHOOK_FIELDS: Final = tuple(described_fields(Webhook, Field))
 CHANGEABLE_FIELDS: Final = tuple(one for one in WEBHOOK_FIELDS if one.field.patchable)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
+class Delivery(SecretRecord, frozen=True, kw_only=True):
     """One event for one webhook. Sending the same event again makes a new delivery with its own ID."""
 
     delivery_id: Annotated[str, FIXED]
@@ -68,7 +68,7 @@ class Delivery:
     event_id: Annotated[str, FIXED]  # by which the receiver recognizes repetitions
     event: Annotated[str, FIXED]
     place: int  # of the event in the audit log, 0 for a ping
-    body: str = field(repr=False)
+    body: SecretText
     state: Annotated[DeliveryState, FIXED] = DeliveryState.WAITING
     tries: Annotated[int, FIXED] = 0  # grows with every claim: an older count means that another node holds it
     held_until: int = 0
@@ -88,16 +88,14 @@ class Delivery:
 DELIVERY_FIELDS: Final = tuple(described_fields(Delivery, Field))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeasedDelivery:
+class LeasedDelivery(Struct, frozen=True, kw_only=True):
     """A delivery that one node holds until its lease ends."""
 
     delivery: Delivery
     webhook: Webhook
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryAttempt:
+class DeliveryAttempt(Struct, frozen=True, kw_only=True):
     """The outcome of one attempt."""
 
     status: int

@@ -1,16 +1,17 @@
 """Administration of webhooks: create, change, remove, test, and the delivery log."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Details
 from gatehouse.audit.recorder import Recorder
 from gatehouse.fields.derive import changed_names, draft_members, with_members
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_record_id
@@ -58,12 +59,11 @@ class WebhookDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     kind: object = None  # of an entry that is sent back
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookWithSecret:
+class WebhookWithSecret(SecretRecord, frozen=True, kw_only=True):
     """A webhook with its new secret, which is shown only here; "" if it kept its secret."""
 
     webhook: Webhook
-    secret: str = field(default="", repr=False)
+    secret: SecretText = ""
 
 
 class Webhooks:

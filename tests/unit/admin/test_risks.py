@@ -1,9 +1,9 @@
 """Risky settings are reported, and safe ones are not."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.admin.settings import Posture, find_risks
 from gatehouse.app.services.installation import posture

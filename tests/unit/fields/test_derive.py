@@ -25,8 +25,7 @@ def read_name(value: object, place: str) -> str:
     return read_line(value, place, 5)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Toy:
+class Toy(msgspec.Struct, frozen=True, kw_only=True):
     toy_id: Annotated[str, Field(entry_name="id", patchable=False)]
     name: Annotated[str, RecordField(read=read_name)]
     color: Annotated[Color, RecordField()] = Color.RED

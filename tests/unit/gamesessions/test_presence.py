@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.bans.model import UserBan
 from gatehouse.audit.model import AuditOrigin

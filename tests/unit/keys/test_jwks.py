@@ -1,7 +1,7 @@
 import json
-from dataclasses import replace
 
 from joserfc.jwk import ECKey, KeySet, OKPKey, RSAKey
+from msgspec.structs import replace
 
 from gatehouse.keys.jwks import KeySetPublisher, base64url_number, jwks_document
 from gatehouse.keys.model import KeyPurpose

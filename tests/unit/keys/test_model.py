@@ -1,6 +1,5 @@
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.keys.model import Algorithm, KeyPurpose, KeyState, SigningKey, key_state
 

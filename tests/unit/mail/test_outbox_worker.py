@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.mail.delivery import DeliverySession, MailTransport, PrintingTransport
 from gatehouse.mail.model import (

@@ -1,7 +1,9 @@
 """Claims about a person's roles and permissions in applications."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from gatehouse.oauth.claims import MAX_CLAIM_ENTRIES, ApplicationHoldings, MappedClaims
 from gatehouse.oauth.model import ClaimContent, ClaimSource, Client

@@ -1,8 +1,9 @@
 """The description of a client: everything derived from it has every field."""
 
 import tomllib
-from dataclasses import fields
 from pathlib import Path
+
+from msgspec.structs import fields
 
 import gatehouse.web
 from gatehouse.cli.client import create

@@ -2,11 +2,11 @@
 
 import hmac
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany

@@ -2,12 +2,12 @@
 
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256
+from msgspec.structs import replace
 
 from gatehouse.kernel.addresses import parse_address
 from gatehouse.kernel.errors import TooMany

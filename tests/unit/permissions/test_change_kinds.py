@@ -1,6 +1,6 @@
 """Every audit event is a kind of change or listed as none."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.permissions.changes.model import KIND_BY_EVENT, StreamChangeKind, change_from_record

@@ -1,6 +1,8 @@
 """Compiled permissions match their source, are bounded, and are not rebuilt without need."""
 
-from dataclasses import replace
+import dataclasses
+
+from msgspec import structs
 
 from gatehouse.permissions.evaluation.compiled import compiled_model
 from gatehouse.permissions.evaluation.conditions import group_index_keys, person_index_keys
@@ -15,12 +17,14 @@ TESTERS = {"groups": {"g": [{"tag": "staff"}]}, "grants": [{"group": "g", "roles
 def test_model_is_compiled_once_and_a_changed_one_anew() -> None:
     model = a_scenario({"roles": {"editor": {"says": {"a": True}}}}).model
     assert compiled_model(model) is compiled_model(model)
-    assert compiled_model(replace(model, roles={})).roles == {}
+    assert compiled_model(structs.replace(model, roles={})).roles == {}
 
 
 def test_another_model_of_the_same_version_is_compiled_by_itself() -> None:
     before = a_scenario({"schema": {"a": True}})
-    after = replace(before, model=replace(before.model, schema=replace(before.model.schema, private_data={})))
+    after = dataclasses.replace(
+        before, model=structs.replace(before.model, schema=structs.replace(before.model.schema, private_data={}))
+    )
     assert A in before.effective().rules(ROOT)
     assert A not in after.effective().rules(ROOT)
 
@@ -30,8 +34,8 @@ def test_another_structure_of_the_same_version_is_compiled_by_itself() -> None:
     document = {"roles": {"editor": {"says": {"a": True}}}, "user": {"tags": ["staff"]}, "projects": {"mg": TESTERS}}
     before = a_scenario(document)
     project = before.structure.projects["mg"]
-    changed = replace(project, groups={"g": a_group("g", "mg", [{"tag": "other"}])})
-    after = replace(before.structure, projects={"mg": changed})
+    changed = structs.replace(project, groups={"g": a_group("g", "mg", [{"tag": "other"}])})
+    after = structs.replace(before.structure, projects={"mg": changed})
     assert before.effective().allows(Scope("mg"), A)
     assert not evaluate(before.model, before.facts, after, now=before.now, address=None).allows(Scope("mg"), A)
 
@@ -47,7 +51,9 @@ def test_a_revoke_counts_in_a_project_that_is_not_named_as_connecting() -> None:
     }
     scenario = a_scenario(document)
     assert (
-        not replace(scenario, structure=replace(scenario.structure, connecting={})).effective().allows(Scope("mg"), A)
+        not dataclasses.replace(scenario, structure=structs.replace(scenario.structure, connecting={}))
+        .effective()
+        .allows(Scope("mg"), A)
     )
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from gatehouse.accounts.errors import LoginTaken, UserChanged, UserIdTaken
 from gatehouse.accounts.model import User

@@ -1,9 +1,9 @@
 """The section `clients`: the meaning of a record, and which differences are changes."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.kernel.digests import sha256
 from gatehouse.keys.model import Algorithm

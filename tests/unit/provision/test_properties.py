@@ -1,11 +1,10 @@
 """For any file and any stored state: after applying it, nothing is left to do."""
 
-from dataclasses import replace
-
 import msgspec
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import User
 from gatehouse.oauth.model import (

@@ -1,9 +1,9 @@
 """Apply a document once, again, and during other writes; and export it."""
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.errors import UserChanged
 from gatehouse.keys.sealing import MasterKeys

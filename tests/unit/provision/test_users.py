@@ -1,9 +1,9 @@
 """The section `users`: the meaning of a record, and which differences are changes."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import AccountKind, User
 from gatehouse.provision.model import AddUser, ChangeUser, Problems, ReadScope, RemoveUser, StoredState, Unfit

@@ -1,11 +1,11 @@
 """Every refusal of a setting that the console changes has a text for screens."""
 
 import inspect
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.kernel.stored_settings import BadSetting
 from gatehouse.settings.checks import checks_of

@@ -1,7 +1,7 @@
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from gatehouse.web.http import openapi
 from gatehouse.web.http.operation_texts import OperationTexts

@@ -1,6 +1,6 @@
 """Audit records as sentences."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from gatehouse.admin.activity import RecordNames
 from gatehouse.audit.events import AuditEvent

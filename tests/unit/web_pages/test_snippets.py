@@ -6,7 +6,6 @@ import re
 import shlex
 import subprocess
 import tomllib
-from dataclasses import replace
 from hashlib import sha1 as sha1_of
 from importlib.resources import files
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Final
 from urllib.parse import parse_qs
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.oauth.model import Client, ClientProfile
 from gatehouse.web.console.applications.snippets import (

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from markupsafe import Markup
+from msgspec.structs import replace
 
 from gatehouse.languages import FALLBACK_LANG
 from gatehouse.permissions.login_rules import LoginRefusalReason

@@ -2,10 +2,10 @@
 
 import html
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import IMPORTED_ACCOUNT, JOINED_KEY, User
 from gatehouse.audit.model import AuditOrigin

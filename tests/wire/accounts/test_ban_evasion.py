@@ -2,11 +2,11 @@
 
 import io
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.importing.files import open_import_file
 from gatehouse.accounts.importing.importer import ImportJob

@@ -1,12 +1,12 @@
 """What stays when a sign-in provider goes: a way in, and the sessions that were not made with it (R10, R14)."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import User
 from gatehouse.accounts.second_factors.model import SameMailbox

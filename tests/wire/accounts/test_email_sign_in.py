@@ -1,10 +1,10 @@
 """Sign-in by a link or code sent by email (checklist EM-01 to EM-09, docs/decisions/0050)."""
 
 import re
-from dataclasses import replace
 
 import httpx2
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, User
 from gatehouse.audit.model import AuditOrigin

@@ -1,12 +1,12 @@
 """Second factors on the account page, and the fresh proof that changing them needs."""
 
 import re
-from dataclasses import replace
 from functools import partial
 from html import unescape
 
 import httpx2
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import JOINED_KEY, SELF_REGISTERED, User
 from gatehouse.audit.events import AuditEvent

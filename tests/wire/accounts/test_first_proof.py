@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import IMPORTED_ACCOUNT, JOINED_KEY, SELF_REGISTERED, Identity, SignInMethod, User
 from gatehouse.accounts.second_factors.model import totp_sealing_purpose

@@ -1,9 +1,9 @@
 """Changing the password on the account page."""
 
-from dataclasses import replace
 from functools import partial
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin

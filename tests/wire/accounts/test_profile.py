@@ -1,9 +1,9 @@
 """Names, user name and time zone of an account, and what its claims tell (R9)."""
 
 import json
-from dataclasses import replace
 
 import httpx2
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import User
 from gatehouse.accounts.own_account.claims import ProfileClaims

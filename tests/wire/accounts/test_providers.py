@@ -5,7 +5,7 @@ import re
 from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import httpx2
 import pytest
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 from joserfc.jwk import RSAKey
+from msgspec.structs import replace
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import IMPORTED_ACCOUNT, JOINED_KEY, SELF_REGISTERED, SignInMethod, User

@@ -1,8 +1,7 @@
 """A person who registers someone else's address loses access to the account once the owner takes it."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import JOINED_KEY, SELF_REGISTERED, User
 from gatehouse.accounts.second_factors.model import EmailNotVerified

@@ -1,10 +1,10 @@
 """`gatehouse doctor` reaches out: the mail server, the address of the service, and their certificates."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.app.services.core import DAY
 from gatehouse.cli.doctor_network import about_address, about_mail, certificate_finding

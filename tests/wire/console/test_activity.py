@@ -5,11 +5,11 @@ import io
 import json
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import bindparam, delete, update
 
 from gatehouse.admin import activity

@@ -2,12 +2,12 @@
 
 import io
 from base64 import b64encode
-from dataclasses import replace
 from html import unescape
 from typing import Any, Final
 from urllib.parse import urlencode
 
 import httpx2
+from msgspec.structs import replace
 from PIL import Image
 
 from gatehouse.images.model import MAX_UPLOAD_BYTES

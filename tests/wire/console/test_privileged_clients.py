@@ -1,10 +1,10 @@
 """Clients that reach beyond their application are changed by administrators only, in API and console (R3)."""
 
-from dataclasses import fields, replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
 import pytest
+from msgspec.structs import fields, replace
 
 from gatehouse.admin.clients import ClientDraft
 from gatehouse.oauth.client_document import client_document

@@ -1,7 +1,6 @@
 """An id_token for another back end, requested with a game session (R10): who gets it and who accepts it."""
 
 import re
-from dataclasses import replace
 from typing import Any, Final
 
 import httpx2
@@ -9,6 +8,7 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import KeySet
 from joserfc.jwt import JWTClaimsRegistry
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent

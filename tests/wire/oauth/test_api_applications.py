@@ -1,10 +1,11 @@
 """The application of an API decides about the people whose tokens are for it: bans, login rules, terms (R9, R10)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import httpx2
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent

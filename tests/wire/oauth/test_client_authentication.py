@@ -1,9 +1,9 @@
 """Client authentication at the token endpoint (interface §5.1, R3)."""
 
+import dataclasses
 import json
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from secrets import token_hex
 from typing import Any
@@ -13,6 +13,7 @@ import httpx2
 import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, OKPKey, RSAKey
+from msgspec.structs import replace
 from sqlalchemy import select
 
 from gatehouse.accounts.model import User
@@ -175,7 +176,7 @@ async def test_either_of_two_live_secrets_is_taken_until_the_old_one_ends(
     for relying in (web, oidc_client):
         new = await service.services.clients.rotate_secret(relying.client.client_id, ORIGIN)
         assert success_body(await relying.redeem(await relying.issue_code(anna)))
-        assert success_body(await replace(relying, secret=new).redeem(await relying.issue_code(anna)))
+        assert success_body(await dataclasses.replace(relying, secret=new).redeem(await relying.issue_code(anna)))
     await service.clock.advance(7 * 86_400)
     for relying in (web, oidc_client):
         assert oauth_error(await relying.redeem(await relying.issue_code(anna))) == UNPROVED

@@ -1,12 +1,13 @@
 """Client IDs are told apart from user IDs and from the built-in actors of the audit log."""
 
 import ast
-from dataclasses import replace
+import dataclasses
 from pathlib import Path
 from typing import Any, Final
 
 import httpx2
 import pytest
+from msgspec.structs import replace
 
 import gatehouse
 from gatehouse.audit.events import AuditEvent
@@ -39,7 +40,7 @@ async def an_old_client(service: RunningService, client_id: str, **fields: objec
     made = await an_oidc_client(service, "template", **fields)
     old = replace(made.client, client_id=client_id)
     await service.services.storage.clients.create_client(old, a_record(AuditEvent.CLIENT_CREATED))
-    return replace(made, client=old)
+    return dataclasses.replace(made, client=old)
 
 
 async def test_ci_01_a_new_client_has_no_id_of_digits_and_of_no_built_in_actor(studio: Studio) -> None:

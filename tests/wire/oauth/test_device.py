@@ -3,11 +3,11 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 import httpx2
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin

@@ -1,11 +1,11 @@
 """RP-initiated logout: /proxy/oauth/logout (OpenID Connect RP-Initiated Logout 1.0, R3)."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from urllib.parse import urlencode
 
 import httpx2
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from secrets import token_hex
@@ -13,6 +12,7 @@ import httpx2
 import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin

@@ -1,12 +1,14 @@
 """Refresh tokens: rotation, reuse, narrowing, expiry (interface §2.1, R3)."""
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
@@ -328,7 +330,7 @@ async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[No
         anna = await first.services.administration.create(
             login="anna@studio.example", nick="Anna", password=PASSWORD, origin=TEST
         )
-        yield Nodes(first=web, second=replace(web, service=second), anna=anna)
+        yield Nodes(first=web, second=dataclasses.replace(web, service=second), anna=anna)
 
 
 async def test_tk_18_another_node_knows_at_once(nodes: Nodes) -> None:

@@ -1,6 +1,5 @@
 """Tokens of maximal size, issued and accepted by the running service (TK-31, R2)."""
 
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -8,6 +7,7 @@ from urllib.parse import urlencode
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from msgspec.structs import replace
 
 from gatehouse.accounts.field_checks import MAX_CUSTOM_TAG_BYTES
 from gatehouse.accounts.model import User

@@ -1,11 +1,11 @@
 """Public keys of applications: readable by everyone, managed by few (interface §4.4, R6)."""
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from msgspec.structs import replace
 
 from gatehouse.keys.encoding import public_pem
 from gatehouse.permissions.model.facts import UserRecord

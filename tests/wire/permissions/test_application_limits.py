@@ -1,10 +1,10 @@
 """An application has a documented maximal size, however it is saved (checklist LP-02)."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.permissions.documents import limits
 from gatehouse.permissions.model.application import MAX_APPLICATION_SIZE, Application

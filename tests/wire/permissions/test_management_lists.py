@@ -1,10 +1,10 @@
 """Search and lists over the API: one shape, cursors of one caller, and what each caller may see (R9)."""
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.kernel.times import DAY, HOUR
 from gatehouse.permissions.model.facts import UserRecord

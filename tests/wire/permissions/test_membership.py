@@ -1,7 +1,8 @@
 """Membership of a project (interface §4.6, R5; checklist PR-13)."""
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.permissions.model.facts import Assignment

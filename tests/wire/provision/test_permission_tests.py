@@ -5,13 +5,13 @@ import socket
 import threading
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.model.rules import ROOT

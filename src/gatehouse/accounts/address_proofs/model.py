@@ -5,7 +5,8 @@ password or hold its identities and factors.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gatehouse.accounts.model import (
     PASSWORD_PROOF,
@@ -22,8 +23,7 @@ from gatehouse.audit.model import AuditRecord
 from gatehouse.mail.model import OutboxMail
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProvingBrowser:
+class ProvingBrowser(Struct, frozen=True, kw_only=True):
     """The browser that uses a mailed link or code."""
 
     digest: str = ""  # of a secret that only this browser has
@@ -44,8 +44,7 @@ def proving_browser(user: User, digest: bytes, signed_in: UserSession | None) ->
     return ProvingBrowser(digest=digest.hex(), session=session)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldMethods:
+class HeldMethods(Struct, frozen=True, kw_only=True):
     """What is stored beside an account of how it can be entered."""
 
     identities: Sequence[Identity]
@@ -55,8 +54,7 @@ class HeldMethods:
     applications: int  # sign-ins to applications, and consents
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndedMethods:
+class EndedMethods(Struct, frozen=True, kw_only=True):
     password: bool = False
     identities: tuple[Identity, ...] = ()
     totp: bool = False

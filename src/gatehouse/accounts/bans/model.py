@@ -2,9 +2,10 @@
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.kernel.errors import Conflict, NotFound, Refused
 from gatehouse.kernel.times import DAY
@@ -37,16 +38,14 @@ class DigestKind(StrEnum):
     ADDRESS = "address"
 
 
-@dataclass(frozen=True, slots=True)
-class BanDigest:
+class BanDigest(Struct, frozen=True):
     """An HMAC under a key of the installation (R14)."""
 
     kind: DigestKind
     digest: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BanScope:
+class BanScope(Struct, frozen=True, kw_only=True):
     """Where a ban counts; the whole installation without an application and a project."""
 
     application_id: int = 0
@@ -56,8 +55,7 @@ class BanScope:
 INSTALLATION: Final = BanScope()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserBan:
+class UserBan(Struct, frozen=True, kw_only=True):
     """A ban as the account carries it; each reader of the account decides whether it counts.
 
     It is on the account, so that every request that reads the account reads it too, on every node and at no cost
@@ -108,8 +106,7 @@ class BanState(StrEnum):
     LIFTED = "lifted"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ban:
+class Ban(Struct, frozen=True, kw_only=True):
     ban_id: str
     user_id: str
     application_id: int = 0

@@ -1,15 +1,15 @@
 """What bans store."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from gatehouse.accounts.bans.model import Ban, BanScope, BanState, UserBan
 from gatehouse.audit.model import AuditRecord
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BanFilter:
+class BanFilter(Struct, frozen=True, kw_only=True):
     """Which bans to list; all of them without any field."""
 
     user_id: str = ""

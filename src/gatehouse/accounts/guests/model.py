@@ -1,11 +1,11 @@
 """Guests, and what they prove: that they have a device key."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from msgspec import Struct
 
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import BadInput, Refused
@@ -37,8 +37,7 @@ class DeviceProofRefused(Refused):
     public = "The challenge or its signature is invalid. Ask for a new challenge."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuestPolicy:
+class GuestPolicy(Struct, frozen=True, kw_only=True):
     """What the operator allows."""
 
     enabled: bool
@@ -56,8 +55,7 @@ class GuestPolicy:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceProof:
+class DeviceProof(Struct, frozen=True, kw_only=True):
     """What a game sends; nothing is checked yet."""
 
     device_key: str
@@ -67,8 +65,7 @@ class DeviceProof:
     solution: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceKey:
+class DeviceKey(Struct, frozen=True):
     """An Ed25519 public key, 32 bytes."""
 
     raw: bytes

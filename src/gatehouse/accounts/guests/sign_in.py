@@ -2,10 +2,10 @@
 
 import secrets
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
 import structlog
+from msgspec.structs import replace
 
 from gatehouse.accounts.guests.model import (
     CHALLENGE_SECONDS,

@@ -1,8 +1,10 @@
 """From an entry of a file to an account that can be stored, by the rules of registration and `apply`."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import fields, replace
 
 from gatehouse.accounts.errors import MAX_IDENTITIES, BadAccount
 from gatehouse.accounts.field_checks import (
@@ -45,14 +47,12 @@ MAX_SOURCE_ID: Final = 256  # characters that a report shows
 MAX_NAME_SHOWN: Final = 40  # of a provider that a file names
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderIssuer:
+class ProviderIssuer(Struct, frozen=True):
     provider_id: str
     issuer: str  # of its identities; empty if it has several
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowChecker:
+class RowChecker(Struct, frozen=True, kw_only=True):
     sealer: SecretSealer
     recorder: Recorder
     origin: AuditOrigin

@@ -2,8 +2,9 @@
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import BinaryIO, Final
+
+from msgspec import Struct
 
 from gatehouse.accounts.importing.lines import csv_says_verified, read_csv, read_jsonl
 from gatehouse.accounts.importing.model import BadImportFile, EmailState, FileRow, ImportFormat
@@ -17,8 +18,7 @@ LONGEST_MEMBER: Final = max(map(len, VERIFIED_MEMBERS))
 NOT_SAID: Final = "the file does not say whether emails are verified: choose verified or unverified"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportFile:
+class ImportFile(Struct, frozen=True, kw_only=True):
     import_id: str  # made from the content: the same file continues the same import
     total: int  # rows, to show progress; with lines an estimate
     rows: Iterator[FileRow]

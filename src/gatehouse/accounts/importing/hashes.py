@@ -9,12 +9,12 @@ import binascii
 import hashlib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar, Final, TypeAlias
 
 import structlog
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2d, Argon2i, Argon2id
+from msgspec import Struct
 
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.importing.sha_crypt import sha256_crypt, sha512_crypt
@@ -53,8 +53,7 @@ class BadHash(BadAccount):
 # What verifies a password of each kind; it takes as long as the hash was made to take.
 
 
-@dataclass(frozen=True, slots=True)
-class Bcrypt:
+class Bcrypt(Struct, frozen=True):
     kind: ClassVar[str] = "bcrypt"
 
     text: str
@@ -70,8 +69,7 @@ class Bcrypt:
             return False
 
 
-@dataclass(frozen=True, slots=True)
-class Pbkdf2:
+class Pbkdf2(Struct, frozen=True):
     kind: ClassVar[str] = "PBKDF2"
 
     digest: str
@@ -86,8 +84,7 @@ class Pbkdf2:
         return constant_time_equal(found, self.checksum[:length])
 
 
-@dataclass(frozen=True, slots=True)
-class Scrypt:
+class Scrypt(Struct, frozen=True):
     kind: ClassVar[str] = "scrypt"
 
     n: int
@@ -101,8 +98,7 @@ class Scrypt:
         return constant_time_equal(found, self.checksum)
 
 
-@dataclass(frozen=True, slots=True)
-class FirebaseScrypt:
+class FirebaseScrypt(Struct, frozen=True):
     """Firebase encrypts its signer key with AES-CTR under a key of scrypt.
 
     Only the key stream is stored, which is the hash without the signer key: that is a secret of the whole project.
@@ -120,8 +116,7 @@ class FirebaseScrypt:
         return constant_time_equal(stream, self.checksum)
 
 
-@dataclass(frozen=True, slots=True)
-class Argon2:
+class Argon2(Struct, frozen=True):
     kind: ClassVar[str] = "Argon2"
 
     variant: type[Argon2d | Argon2i | Argon2id]
@@ -145,8 +140,7 @@ class Argon2:
         return constant_time_equal(self.derivation().derive(password), self.checksum)
 
 
-@dataclass(frozen=True, slots=True)
-class ShaCrypt:
+class ShaCrypt(Struct, frozen=True):
     kind: ClassVar[str] = "SHA-crypt"
 
     make: Callable[[bytes, bytes, int], str]
@@ -160,8 +154,7 @@ class ShaCrypt:
         return constant_time_equal(self.make(password, self.salt.encode(), self.rounds), self.checksum)
 
 
-@dataclass(frozen=True, slots=True)
-class SaltedSha:
+class SaltedSha(Struct, frozen=True):
     kind: ClassVar[str] = "salted SHA"
 
     digest: str

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
+
+from msgspec import Struct, field
 
 from gatehouse.accounts.decoys import DecoyHashes
 from gatehouse.accounts.errors import BadAccount
@@ -33,8 +34,7 @@ BATCH_SIZE: Final = 500  # accounts of one transaction; on SQLite other writers 
 MAX_ATTEMPTS: Final = 5  # at a batch, against concurrent registrations and used IDs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportJob:
+class ImportJob(Struct, frozen=True, kw_only=True):
     source: ImportFormat
     import_id: str  # the same for every run of the same import
     origin: AuditOrigin
@@ -43,8 +43,7 @@ class ImportJob:
     providers: Mapping[str, str] = field(default_factory=dict)  # names of providers in the file, and their IDs here
 
 
-@dataclass(slots=True)
-class ImportTotals:
+class ImportTotals(Struct):
     rows: int = 0
     imported: int = 0  # with a dry run: what would be
     known: int = 0  # imported by an earlier run

@@ -1,12 +1,15 @@
 """What an import reads, stores and reports (R10)."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
+
+import msgspec
+from msgspec import Struct
 
 from gatehouse.accounts.model import Identity, User
 from gatehouse.audit.model import AuditRecord
+from gatehouse.fields.secrets import HIDDEN, SecretRecord, SecretText
 from gatehouse.kernel.errors import BadInput
 
 IMPORT_KEY: Final = "import"  # in `meta`: the ID of the import that created the account
@@ -32,16 +35,14 @@ class BadImportFile(BadInput):
     """The file as a whole cannot be read: no header, unknown columns, not JSON."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignIdentity:
+class ForeignIdentity(Struct, frozen=True):
     """A person at a provider, as a file names both."""
 
     provider: str
     subject: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportEntry:
+class ImportEntry(SecretRecord, frozen=True, kw_only=True):
     """One account as a file describes it; nothing is checked yet."""
 
     login: str = ""
@@ -50,8 +51,8 @@ class ImportEntry:
     given_name: str = ""
     family_name: str = ""
     username: str = ""
-    password_hash: str = field(default="", repr=False)
-    totp_secret: str = field(default="", repr=False)
+    password_hash: SecretText = ""
+    totp_secret: SecretText = ""
     tags: frozenset[str] = frozenset()
     purchases: frozenset[str] = frozenset()
     email_verified: bool | None = None  # None if the file does not say
@@ -66,8 +67,7 @@ class ImportEntry:
         return self.login or self.username or self.user_id
 
 
-@dataclass(frozen=True, slots=True)
-class FileRow:
+class FileRow(Struct, frozen=True):
     """One row of a file: its line, or its number in a JSON document, and its entry or what is wrong with it."""
 
     number: int
@@ -75,8 +75,7 @@ class FileRow:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedRow:
+class RefusedRow(Struct, frozen=True):
     """A row that was not imported, or a part of one."""
 
     number: int
@@ -84,8 +83,7 @@ class RefusedRow:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedId:
+class ImportedId(Struct, frozen=True, kw_only=True):
     """An account in the other system and here."""
 
     number: int
@@ -94,14 +92,13 @@ class ImportedId:
     user_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountCandidate:
+class AccountCandidate(SecretRecord, frozen=True, kw_only=True):
     """A checked account, ready to be stored."""
 
     number: int
     title: str
     source_id: str = ""
-    user: User = field(repr=False)
+    user: Annotated[User, HIDDEN]
     record: AuditRecord
     identities: tuple[Identity, ...] = ()
     left_out: tuple[str, ...] = ()  # why parts of the row are not imported
@@ -109,8 +106,7 @@ class AccountCandidate:
     hash_kind: str  # empty without a password
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExistingAccount:
+class ExistingAccount(Struct, frozen=True, kw_only=True):
     user_id: str
     login_key: str | None
     import_id: str  # empty unless an import created it
@@ -123,8 +119,7 @@ class ImportOutcome(StrEnum):
     ID_USED = "id_used"  # the generated ID is taken: try another one
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     outcome: ImportOutcome
     reason: str = ""
     user_id: str = ""  # of a known account
@@ -134,8 +129,7 @@ NEW: Final = Verdict(ImportOutcome.IMPORTED)
 ID_USED: Final = Verdict(ImportOutcome.ID_USED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredNames:
+class StoredNames(Struct, frozen=True, kw_only=True):
     """What is stored of the names in a batch."""
 
     by_id: Mapping[str, ExistingAccount]
@@ -143,7 +137,9 @@ class StoredNames:
     by_identity: Mapping[tuple[str, str], ExistingAccount]  # by issuer and subject
     used_ids: frozenset[str]  # by existing and by deleted accounts
     username_owners: Mapping[str, str]  # the user ID, or empty for a deleted account
-    banned: Mapping[str, str] = field(default_factory=dict)  # candidates of people banned under another account
+    banned: Mapping[str, str] = msgspec.field(
+        default_factory=dict
+    )  # candidates of people banned under another account
 
     def judge(self, candidate: AccountCandidate, import_id: str) -> Verdict:
         """Decide about one account: nothing that exists is ever changed."""

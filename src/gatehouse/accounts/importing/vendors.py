@@ -8,7 +8,6 @@ import base64
 import binascii
 import mmap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import BinaryIO, Final, TypeVar
 
 import msgspec
@@ -17,6 +16,7 @@ from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.importing.hashes import BadHash, decode_base64, encode_base64
 from gatehouse.accounts.importing.lines import MAX_LINE_BYTES, NOTHING, json_problem, read_lines
 from gatehouse.accounts.importing.model import BadImportFile, FileRow, ForeignIdentity, ImportEntry
+from gatehouse.fields.secrets import SecretBytes, SecretRecord
 
 MAX_DOCUMENT_BYTES: Final = 2**30  # of a file that is one JSON document
 TOTP_DIGITS: Final = 6  # this and the next two: what this service checks (RFC 6238)
@@ -335,11 +335,10 @@ class FirebaseUser(msgspec.Struct, rename="camel"):
     provider_user_info: list[FirebaseProvider] = []
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirebaseHashConfig:
+class FirebaseHashConfig(SecretRecord, frozen=True, kw_only=True):
     """The password hash parameters that the Firebase console shows."""
 
-    signer_key: bytes = field(repr=False)
+    signer_key: SecretBytes
     salt_separator: bytes
     rounds: int
     mem_cost: int

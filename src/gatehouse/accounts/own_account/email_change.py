@@ -4,7 +4,9 @@ The response never reveals whether the new address has an account; its owner get
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gatehouse.accounts.address_proofs.model import (
     ENDS_NOTHING,
@@ -115,8 +117,7 @@ class EmailChanges:
 # A link that verifies an address, either the current one of an account or its new one.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddressProof:
+class AddressProof(Struct, frozen=True, kw_only=True):
     """What a link would prove in this browser."""
 
     owner: User  # with the address that is proved

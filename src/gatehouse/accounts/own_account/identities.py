@@ -1,9 +1,11 @@
 """Accounts by identity: found, created, linked and unlinked (R10)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gatehouse.accounts.email_links import as_owner
 from gatehouse.accounts.errors import (
@@ -34,8 +36,7 @@ from gatehouse.mail.model import MailTemplate
 SHOWN_DIGITS: Final = 4  # of a subject, in a nick that was made up
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdentitySignIn:
+class IdentitySignIn(Struct, frozen=True, kw_only=True):
     user: User
     created: bool
 

@@ -1,8 +1,9 @@
 """Records, errors and the store of a person's own account."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from gatehouse.accounts.address_proofs.model import ProvingBrowser
 from gatehouse.accounts.bans.model import Ban
@@ -23,6 +24,7 @@ from gatehouse.accounts.model import (
 from gatehouse.accounts.second_factors.model import Factor, FactorOverview, Passkey
 from gatehouse.accounts.terms.model import AcceptedVersion
 from gatehouse.audit.model import AuditOrigin, AuditRecord
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.images.model import StoredImage
 from gatehouse.kernel.errors import Conflict, Refused
 from gatehouse.mail.model import OutboxMail
@@ -55,8 +57,7 @@ MAX_ACTIVITY_SHOWN: Final = 50
 AGENT_KEY: Final = "agent"  # of the browser, in the personal part of a sign-in's audit record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountDetails:
+class AccountDetails(Struct, frozen=True, kw_only=True):
     """Everything the account page shows, from one read."""
 
     overview: FactorOverview
@@ -68,8 +69,7 @@ class AccountDetails:
     labels: Sequence[ProvidedLabel]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastSignIn:
+class PastSignIn(Struct, frozen=True, kw_only=True):
     """One line of the sign-in history, which is read from the audit log."""
 
     at: int
@@ -79,16 +79,14 @@ class PastSignIn:
     agent: str  # of a browser
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssignedRole:
+class AssignedRole(Struct, frozen=True, kw_only=True):
     application_id: int
     role: str
     project_id: str  # "" at the root
     ends_at: int  # 0 for no end
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsentedClient:
+class ConsentedClient(Struct, frozen=True, kw_only=True):
     """What a person allowed a third-party client to see."""
 
     client_id: str
@@ -96,8 +94,7 @@ class ConsentedClient:
     given_at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientSignIn:
+class ClientSignIn(Struct, frozen=True, kw_only=True):
     """A sign-in to a client whose tokens may still be valid, or were until recently."""
 
     client_id: str
@@ -107,8 +104,7 @@ class ClientSignIn:
     revoked_at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationData:
+class ApplicationData(Struct, frozen=True, kw_only=True):
     """What an application reports to store about a person."""
 
     application_id: int
@@ -117,8 +113,7 @@ class ApplicationData:
     document: bytes  # JSON, as received
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiteSignInRecord:
+class SiteSignInRecord(Struct, frozen=True, kw_only=True):
     """A session of the person on a protected site."""
 
     origin: str
@@ -126,8 +121,7 @@ class SiteSignInRecord:
     ends_at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonalRecords:
+class PersonalRecords(Struct, frozen=True, kw_only=True):
     """Everything stored about a person, for the export."""
 
     details: AccountDetails
@@ -145,8 +139,7 @@ def may_remove_password(*, passkeys: int, identities: int, email_verified: bool)
     return passkeys > 0 and (passkeys > 1 or identities > 0 or email_verified)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmailChange:
+class EmailChange(Struct, frozen=True, kw_only=True):
     """A new address for an account, which is set once access to that mailbox is proved."""
 
     owner: User
@@ -166,8 +159,7 @@ class EmailChange:
         return login_key(self.login)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountActivity:
+class AccountActivity(Struct, frozen=True, kw_only=True):
     """One line of the activity list."""
 
     at: int
@@ -175,8 +167,7 @@ class AccountActivity:
     address: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReauthenticationMethods:
+class ReauthenticationMethods(Struct, frozen=True, kw_only=True):
     """What reauthentication asks for, the same as the person's sign-in."""
 
     password: bool
@@ -192,15 +183,13 @@ class ReauthenticationMethods:
         return not self.factors or any(factor is not Factor.PASSKEY for factor in self.factors)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReauthenticationInput:
-    password: str = field(default="", repr=False)
-    otp: str = field(default="", repr=False)
-    credential: str = field(default="", repr=False)  # of a passkey, which is sufficient alone
+class ReauthenticationInput(SecretRecord, frozen=True, kw_only=True):
+    password: SecretText = ""
+    otp: SecretText = ""
+    credential: SecretText = ""  # of a passkey, which is sufficient alone
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReauthenticationClient:
+class ReauthenticationClient(Struct, frozen=True, kw_only=True):
     """The client that reauthenticates."""
 
     source: str  # as rate limits count it
@@ -210,8 +199,7 @@ class ReauthenticationClient:
     origin: AuditOrigin
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddressRelease:
+class AddressRelease(Struct, frozen=True, kw_only=True):
     """What is done to an account that has the verified address of a new one unverified."""
 
     record: Callable[[str], AuditRecord]  # of the loss, by the ID of that account

@@ -1,8 +1,9 @@
 """The account page's actions: profile, password change, deletion, and the activity list."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from gatehouse.accounts.field_checks import check_username
 from gatehouse.accounts.model import OWN_FIELDS, PASSWORD_PROOF, EnabledMethods, User, UserSession

@@ -1,12 +1,14 @@
 """Second factors of an account, their errors and stores (R1)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol
 
+from msgspec import Struct
+
 from gatehouse.accounts.model import EnabledMethods, User
 from gatehouse.audit.model import AuditRecord
+from gatehouse.fields.secrets import SecretBytes, SecretRecord, SecretText
 from gatehouse.kernel.errors import BadInput, Conflict, NotFound, Refused
 from gatehouse.keys.encoding import encode_base64url
 from gatehouse.mail.model import OutboxMail
@@ -25,8 +27,7 @@ class Factor(StrEnum):
     RECOVERY = "recovery"  # not a factor of its own: it replaces a lost one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactorOverview:
+class FactorOverview(Struct, frozen=True, kw_only=True):
     """What is stored of an account's factors beside the account itself; 0 means never or none."""
 
     totp_since: int = 0
@@ -35,8 +36,7 @@ class FactorOverview:
     recovery_left: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnabledFactors:
+class EnabledFactors(Struct, frozen=True, kw_only=True):
     methods: tuple[Factor, ...]  # enabled ones, last used first
     totp_since: int
     recovery_left: int
@@ -68,27 +68,24 @@ def factors_by_last_use(user: User, overview: FactorOverview) -> EnabledFactors:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TotpEnrollment:
+class TotpEnrollment(SecretRecord, frozen=True, kw_only=True):
     """A TOTP secret that its owner has not confirmed yet."""
 
-    secret: str = field(repr=False)  # base32
-    uri: str = field(repr=False)  # otpauth://…, for a QR code
+    secret: SecretText  # base32
+    uri: SecretText  # otpauth://…, for a QR code
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewRecoveryCodes:
+class NewRecoveryCodes(SecretRecord, frozen=True, kw_only=True):
     """A set of recovery codes: the codes shown once, and the stored digests."""
 
-    codes: tuple[str, ...] = field(repr=False)
-    digests: tuple[bytes, ...] = field(repr=False)
+    codes: tuple[SecretText, ...]
+    digests: tuple[SecretBytes, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passkey:
+class Passkey(SecretRecord, frozen=True, kw_only=True):
     credential_id: bytes
     user_id: str
-    public_key: bytes = field(repr=False)  # COSE
+    public_key: SecretBytes  # COSE
     sign_count: int  # 0 for an authenticator without a counter
     name: str
     transports: tuple[str, ...] = ()

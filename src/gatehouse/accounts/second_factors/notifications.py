@@ -1,7 +1,8 @@
 """The audit record and the email of a change, built together so that neither is missing (S-16)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gatehouse.accounts.model import User
 from gatehouse.accounts.second_factors.model import Factor
@@ -12,8 +13,7 @@ from gatehouse.mail.composer import Composer
 from gatehouse.mail.model import MailTemplate, OutboxMail
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountNotifier:
+class AccountNotifier(Struct, frozen=True, kw_only=True):
     recorder: Recorder
     composer: Composer
 

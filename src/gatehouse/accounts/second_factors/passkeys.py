@@ -7,8 +7,9 @@ import asyncio
 import secrets
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import EnabledMethods, User
 from gatehouse.accounts.second_factors.codes import RecoveryCodes

@@ -1,8 +1,9 @@
 """WebAuthn without storage: this service as browsers know it, and what its ceremonies take and return."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
+
+from msgspec import Struct
 
 from gatehouse.accounts.model import User
 from gatehouse.accounts.second_factors.model import Passkey
@@ -11,8 +12,7 @@ from gatehouse.kernel.addresses import parse_address
 CHALLENGE_LIFETIME: Final = 300  # seconds a challenge can be answered
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelyingParty:
+class RelyingParty(Struct, frozen=True, kw_only=True):
     """This service as browsers know it; passkeys are bound to this host permanently."""
 
     name: str
@@ -25,8 +25,7 @@ class RelyingParty:
         return not self.host.startswith("[") and parse_address(self.host) is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnverifiedResponse:
+class UnverifiedResponse(Struct, frozen=True, kw_only=True):
     """A browser's response before verification."""
 
     challenge: bytes  # the challenge it claims to answer
@@ -35,8 +34,7 @@ class UnverifiedResponse:
     answer: Any  # as parsed by the library
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewCredential:
+class NewCredential(Struct, frozen=True, kw_only=True):
     credential_id: bytes
     public_key: bytes
     sign_count: int

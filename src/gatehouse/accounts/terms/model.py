@@ -1,8 +1,9 @@
 """Documents, what people accepted of them, and what is left to ask."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.kernel.errors import Refused
 
@@ -14,8 +15,7 @@ class TermsLinkDead(Refused):
     public = "This link has expired. Sign in again to get a new one."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TermsDocument:
+class TermsDocument(Struct, frozen=True, kw_only=True):
     document_id: str
     title: str
     url: str
@@ -26,15 +26,13 @@ class TermsDocument:
     minimum_age: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AcceptedVersion:
+class AcceptedVersion(Struct, frozen=True, kw_only=True):
     document: str
     version: str
     accepted_at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingTerms:
+class PendingTerms(Struct, frozen=True, kw_only=True):
     """What a person is asked before a sign-in."""
 
     documents: Sequence[TermsDocument]  # that they have not accepted in this version
@@ -50,8 +48,7 @@ class PendingTerms:
         return ",".join([*parts, AGE] if self.minimum_age else parts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TermsLink:
+class TermsLink(Struct, frozen=True, kw_only=True):
     """A link to the page of the terms, for a person who has authenticated elsewhere."""
 
     user_id: str

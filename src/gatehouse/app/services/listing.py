@@ -1,8 +1,9 @@
 """Pages of search and lists over the API; loaded at the first use, see api_endpoints.py."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
 from datetime import UTC, datetime
+
+from msgspec.structs import asdict, replace
 
 from gatehouse.accounts.model import User
 from gatehouse.admin.activity import FOREVER, ActivityCursor, ActivityFilter, ActivityStore, redact_record

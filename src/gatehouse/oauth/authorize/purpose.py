@@ -1,10 +1,10 @@
 """The sign-in for a client, as the sign-in flow uses it."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import User
 from gatehouse.accounts.store import AccountStore

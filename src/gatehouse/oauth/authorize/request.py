@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -77,8 +76,7 @@ class AuthorizeParameters(dict[str, str]):
         return "" if "state" in self.repeated else self["state"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthorizationRequest:
+class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True):
     client_id: str
     redirect_uri: str  # registered for the client
     scopes: tuple[str, ...]  # the scopes the client may have, in our order
@@ -314,8 +312,7 @@ def wanted_claims(asked: ClaimsRequest, client: Client) -> tuple[str, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WantedAcr:
+class WantedAcr(msgspec.Struct, frozen=True, kw_only=True):
     values: tuple[str, ...] = ()
     is_essential: bool = False
 

@@ -1,7 +1,8 @@
 """The response of authorize: its parameters, in the query of a redirect or in a form that the browser posts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gatehouse.oauth.authorize.request import AuthorizationRequest, AuthorizeParameters, response_mode_of
 from gatehouse.oauth.model import Client
@@ -10,8 +11,7 @@ from gatehouse.oauth.vocabulary import ResponseMode
 from gatehouse.sign_in_flow.model import Continuation, FormPost
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResponseTarget:
+class ResponseTarget(Struct, frozen=True, kw_only=True):
     """Where and how a client gets the response, known before the rest of its request is read."""
 
     redirect_uri: str  # registered for the client

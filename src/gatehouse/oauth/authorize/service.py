@@ -1,8 +1,10 @@
 """The authorize endpoint: consents to clients that are not trusted, grants, and the decision about a request (R3)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum, auto
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import User, UserSession
 from gatehouse.accounts.store import ApplicationAccess
@@ -94,8 +96,7 @@ class Consents:
 # Creates the grant of a sign-in to a client, with its code.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrantLifetimes:
+class GrantLifetimes(Struct, frozen=True, kw_only=True):
     """Seconds."""
 
     code_seconds: int = 60

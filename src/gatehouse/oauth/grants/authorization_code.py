@@ -1,7 +1,8 @@
 """The authorization code grant: a code is redeemed for tokens once (interface §4.2, R3)."""
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import Recorder

@@ -1,9 +1,9 @@
 """The client credentials grant: clients and service accounts get access tokens for themselves (RFC 6749 §4.4, R9)."""
 
-from dataclasses import replace
 from typing import Final
 
 from cachetools import LRUCache
+from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import Recorder

@@ -4,7 +4,8 @@ Its `jti` is the grant and a number. The grant's row has the valid number, so th
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import Recorder

@@ -1,9 +1,9 @@
 """Verifies access keys, and Signatures made with them (interface §4.8, R6)."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from cachetools import LRUCache
+from msgspec import Struct
 
 from gatehouse.kernel.addresses import Address, parse_address
 from gatehouse.kernel.clock import Clock
@@ -23,8 +23,7 @@ USE_CACHE_SIZE: Final = 10_000
 KEY_ATTEMPT_LIMIT: Final = AttemptLimit(free_attempts=100, first_delay=30, max_delay=3_600, window=3_600)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifiedSignature:
+class VerifiedSignature(Struct, frozen=True, kw_only=True):
     key: AccessKey
     address: Address  # the client's, as the holder of the key signed it
 

@@ -3,12 +3,12 @@
 import asyncio
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import structlog
 from cachetools import LRUCache
+from msgspec import Struct
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
@@ -31,8 +31,7 @@ FILE_KEY_ID: Final = re.compile(rf"f([1-9][0-9]{{0,17}})-[0-9a-f]{{{DIGEST_DIGIT
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedKey:
+class PublishedKey(Struct, frozen=True):
     key_id: str
     pem: str
 

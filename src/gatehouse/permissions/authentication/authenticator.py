@@ -1,7 +1,9 @@
 """Authenticate a request to a permission endpoint: from credentials to a caller with rights."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.model import AuditOrigin
@@ -17,8 +19,7 @@ from gatehouse.permissions.rights.rights import Actor, Rights, ServiceReach, sec
 from gatehouse.permissions.rights.secret_data import FULL_SECRET_DATA, NO_SECRET_DATA, PERMISSION_PARTS, RecordPart
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthenticatedRequest:
+class AuthenticatedRequest(Struct, frozen=True, kw_only=True):
     """A caller with everything that decides about the request."""
 
     caller: Caller

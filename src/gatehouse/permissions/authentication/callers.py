@@ -5,13 +5,14 @@ The state of the account comes with the facts that the decision needs anyway.
 """
 
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias, assert_never
+from typing import Annotated, Final, TypeAlias, assert_never
 
 import msgspec
+from msgspec.structs import replace
 
 from gatehouse.accounts.bans.model import Banned, UserBan
 from gatehouse.accounts.model import CENTRAL_APPLICATION
+from gatehouse.fields.secrets import HIDDEN, SecretRecord
 from gatehouse.kernel.addresses import Address, any_network_contains, parse_network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
@@ -49,11 +50,10 @@ MAX_FACTOR_LENGTH: Final = 1_024  # characters; no login accepts a longer one
 PRINCIPAL_RATE_CLASS: Final = "principal"  # the class under which one principal's requests are counted (PA-15)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
+class Caller(SecretRecord, frozen=True, kw_only=True):
     by: CallerKind
     facts: Facts | None = None  # of the person or service account; None when a service calls for itself
-    claims: CallerClaims | None = field(default=None, repr=False)
+    claims: Annotated[CallerClaims | None, HIDDEN] = None
     application_id: int | None = None  # the application the request names, otherwise the one that vouches for it
     vouching_application_id: int | None = (
         None  # the one application the request may be about, when one vouches for it (R6)

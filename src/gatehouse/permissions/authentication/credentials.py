@@ -1,22 +1,23 @@
 """The credentials of a request, and those that an endpoint accepts (interface §4.1, R6)."""
 
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
+from msgspec import Struct
+
+from gatehouse.fields.secrets import SecretBytes, SecretRecord, SecretText
 from gatehouse.kernel.addresses import Address
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeySignature:
+class KeySignature(SecretRecord, frozen=True, kw_only=True):
     """A `Signature` header and everything it covers."""
 
-    signature: str = field(repr=False)
+    signature: SecretText
     application_id: str  # `Application-Id`: the application whose access key made it
     method: str
     path: bytes
-    query: bytes = field(repr=False)
-    body: bytes = field(repr=False)
+    query: SecretBytes
+    body: SecretBytes
     ip: str  # these two are part of the query or the body
     ts: int
 
@@ -25,17 +26,16 @@ class KeySignature:
         return b"\n".join((self.method.encode(), self.path, self.query, self.body))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestCredentials:
+class RequestCredentials(SecretRecord, frozen=True, kw_only=True):
     """The received credentials, not verified yet. An empty text was not sent."""
 
-    bearer: str = field(default="", repr=False)
-    jwt: str = field(default="", repr=False)  # of the body
-    factor: str = field(default="", repr=False)
-    service_jwt: str = field(default="", repr=False)
+    bearer: SecretText = ""
+    jwt: SecretText = ""  # of the body
+    factor: SecretText = ""
+    service_jwt: SecretText = ""
     signed: KeySignature | None = None
-    request_sign: str = field(default="", repr=False)
-    body: bytes = field(default=b"", repr=False)  # the data that request_sign covers
+    request_sign: SecretText = ""
+    body: SecretBytes = b""  # the data that request_sign covers
     address: Address | None = None  # the client's, if the connection proves it (R4)
     source: str = ""  # the client as the throttles count them
 
@@ -58,8 +58,7 @@ class ExchangedJwtPolicy(Enum):
     ALONE = auto()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CredentialPolicy:
+class CredentialPolicy(Struct, frozen=True, kw_only=True):
     """The credentials that one action of an endpoint accepts; all others are refused."""
 
     audience: bool = False  # a user JWT for one application, if the request is about that one

@@ -1,13 +1,13 @@
 """JWTs of callers: verify those of people and service accounts, and verify, issue and revoke service JWTs."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import Final, TypeAlias
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.cache import WeightedCache
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
@@ -96,10 +96,9 @@ MAX_TOKEN_DAYS: Final = 365
 JTI_BYTES: Final = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssuedServiceToken:
+class IssuedServiceToken(SecretRecord, frozen=True, kw_only=True):
     token: ServiceToken
-    jwt: str = field(repr=False)
+    jwt: SecretText
 
 
 class ServiceJwtVerifier:

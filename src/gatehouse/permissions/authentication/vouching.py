@@ -1,8 +1,9 @@
 """The application that vouches for a request, by a service JWT, an access key or a Signature (R6)."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from gatehouse.kernel.addresses import Address
 from gatehouse.permissions.authentication.access_keys import VerifiedSignature
@@ -22,8 +23,7 @@ class CallerKind(StrEnum):
     EXCHANGED = "exchanged"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VouchingApplication:
+class VouchingApplication(Struct, frozen=True, kw_only=True):
     """The application that vouches for the request, by whatever means."""
 
     application_id: int

@@ -4,9 +4,10 @@ A change never contains personal fields, addresses, details or the actor: who ma
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent
@@ -214,8 +215,7 @@ ABOUT_AN_APPLICATION: Final = frozenset(
 ABOUT_A_USER: Final = frozenset({StreamChangeKind.USER, StreamChangeKind.RECORD, StreamChangeKind.SERVICE_ACCOUNT})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamChange:
+class StreamChange(Struct, frozen=True, kw_only=True):
     """One change. An empty or zero field is not part of it, or is not for this reader."""
 
     place: int  # in the audit log

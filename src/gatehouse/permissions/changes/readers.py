@@ -6,8 +6,10 @@ users is shown without saying what it is about, so that no one has to poll for i
 """
 
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.callers import Caller
@@ -22,8 +24,7 @@ from gatehouse.permissions.store import ApplicationStore
 READ_CHANGES: Final = CredentialPolicy(audience=True, key=True, no_jwt=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeReader:
+class ChangeReader(Struct, frozen=True, kw_only=True):
     """A caller with what they may read, and the kinds and the application they asked for."""
 
     name: str

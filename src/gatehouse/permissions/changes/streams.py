@@ -6,8 +6,9 @@ from binascii import Error as NotBase64
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput, GatehouseError, TooMany
@@ -30,8 +31,7 @@ class BadEventId(BadInput):
     public = "Last-Event-ID: not an id that this caller received."
 
 
-@dataclass(frozen=True, slots=True)
-class StreamEvent:
+class StreamEvent(Struct, frozen=True):
     """An id, with a change or, as a heartbeat, without one."""
 
     event_id: str

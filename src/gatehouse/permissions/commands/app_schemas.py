@@ -5,12 +5,12 @@ a new version of the schema (R6).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Details
@@ -79,8 +79,7 @@ class RoleDraft(RoleFields, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     users_count: object = UNSET  # in answers only
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SavedSchema:
+class SavedSchema(msgspec.Struct, frozen=True, kw_only=True):
     model: ApplicationModel
     warnings: tuple[str, ...] = ()  # what was ignored, by name (R6)
 
@@ -223,7 +222,7 @@ def apply_schema_roots(
     for root, parse_root in ROOT_PARSERS.items():
         if root in given:
             read[root] = parse_root(member_or(given, root, {}), place=f"{place}.{root}")
-    after = replace(model.schema, **read)  # type: ignore[arg-type]
+    after = replace(model.schema, **read)
     rules.refuse_duplicate_paths(after.private_data, after.public_data, place=place)
     refuse_changed_central(model, after, place)
     return after

@@ -2,12 +2,12 @@
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_key_id
@@ -90,10 +90,9 @@ async def find_managed_application(
 VALUE_BYTES: Final = 32  # 64 hex characters (R6)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewAccessKey:
+class NewAccessKey(SecretRecord, frozen=True, kw_only=True):
     key: AccessKey
-    value: str = field(repr=False)  # never shown again
+    value: SecretText  # never shown again
 
 
 def new_access_key(application_id: int, comment: str, *, masters: MasterKeys, now: int) -> NewAccessKey:

@@ -1,11 +1,11 @@
 """Applications: get, save, move, delete (interface §4.4, R5, R6)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent
@@ -74,8 +74,7 @@ class ApplicationDraft(Draft, frozen=True, kw_only=True, forbid_unknown_fields=T
     logo_uri: str | UnsetType | None = UNSET  # fetched once; the address that this service answers changes nothing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SavedApplication:
+class SavedApplication(msgspec.Struct, frozen=True, kw_only=True):
     application: Application
     warnings: tuple[str, ...] = ()
 

@@ -1,6 +1,6 @@
 """Copies of bans: a ban counts for other accounts of the same person, found by digests (R14)."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from gatehouse.accounts.bans.model import Ban, BanDigest, BanRank, DigestKind
 from gatehouse.accounts.model import login_key

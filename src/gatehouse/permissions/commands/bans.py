@@ -1,11 +1,11 @@
 """Bans: save, lift, list (R10)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from gatehouse.accounts.bans.model import (
     INSTALLATION,
@@ -70,16 +70,14 @@ class BanDraft(msgspec.Struct, frozen=True, kw_only=True):
     confirm: bool = False  # even if more than three accounts used one of them
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BanTarget:
+class BanTarget(msgspec.Struct, frozen=True, kw_only=True):
     """A scope with the project that rights on it come from."""
 
     scope: BanScope
     project_id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedBan:
+class CheckedBan(msgspec.Struct, frozen=True, kw_only=True):
     """A ban that may be saved."""
 
     target: BanTarget

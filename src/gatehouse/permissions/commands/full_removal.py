@@ -1,6 +1,6 @@
 """Delete a removed project permanently; only administrators of the installation may (R5)."""
 
-from dataclasses import asdict
+from msgspec.structs import asdict
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord

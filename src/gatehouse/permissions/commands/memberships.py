@@ -1,10 +1,10 @@
 """Members of a project, and its lists of allowed and disallowed groups (interface §4.6, R5)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import CENTRAL_APPLICATION

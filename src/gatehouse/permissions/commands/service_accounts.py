@@ -1,18 +1,19 @@
 """Service accounts of a project: list, create, revoke (R1)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from secrets import token_hex
 from typing import Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord
 from gatehouse.audit.recorder import Recorder
 from gatehouse.fields.derive import draft_members, with_members
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.addresses import parse_network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_user_id
@@ -64,16 +65,14 @@ class ServiceAccountDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     version: int | UnsetType = UNSET
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedServiceAccount:
+class ListedServiceAccount(msgspec.Struct, frozen=True, kw_only=True):
     account: ServiceAccount
     holds: Mapping[str, object]  # in its project, as in a membership
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatedServiceAccount:
+class CreatedServiceAccount(SecretRecord, frozen=True, kw_only=True):
     listed: ListedServiceAccount
-    jwt: str = field(repr=False)
+    jwt: SecretText
     ends_at: int
 
 

@@ -1,10 +1,10 @@
 """Saves of a user's record in an application (interface §4.5, R5, R6)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import Recorder, describe_changes
@@ -57,8 +57,7 @@ class RecordDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     updated_at: object = UNSET
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordSections:
+class RecordSections(msgspec.Struct, frozen=True, kw_only=True):
     """The parsed sections of a save; what is UNSET stays."""
 
     roles: tuple[object, ...] | UnsetType = UNSET
@@ -260,7 +259,7 @@ def read_draft(draft: RecordDraft, expired: int = 0, place: str = "data") -> Rec
 
 def apply_record_sections(state: UserRecord, sections: RecordSections) -> UserRecord:
     root = state.root
-    root = root if sections.roles is UNSET else replace(root, roles=sections.roles)  # type: ignore[arg-type]
+    root = root if sections.roles is UNSET else replace(root, roles=sections.roles)
     root = root if sections.private is UNSET else replace(root, private_data=sections.private)
     root = root if sections.public is UNSET else replace(root, public_data=sections.public)
     below = below_root(state) if sections.access is UNSET else sections.access

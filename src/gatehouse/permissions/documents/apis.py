@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.kernel.addresses import apparent_origin, is_at_origin
 from gatehouse.permissions.documents.fields import (
@@ -41,8 +42,7 @@ RESERVED_SCOPES: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReservedResources:
+class ReservedResources(Struct, frozen=True, kw_only=True):
     """Addresses that no application may declare: this service, and hosts of client ID metadata documents."""
 
     base_url: str = ""

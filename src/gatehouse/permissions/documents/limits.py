@@ -1,8 +1,9 @@
 """Size limits of applications and projects, for every kind of save. Pure."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.permissions.documents.conditions import refuse_overgrown
 from gatehouse.permissions.errors import AccessKeysFull, ApplicationTooLarge, CustomKeysFull, GroupsFull, Malformed
@@ -17,8 +18,7 @@ from gatehouse.permissions.model.tree_interner import TreeInterner, model_weight
 MEGABYTE: Final = 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSize:
+class ModelSize(Struct, frozen=True):
     size: int
     weight: int  # bytes in memory
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct
+
 from gatehouse.kernel.background import MAX_INLINE_WEIGHT, run_off_loop
 from gatehouse.kernel.cache import cached_property
 from gatehouse.permissions.documents.rules import schema_rules, split_params
@@ -174,8 +176,7 @@ class CompiledModel:
         return len(self.schema_rules) + sum(role.verdicts.work for role in self.roles.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompiledGrants:
+class CompiledGrants(Struct, frozen=True, kw_only=True):
     """Which roles of one application a project grants and revokes, by group."""
 
     by_group: Mapping[str, tuple[GroupGrant, ...]]

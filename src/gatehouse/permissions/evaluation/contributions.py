@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from itertools import chain
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from gatehouse.accounts.system_tags import GUEST_TAG
 from gatehouse.kernel.addresses import Address
@@ -44,8 +45,7 @@ class Barrier(StrEnum):
     DOMAIN_NOT_ALLOWED = "domain_not_allowed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectGate:
+class ProjectGate(Struct, frozen=True, kw_only=True):
     barrier: Barrier | None = None
     groups: tuple[str, ...] = ()  # groups that block the project, by id
     closes: End = NO_END  # when only ownership keeps the project open
@@ -118,15 +118,13 @@ class SourceKind(StrEnum):
     DIRECT = "direct_entry"
 
 
-@dataclass(frozen=True, slots=True)
-class ContributionSource:
+class ContributionSource(Struct, frozen=True):
     kind: SourceKind
     role: Role | None = None
     group_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Contribution:
+class Contribution(Struct, frozen=True):
     source: ContributionSource
     verdicts: Verdicts
     end: End = NO_END
@@ -140,16 +138,14 @@ SCHEMA_SOURCE: Final = ContributionSource(SourceKind.SCHEMA)
 DIRECT_SOURCE: Final = ContributionSource(SourceKind.DIRECT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrantedRole:
+class GrantedRole(Struct, frozen=True, kw_only=True):
     """A role that is assigned or granted, not one by default or by condition."""
 
     role: Role
     end: End = NO_END
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScopeContributions:
+class ScopeContributions(Struct, frozen=True, kw_only=True):
     tiers: Tiers
     roles: Mapping[str, GrantedRole]  # by key
     ends: AbstractSet[End] = frozenset()  # of every unexpired assignment and entry, whether it counts or not
@@ -159,8 +155,7 @@ class ScopeContributions:
         return chain.from_iterable(self.tiers)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluationContext:
+class EvaluationContext(Struct, frozen=True, kw_only=True):
     """The input of an evaluation: one person, one application, one time."""
 
     application: Application

@@ -3,8 +3,9 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.kernel.addresses import Address
@@ -60,8 +61,7 @@ ENTRY_WEIGHT: Final = 300  # of each direct entry
 PARAMS_WEIGHT: Final = 100  # of each rule with params
 
 
-@dataclass(frozen=True, slots=True)
-class HeldRule:
+class HeldRule(Struct, frozen=True):
     """A rule that is true."""
 
     rule: Rule

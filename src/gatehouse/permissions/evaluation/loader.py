@@ -10,10 +10,11 @@ import asyncio
 import sys
 from collections.abc import Collection, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
 from weakref import WeakValueDictionary
+
+from msgspec import Struct
 
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.background import run_off_loop
@@ -41,8 +42,7 @@ HEAVY_SHARE: Final = 8  # projects that take more than this part of the cache ar
 CACHE_BYTES: Final = 64 * 2**20  # default of the setting permissions.cache_mb
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluationInput:
+class EvaluationInput(Struct, frozen=True, kw_only=True):
     """One person's facts, with the models and structure of the same versions."""
 
     facts: Facts
@@ -50,20 +50,17 @@ class EvaluationInput:
     structure: Structure
 
 
-@dataclass(frozen=True, slots=True)
-class CachedModel:
+class CachedModel(Struct, frozen=True):
     state: ApplicationState
     model: ApplicationModel
 
 
-@dataclass(frozen=True, slots=True)
-class CachedEvaluation:
+class CachedEvaluation(Struct, frozen=True):
     basis: tuple[object, ...]  # the versions and facts it was made from
     effective: EffectivePermissions
 
 
-@dataclass(frozen=True, slots=True)
-class CachedList:
+class CachedList(Struct, frozen=True):
     effective: EffectivePermissions  # what it was rendered from
     entries: tuple[str, ...]
 

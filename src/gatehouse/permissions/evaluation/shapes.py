@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.kernel.sorting import SORT_SLICE, sort_in_slices
 from gatehouse.permissions.evaluation.effective import EffectivePermissions, ScopePermissions
@@ -27,8 +28,7 @@ class TooLong(Exception):
     """All entries together are longer than allowed."""
 
 
-@dataclass(frozen=True, slots=True)
-class RulePrefix:
+class RulePrefix(Struct, frozen=True):
     """The beginning of rules: a section, or the first characters of a path, or both."""
 
     section: RuleSection | None
@@ -38,8 +38,7 @@ class RulePrefix:
         return (self.section is None or rule.section is self.section) and rule.path.startswith(self.path)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShapeOptions:
+class ShapeOptions(Struct, frozen=True, kw_only=True):
     project_id: str | None = ALL_PROJECTS  # an id, never an alias
     hide_project_access: bool = False
     with_exp: bool = False

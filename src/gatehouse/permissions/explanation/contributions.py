@@ -1,9 +1,10 @@
 """Every contribution to one rule in one scope, with its source, and which of them decide."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Final, assert_never
+
+from msgspec import Struct
 
 from gatehouse.kernel.addresses import Address
 from gatehouse.permissions.evaluation.conditions import NO_ADDRESS, condition_holds
@@ -32,22 +33,19 @@ from gatehouse.permissions.model.project import Group
 from gatehouse.permissions.model.rules import NO_END, End, Rule, Scope
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupReference:
+class GroupReference(Struct, frozen=True, kw_only=True):
     group_id: str
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Membership:
+class Membership(Struct, frozen=True, kw_only=True):
     """How a person belongs to a group."""
 
     group: GroupReference
     condition: str = ""  # title of the condition they meet; "" when they are listed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainedContribution:
+class ExplainedContribution(Struct, frozen=True, kw_only=True):
     scope: Scope
     tier: Tier
     kind: SourceKind
@@ -128,8 +126,7 @@ def find_group(context: EvaluationContext, scope: Scope, group_id: str) -> Group
 MAX_USERS_SHOWN: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class FailedTest:
+class FailedTest(Struct, frozen=True):
     member: str  # of the condition, as it is written
     wanted: str
     actual: str  # "" when there is nothing of the kind

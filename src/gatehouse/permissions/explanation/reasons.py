@@ -3,11 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from heapq import nsmallest
 from itertools import islice
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gatehouse.kernel.addresses import Address
 from gatehouse.permissions.evaluation.compiled import CompiledRole
@@ -69,8 +71,7 @@ class MissingKind(StrEnum):
 MISSING_ORDER: Final = {kind: position for position, kind in enumerate(MissingKind)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MissingRequirement:
+class MissingRequirement(Struct, frozen=True, kw_only=True):
     kind: MissingKind
     scope: Scope
     role: str = ""  # its name
@@ -80,8 +81,7 @@ class MissingRequirement:
     failed: tuple[FailedTest, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleGrants:
+class RoleGrants(Struct, frozen=True, kw_only=True):
     """The roles of the application that a project grants or revokes through its groups.
 
     Groups by id, roles by key.
@@ -92,8 +92,7 @@ class RoleGrants:
     own_groups: frozenset[str]  # the person's groups
 
 
-@dataclass(frozen=True, slots=True)
-class MissingSearch:
+class MissingSearch(Struct, frozen=True):
     context: EvaluationContext
     rule: Rule
     holders: Mapping[str, int]  # users of each role by key, if counted
@@ -255,8 +254,7 @@ MAX_MISSING: Final = 50  # an application may have a thousand roles that allow t
 NO_HOLDER_COUNTS: Final[Mapping[str, int]] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class Explanation(Struct, frozen=True, kw_only=True):
     application_id: int
     user_id: str
     scope: Scope

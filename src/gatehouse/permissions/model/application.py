@@ -1,12 +1,14 @@
 """An application with its keys and service tokens (interface §2.3, §2.6, R2, R6)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Final
 
+from msgspec import Struct, field
+
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.fields.model import FIXED, Field, described_fields
+from gatehouse.fields.secrets import SecretBytes, SecretRecord
 from gatehouse.permissions.documents.fields import RecordField
 from gatehouse.permissions.documents.grammar import check_description, check_name
 
@@ -16,8 +18,7 @@ class KeySource(StrEnum):
     CUSTOM = "custom"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationKey:
+class ApplicationKey(Struct, frozen=True, kw_only=True):
     kid: str  # made by the server, always unique
     application_id: int
     source: KeySource
@@ -28,12 +29,11 @@ class ApplicationKey:
 # An application's access key (interface §2.6).
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessKey:
+class AccessKey(SecretRecord, frozen=True, kw_only=True):
     key_id: str
     application_id: int
-    digest: bytes = field(repr=False)  # SHA-256 of the value, for lookups
-    sealed: bytes = field(repr=False)  # the value itself, for checking a Signature (R6)
+    digest: SecretBytes  # SHA-256 of the value, for lookups
+    sealed: SecretBytes  # the value itself, for checking a Signature (R6)
     comment: str
     created_at: int
     modified_at: int
@@ -48,8 +48,7 @@ def access_key_purpose(key_id: str) -> str:
 # A static service JWT: issued by an administrator for an application, revocable (R2).
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmailSecret:
+class EmailSecret(Struct, frozen=True, kw_only=True):
     """The stored part of a `with_email` secret of an application (R1)."""
 
     digest: bytes
@@ -61,8 +60,7 @@ class EmailSecret:
         return self.digest.hex()[:12]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceToken:
+class ServiceToken(Struct, frozen=True, kw_only=True):
     jti: str
     application_id: int
     comment: str = ""
@@ -71,8 +69,7 @@ class ServiceToken:
     revoked: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundServiceToken:
+class FoundServiceToken(Struct, frozen=True, kw_only=True):
     """A service token with the version of the signing keys that its JWT is judged by, read in one statement."""
 
     token: ServiceToken
@@ -92,8 +89,7 @@ MAX_APPLICATION_SIZE: Final = 200_000
 MAX_APPLICATION_MEMORY: Final = 48 * 2**20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Application:
+class Application(SecretRecord, frozen=True, kw_only=True):
     """A `RecordField` is read by itself; other patchable fields have rules of their own."""
 
     application_id: Annotated[int, FIXED]
@@ -103,7 +99,7 @@ class Application:
     removed: Annotated[bool, FIXED] = False
     settings: Annotated[Mapping[str, object], Field()] = field(default_factory=dict)
     service_meta: Annotated[Mapping[str, object], Field()] = field(default_factory=dict)  # without private_key
-    sealed_private_key: bytes | None = field(default=None, repr=False)  # service_meta.private_key: never answered
+    sealed_private_key: SecretBytes | None = None  # service_meta.private_key: never answered
     service_key: ApplicationKey | None = None  # service_meta.public_key, as it is published
     protected_sites: Annotated[  # the rule that each origin asks for (R9)
         Mapping[str, str], Field()
@@ -145,8 +141,7 @@ READ_APPLICATION_FIELDS: Final = tuple(described_fields(Application, RecordField
 MAX_PROTECTED_SITES: Final = 100  # per application
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProtectedSite:
+class ProtectedSite(Struct, frozen=True, kw_only=True):
     origin: str  # exact: https://wiki.example
     application_id: int
     rule: str  # that visitors need in the application

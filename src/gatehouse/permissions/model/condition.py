@@ -1,14 +1,14 @@
 """For whom a role or group applies: domain, uid, tag, ip, purchase, everyone, and, or (interface §2.7)."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from gatehouse.kernel.addresses import Network
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionSubject:
+class ConditionSubject(Struct, frozen=True):
     """A person as conditions see them."""
 
     user_id: str
@@ -17,44 +17,36 @@ class ConditionSubject:
     purchases: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Domain:
+class Domain(Struct, frozen=True):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class OneOfUsers:
+class OneOfUsers(Struct, frozen=True):
     user_ids: frozenset[str]
-    listed_count: int = field(compare=False)  # how many ids are written, which is what is stored: repeated ones count
+    listed_count: int  # how many ids are written, which is what is stored: repeated ones count
 
 
-@dataclass(frozen=True, slots=True)
-class HasTag:
+class HasTag(Struct, frozen=True):
     tag: str
 
 
-@dataclass(frozen=True, slots=True)
-class FromNetwork:
+class FromNetwork(Struct, frozen=True):
     network: Network
 
 
-@dataclass(frozen=True, slots=True)
-class HasPurchase:
+class HasPurchase(Struct, frozen=True):
     purchase: str
 
 
-@dataclass(frozen=True, slots=True)
-class Everyone:
+class Everyone(Struct, frozen=True):
     holds: bool  # `everyone: false` holds for no one
 
 
-@dataclass(frozen=True, slots=True)
-class AllOf:
+class AllOf(Struct, frozen=True):
     parts: tuple["ConditionTest", ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AnyOf:
+class AnyOf(Struct, frozen=True):
     parts: tuple["ConditionTest", ...]
 
 
@@ -63,26 +55,23 @@ ConditionTest: TypeAlias = SimpleTest | AllOf | AnyOf
 HOLDS_FOR_NO_ONE: Final = Everyone(holds=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """A condition as a document, which is stored and returned, and as a test, which decides."""
 
     document: Mapping[str, object]
-    test: ConditionTest = field(compare=False)
+    test: ConditionTest
 
     @property
     def uses_address(self) -> bool:
         return any(isinstance(test, FromNetwork) for test in tests_in(self.test))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupCondition:
+class GroupCondition(Struct, frozen=True, kw_only=True):
     title: str
     condition: Condition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConditionSize:
+class ConditionSize(Struct, frozen=True, kw_only=True):
     """How much there is to read and to decide."""
 
     members: int

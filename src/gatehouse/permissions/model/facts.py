@@ -1,10 +1,14 @@
 """What a decision is made from: facts, models and structure, with the cache of their compiled forms."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
 from gatehouse.accounts.bans.model import UserBan, find_ban
+from gatehouse.kernel.cache import cached_property
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.condition import ConditionSubject
 from gatehouse.permissions.model.project import Group, Project, ServiceAccount
@@ -16,10 +20,7 @@ T = TypeVar("T")
 
 
 class DerivedCache:
-    """Cache of the compiled forms of one record; never invalid, because the record is frozen and owns it.
-
-    A record declares it with `init=False`, so `dataclasses.replace` makes a new one.
-    """
+    """Cache of the compiled forms of one record; never invalid, because the record is frozen and owns it."""
 
     __slots__ = ("_made",)
 
@@ -38,22 +39,28 @@ class DerivedCache:
         return made
 
 
+class DerivingRecord(Struct, frozen=True, dict=True):
+    """A record with a cache of what is derived from it: not part of its value, and new in every copy."""
+
+    @cached_property
+    def derived_cache(self) -> DerivedCache:
+        return DerivedCache()
+
+
 # What is stored of one user in one application (interface §2.9, R5).
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assignment:
+class Assignment(Struct, frozen=True, kw_only=True):
     role: str  # its key, Role.key
     end: End = NO_END
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScopeHoldings:
+class ScopeHoldings(Struct, frozen=True, kw_only=True):
     """The record of one scope: roles in the order of assignment, and direct entries."""
 
     roles: tuple[Assignment, ...] = ()
-    private_data: Tree = field(default_factory=dict)
-    public_data: Tree = field(default_factory=dict)
+    private_data: Tree = msgspec.field(default_factory=dict)
+    public_data: Tree = msgspec.field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
@@ -63,13 +70,12 @@ class ScopeHoldings:
 NO_HOLDINGS: Final = ScopeHoldings()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserRecord:
+class UserRecord(Struct, frozen=True, kw_only=True):
     application_id: int
     user_id: str
-    login: Tree = field(default_factory=dict)
-    secret_data: Tree = field(default_factory=dict)
-    scopes: Mapping[Scope, ScopeHoldings] = field(default_factory=dict)  # none of them empty
+    login: Tree = msgspec.field(default_factory=dict)
+    secret_data: Tree = msgspec.field(default_factory=dict)
+    scopes: Mapping[Scope, ScopeHoldings] = msgspec.field(default_factory=dict)  # none of them empty
     version: int = 0  # grows by one with every change; 0 when nothing was ever written
 
     @property
@@ -95,8 +101,7 @@ SCOPE_TEXT: Final = 200  # characters that a scope counts as, without what is he
 ROLE_TEXT: Final = 30  # characters that an assigned role counts as
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationState:
+class ApplicationState(Struct, frozen=True, kw_only=True):
     """The versions of an application, which tell whether a cached model is current."""
 
     application_id: int
@@ -106,8 +111,7 @@ class ApplicationState:
     schema_version: int  # grows with every save of the schema or of a role
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class Facts(Struct, frozen=True, kw_only=True):
     """One user in the requested applications, in one consistent state."""
 
     subject: ConditionSubject
@@ -116,10 +120,12 @@ class Facts:
     rev: int
     has_strong_factor: bool  # TOTP or a passkey: what publishing asks for
     groups: frozenset[str] = frozenset()  # those that list the user by id
-    owns: Mapping[str, End] = field(default_factory=dict)  # projects in which the user is assigned project_owner
+    owns: Mapping[str, End] = msgspec.field(
+        default_factory=dict
+    )  # projects in which the user is assigned project_owner
     service_account: ServiceAccount | None = None
-    records: Mapping[int, UserRecord] = field(default_factory=dict)  # one for each application asked about
-    applications: Mapping[int, ApplicationState] = field(default_factory=dict)  # without unknown applications
+    records: Mapping[int, UserRecord] = msgspec.field(default_factory=dict)  # one for each application asked about
+    applications: Mapping[int, ApplicationState] = msgspec.field(default_factory=dict)  # without unknown applications
     structure: int  # version of all projects and groups
     keys_version: int = 0  # of the signing keys: what the caller's token is judged by
     bans: tuple[UserBan, ...] = ()  # also those that have ended
@@ -165,14 +171,18 @@ class Facts:
         return frozenset(held | homes | account) - {""}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationModel:
+class ApplicationModel(DerivingRecord, frozen=True, kw_only=True, eq=False):  # noqa: PLW1641 - never hashed
     application: Application
     schema: ApplicationSchema
     roles: Mapping[str, Role]  # by key
-    size: int = field(default=0, compare=False)  # rules, role entries and params; known when it was loaded
-    weight: int = field(default=0, compare=False)  # estimated bytes with its compiled form; known when it was loaded
-    derived_cache: DerivedCache = field(init=False, default_factory=DerivedCache, compare=False, repr=False)
+    size: int = 0  # rules, role entries and params; known when it was loaded
+    weight: int = 0  # estimated bytes with its compiled form; known when it was loaded
+
+    def __eq__(self, other: object) -> bool:
+        """Compare what is decided by, without the estimates of its size."""
+        if not isinstance(other, ApplicationModel):
+            return NotImplemented
+        return (self.application, self.schema, self.roles) == (other.application, other.schema, other.roles)
 
     @property
     def limited_roles(self) -> frozenset[str]:
@@ -180,13 +190,11 @@ class ApplicationModel:
         return frozenset(key for key, role in self.roles.items() if role.user_limit)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectModel:
+class ProjectModel(DerivingRecord, frozen=True, kw_only=True):
     project: Project
     groups: Mapping[str, Group]  # all of its groups, by id; without `users`: Facts.groups has them
     applications: frozenset[int]  # ids of its own, without those that are removed
     services: frozenset[int]  # ids of those it connects, without those that it may connect no more
-    derived_cache: DerivedCache = field(init=False, default_factory=DerivedCache, compare=False, repr=False)
 
     def has_scope(self, scope: Scope) -> bool:
         """Whether this is the project itself or a resource of it; on anything else nothing in it counts (R5)."""
@@ -201,14 +209,12 @@ class ProjectModel:
                 return scope.resource_id in self.groups
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Structure:
+class Structure(DerivingRecord, frozen=True, kw_only=True):
     """The projects and groups of one version that were loaded so far."""
 
     version: int
     projects: Mapping[str, ProjectModel]
     connecting: Mapping[int, tuple[str, ...]]  # application -> ids of the live projects that grant roles of it
-    derived_cache: DerivedCache = field(init=False, default_factory=DerivedCache, compare=False, repr=False)
 
     def has_scope(self, scope: Scope) -> bool:
         """False for a resource that its project does not have; True in projects that are not part of it."""
@@ -219,8 +225,7 @@ class Structure:
 # Many people at once: who may be affected by something, and what decides about them.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CandidateFilter:
+class CandidateFilter(Struct, frozen=True, kw_only=True):
     """People with any of these; each is found by an index, except domains."""
 
     application_id: int
@@ -235,8 +240,7 @@ class CandidateFilter:
     purchases: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationSnapshot:
+class ApplicationSnapshot(Struct, frozen=True, kw_only=True):
     """What all rights in an application depend on, in one consistent state."""
 
     model: ApplicationModel
@@ -247,8 +251,7 @@ class ApplicationSnapshot:
         return self.model.application.version, self.model.schema.version, self.structure.version
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CandidatePage:
+class CandidatePage(Struct, frozen=True, kw_only=True):
     """One page of candidates, by user id, with the snapshot they were read with."""
 
     people: Sequence[Facts]
@@ -257,8 +260,7 @@ class CandidatePage:
     more: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DryRunResult:
+class DryRunResult(Struct, frozen=True, kw_only=True):
     """The state that an edit made before it was rolled back."""
 
     snapshot: ApplicationSnapshot

@@ -1,10 +1,11 @@
 """Requests that are carried out once, however often they are sent (R9)."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct
+
+from gatehouse.fields.secrets import SecretBytes, SecretRecord
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallerKey:
+class CallerKey(Struct, frozen=True, kw_only=True):
     """An Idempotency-Key as one caller sent it; the same key of another caller is another one."""
 
     user_id: str
@@ -12,7 +13,6 @@ class CallerKey:
     digest: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierRequest:
+class EarlierRequest(SecretRecord, frozen=True, kw_only=True):
     request_digest: bytes
-    sealed_answer: bytes | None = field(repr=False)  # None while it runs, or when its outcome is unknown
+    sealed_answer: SecretBytes | None  # None while it runs, or when its outcome is unknown

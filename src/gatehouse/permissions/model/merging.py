@@ -1,7 +1,9 @@
 """What an account takes over from one that is merged into it: roles and restrictions, no direct rights (R10)."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gatehouse.permissions.model.facts import NO_HOLDINGS, Assignment, ScopeHoldings, UserRecord
 from gatehouse.permissions.model.rules import End, Tree
@@ -9,8 +11,7 @@ from gatehouse.permissions.model.rules import End, Tree
 LOGIN_RESTRICTIONS: Mapping[str, bool] = {"can": False, "cannot": True}  # values that keep a person out
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergedRecord:
+class MergedRecord(Struct, frozen=True, kw_only=True):
     record: UserRecord
     dropped: tuple[str, ...] = ()  # what the account did not take over, in words for the audit log
 

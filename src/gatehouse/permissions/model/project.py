@@ -4,9 +4,10 @@ A `Field` says how the API, files, CSV and audit records read a field.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Final
+
+from msgspec import Struct, field
 
 from gatehouse.fields.model import CREATED, FIXED, Field, described_fields
 from gatehouse.permissions.documents.conditions import conditions_document, read_conditions
@@ -27,8 +28,7 @@ class GrantAction(StrEnum):
     REVOKE = "revoke"  # beats grant
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupGrant:
+class GroupGrant(Struct, frozen=True, kw_only=True):
     """Grants roles of a connected application to a group in the project, or revokes them."""
 
     group_id: str
@@ -36,8 +36,7 @@ class GroupGrant:
     action: GrantAction
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectSettings:
+class ProjectSettings(Struct, frozen=True, kw_only=True):
     allowed_domains: tuple[str, ...] = ()
     services: Mapping[int, tuple[GroupGrant, ...]] = field(default_factory=dict)  # by application
 
@@ -62,8 +61,7 @@ IN_TAGS: Final = "tags"  # the request that alone changes a field (R6): project/
 IN_ACCESS: Final = "access"  # group/access
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Project:
+class Project(Struct, frozen=True, kw_only=True):
     project_id: Annotated[str, Field(entry_name="id", patchable=False)]
     title: Annotated[str, RecordField(read=check_title)]
     description: Annotated[str, RecordField(read=check_description)] = ""
@@ -95,8 +93,7 @@ MAX_GROUP_USERS: Final = 100  # listed by id; interface §8
 PROJECT_TAG: Final = "project"  # a group needs it to be in a membership list; a new group has it (R5)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class Group(Struct, frozen=True, kw_only=True):
     group_id: Annotated[str, Field(entry_name="id", patchable=False)]  # 24 hex digits
     project_id: Annotated[str, FIXED]
     title: Annotated[str, RecordField(read=check_group_title)]
@@ -125,8 +122,7 @@ ACCESS_FIELDS: Final = tuple(one for one in CHANGEABLE_GROUP_FIELDS if one.field
 # A service account: a user without login and password that belongs to a project (R1).
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceAccount:
+class ServiceAccount(Struct, frozen=True, kw_only=True):
     user_id: Annotated[str, FIXED]
     project_id: Annotated[str, FIXED]
     name: Annotated[str, FIXED]
@@ -147,8 +143,7 @@ CHANGEABLE_ACCOUNT_FIELDS: Final = tuple(one for one in SERVICE_ACCOUNT_FIELDS i
 # What is deleted with a project that is removed permanently (R5).
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErasureCounts:
+class ErasureCounts(Struct, frozen=True, kw_only=True):
     """A removed project, and how much of what is its own."""
 
     project_id: str

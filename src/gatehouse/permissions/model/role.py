@@ -1,8 +1,9 @@
 """A role (interface §2.7)."""
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Final
+
+from msgspec import Struct, field
 
 from gatehouse.fields.model import FIXED, Field, described_fields
 from gatehouse.permissions.documents.conditions import condition_document, parse_condition
@@ -20,8 +21,7 @@ class ConditionMode(StrEnum):
     REQUIRE = "require"  # the condition gates assignments
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Role:
+class Role(Struct, frozen=True, kw_only=True):
     """A `RecordField` says how the API, files and audit records read a field."""
 
     application_id: int

@@ -1,9 +1,10 @@
 """Scopes, rules, schemas and roles (interface §2.7 to §2.9, R5)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 
 class ResourceKind(StrEnum):
@@ -14,8 +15,7 @@ class ResourceKind(StrEnum):
     GROUP = "groups"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Scope:
+class Scope(Struct, frozen=True, order=True):
     """A place in which rules are held; decisions compare scopes, never joined strings (S-21)."""
 
     project_id: str = ""  # "" at the root
@@ -64,8 +64,7 @@ class RuleSection(StrEnum):
     PUBLIC = "public_data"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Rule:
+class Rule(Struct, frozen=True, order=True):
     section: RuleSection
     path: str  # "user.kick"; segments hold no dot, so the text is unambiguous
 
@@ -73,8 +72,7 @@ class Rule:
         return f"{self.section}.{self.path}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleDefinition:
+class RuleDefinition(Struct, frozen=True, kw_only=True):
     """A rule's entry in an application's schema."""
 
     value: bool = False
@@ -82,8 +80,7 @@ class RuleDefinition:
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class End:
+class End(Struct, frozen=True, kw_only=True):
     """The end of an assignment or entry. With a `ttl`, `expired` is ignored (interface §2.7)."""
 
     expired: int = 0  # Unix seconds; 0 is no end
@@ -100,8 +97,7 @@ class End:
 NO_END: Final = End()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleEntry:
+class RuleEntry(Struct, frozen=True, kw_only=True):
     """A rule's entry in a role or a user's record."""
 
     value: bool
@@ -139,8 +135,7 @@ SECRET_DEFAULT: Final[Tree] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationSchema:
+class ApplicationSchema(Struct, frozen=True, kw_only=True):
     application_id: int
     login: Tree = field(default_factory=lambda: LOGIN_DEFAULT)
     private_data: Tree = field(default_factory=dict)

@@ -1,8 +1,9 @@
 """The versions of an application's rules and roles, and what each save changed."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.permissions.model.facts import ApplicationModel
 
@@ -23,8 +24,7 @@ class ChangeKind(StrEnum):
     CHANGED = "changed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DifferenceDetail:
+class DifferenceDetail(Struct, frozen=True, kw_only=True):
     """One changed field of a rule or role; None where it did not or does not exist."""
 
     field: str
@@ -33,16 +33,14 @@ class DifferenceDetail:
     after: bool | int | str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Difference(Struct, frozen=True, kw_only=True):
     what: ChangedItem
     how: ChangeKind
     name: str
     details: tuple[DifferenceDetail, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeTally:
+class ChangeTally(Struct, frozen=True, kw_only=True):
     """Differences of one kind, counted, with the first few of them named."""
 
     what: ChangedItem
@@ -51,8 +49,7 @@ class ChangeTally:
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaVersion:
+class SchemaVersion(Struct, frozen=True, kw_only=True):
     version: int
     saved_at: int
     actor: str  # the actor's name in the audit log; "" when it is no longer known
@@ -60,7 +57,6 @@ class SchemaVersion:
     changes: tuple[ChangeTally, ...]  # since the version before
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastSchema:
+class PastSchema(Struct, frozen=True, kw_only=True):
     saved: SchemaVersion
     model: ApplicationModel  # the current version

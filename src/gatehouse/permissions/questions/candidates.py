@@ -1,9 +1,10 @@
 """Find who may hold a rule or a role without reading everyone: a superset, to be evaluated exactly."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from dataclasses import fields, replace
 from itertools import chain
 from typing import Final, TypeVar
+
+from msgspec.structs import fields, replace
 
 from gatehouse.accounts.system_tags import SYSTEM_TAGS
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop

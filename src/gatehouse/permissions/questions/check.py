@@ -1,7 +1,6 @@
 """Decides whose rights a caller may query: their own, and others' with canRead `all` (R6)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 import msgspec
@@ -86,14 +85,12 @@ class ChecksDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     checks: Annotated[list[CheckDraft], Meta(extra_json_schema={"minItems": 1, "maxItems": MAX_CHECKS})]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PermissionQuestion:
+class PermissionQuestion(msgspec.Struct, frozen=True, kw_only=True):
     rule: RuleReference
     scope: ScopeReference
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckOutcome:
+class CheckOutcome(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str
     allowed: tuple[bool, ...]  # in the order of the questions
     expired: int  # the earliest end of anything in the scopes asked about

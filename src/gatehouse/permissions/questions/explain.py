@@ -5,11 +5,11 @@ can_view_project, conditions of a group need the right to manage it. People alwa
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.kernel.addresses import Address, parse_address
@@ -67,8 +67,7 @@ SHOWN_WITH_UNKNOWN_PROJECT: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplanationFilter:
+class ExplanationFilter(msgspec.Struct, frozen=True, kw_only=True):
     request: AuthenticatedRequest
     assigned: frozenset[str]  # keys of the roles that the person's record names
 

@@ -1,7 +1,6 @@
 """`members`: who has a rule or a role, by what path, until when (R6)."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -59,8 +58,7 @@ class MembersDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     limit: int = MAX_LIMIT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberQuery:
+class MemberQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Exactly one of rule and role."""
 
     rule: RuleReference | None = None
@@ -70,8 +68,7 @@ class MemberQuery:
     limit: int = MAX_LIMIT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrantSource:
+class GrantSource(msgspec.Struct, frozen=True, kw_only=True):
     """One source by which a person has the rule or role."""
 
     kind: SourceKind
@@ -81,23 +78,20 @@ class GrantSource:
     end: End
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundMember:
+class FoundMember(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str
     until: int  # Unix seconds, 0 for no end
     path: tuple[GrantSource, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberResults:
+class MemberResults(msgspec.Struct, frozen=True, kw_only=True):
     members: Sequence[FoundMember]
     after: str | None  # the start of the next page; None at the end
 
 
-@dataclass(slots=True)
-class _MemberPage:
+class _MemberPage(msgspec.Struct):
     query: MemberQuery
-    found: list[FoundMember] = field(default_factory=list)
+    found: list[FoundMember] = msgspec.field(default_factory=list)
     after: str = ""
     examined: int = 0
     sources: int = 0

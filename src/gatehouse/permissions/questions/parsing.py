@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -27,8 +26,7 @@ class ResourceDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     id: object
 
 
-@dataclass(frozen=True, slots=True)
-class RuleReference:
+class RuleReference(msgspec.Struct, frozen=True):
     """A rule as the request names it; without a section it is in the section that has it (R5)."""
 
     text: str
@@ -40,8 +38,7 @@ class RuleReference:
         return next((rule for rule in self.rules if rule in among), self.rules[0])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScopeReference:
+class ScopeReference(msgspec.Struct, frozen=True, kw_only=True):
     """A scope as the request names it: its project is an id or an alias."""
 
     scope: Scope

@@ -1,7 +1,6 @@
 """A proposed change: the data of its save, and the dry run of that save (R6)."""
 
 import asyncio
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, assert_never
 
 import msgspec
@@ -75,8 +74,7 @@ AnyProposal: TypeAlias = (
 ApplicationProposal: TypeAlias = RoleProposal | SchemaProposal | RecordProposal  # others are about a project
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposer:
+class Proposer(msgspec.Struct, frozen=True, kw_only=True):
     """The proposing caller, with the models that decide about their rights."""
 
     actor: Actor
@@ -84,8 +82,7 @@ class Proposer:
     central: ApplicationModel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProposalReach:
+class ProposalReach(msgspec.Struct, frozen=True, kw_only=True):
     """What a proposal can change: one project, or these people, else everyone with a changed role."""
 
     project_id: str = ""

@@ -1,7 +1,8 @@
 """The roles of an application, as far as a caller may see them (interface §4.9, R6)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
@@ -13,8 +14,7 @@ from gatehouse.permissions.rights.guard import Operation, is_open
 from gatehouse.permissions.store import ApplicationStore
 
 
-@dataclass(frozen=True, slots=True)
-class VisibleRole:
+class VisibleRole(Struct, frozen=True):
     role: Role
     users_count: int | None  # None: the caller sees names and descriptions only
 

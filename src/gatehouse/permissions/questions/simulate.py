@@ -6,10 +6,12 @@ then evaluated before and after, away from the event loop.
 
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile, zip_longest
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.clock import Clock
@@ -50,8 +52,7 @@ PAGE_SIZE: Final = 1_000
 MAX_ATTEMPTS: Final = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
+class Effect(Struct, frozen=True, kw_only=True):
     """What the change does to one person in the application."""
 
     user_id: str
@@ -71,8 +72,7 @@ class Effect:
         return not (self.gains or self.loses or self.gains_roles or self.loses_roles)
 
 
-@dataclass(slots=True, kw_only=True)
-class Forecast:
+class Forecast(Struct, kw_only=True):
     effects: list[Effect] = field(default_factory=list)
     examined: int = 0
     after: str | None = None  # there may be more people beyond this one

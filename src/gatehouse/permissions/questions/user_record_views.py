@@ -1,9 +1,11 @@
 """Show a user's record to a caller: its shape, and the sections the caller may see (interface §4.5)."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.background import run_off_loop
@@ -70,8 +72,7 @@ PARTS_BY_VIEW: Final[Mapping[ViewType, frozenset[RecordPart]]] = {  # at least o
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ViewOptions:
+class ViewOptions(Struct, frozen=True, kw_only=True):
     project: str | None = None  # an id or alias
     hide_project_access: bool = False
     with_exp: bool = False
@@ -80,8 +81,7 @@ class ViewOptions:
     prefix: RulePrefix | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserRecordView:
+class UserRecordView(Struct, frozen=True, kw_only=True):
     data: object
     work: int = 0  # how much work it is to encode
     user_id: str
@@ -89,8 +89,7 @@ class UserRecordView:
     version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordVisibility:
+class RecordVisibility(Struct, frozen=True, kw_only=True):
     """Which parts of a person's record a caller may see."""
 
     caller: Caller

@@ -4,9 +4,11 @@ Candidates are found by index, a page at a time, as `members` does it for one ru
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.evaluation.contributions import SourceKind
@@ -34,22 +36,19 @@ MAX_PAGE_SIZE: Final = 1_000
 CELL_WEIGHT: Final = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HolderCell:
+class HolderCell(Struct, frozen=True, kw_only=True):
     """A rule that a person holds."""
 
     until: int  # Unix seconds, 0 for no end
     kinds: frozenset[SourceKind]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HolderRow:
+class HolderRow(Struct, frozen=True, kw_only=True):
     user_id: str
     cells: Mapping[Rule, HolderCell]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HolderMatrixQuery:
+class HolderMatrixQuery(Struct, frozen=True, kw_only=True):
     rules: tuple[Rule, ...]
     scope: Scope
     after: str = ""
@@ -58,14 +57,12 @@ class HolderMatrixQuery:
     include_without_rules: bool = False  # these people, even if they have none of the rules
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HolderMatrix:
+class HolderMatrix(Struct, frozen=True, kw_only=True):
     rows: Sequence[HolderRow]
     after: str | None  # where to go on; None when these were all
 
 
-@dataclass(slots=True)
-class _MatrixPage:
+class _MatrixPage(Struct):
     rows: list[HolderRow] = field(default_factory=list)
     examined: int = 0
     after: str | None = ""

@@ -1,7 +1,8 @@
 """Ranks of people in a project or the installation: no one is banned by someone below (R10)."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gatehouse.accounts.bans.model import BanRank, UserBan
 from gatehouse.accounts.model import CENTRAL_APPLICATION

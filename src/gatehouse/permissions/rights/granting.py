@@ -5,7 +5,8 @@ accounts. Only differences are checked, so a record can be saved back unchanged.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gatehouse.permissions.documents.rules import meta_entries, schema_rules, section_entries
 from gatehouse.permissions.errors import Malformed, NoRight, RoleNotFound
@@ -42,8 +43,7 @@ from gatehouse.permissions.rights.secret_data import (
 PROJECT_OWNER = "project_owner"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Granter:
+class Granter(Struct, frozen=True, kw_only=True):
     """Someone about to change what people hold in an application, and that application's model."""
 
     rights: Rights

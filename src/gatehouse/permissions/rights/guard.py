@@ -7,9 +7,10 @@ from the same rights.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, TypeAlias, assert_never
+
+from msgspec import Struct
 
 from gatehouse.permissions.errors import NoRight
 from gatehouse.permissions.model.rules import Scope, application_scope, group_scope, service_scope
@@ -53,40 +54,33 @@ class Operation(Enum):
     ADMINISTER = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class AtRoot:
+class AtRoot(Struct, frozen=True):
     rule: str
 
 
-@dataclass(frozen=True, slots=True)
-class InProject:
+class InProject(Struct, frozen=True):
     rule: str
 
 
-@dataclass(frozen=True, slots=True)
-class OnApplication:
+class OnApplication(Struct, frozen=True):
     rule: str
 
 
-@dataclass(frozen=True, slots=True)
-class OnService:
+class OnService(Struct, frozen=True):
     rule: str
 
 
-@dataclass(frozen=True, slots=True)
-class OnGroup:
+class OnGroup(Struct, frozen=True):
     rule: str
 
 
-@dataclass(frozen=True, slots=True)
-class SecretRule:
+class SecretRule(Struct, frozen=True):
     """secret_data.application of the application in question."""
 
     rule: str
 
 
-@dataclass(frozen=True, slots=True)
-class AnyRoleOnApplication:
+class AnyRoleOnApplication(Struct, frozen=True):
     pass
 
 
@@ -140,8 +134,7 @@ OPENS: Final[Mapping[Operation, tuple[tuple[Opener, ...], ...]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuardTarget:
+class GuardTarget(Struct, frozen=True, kw_only=True):
     """What a request is about; the project of an application or group is the stored one (R5)."""
 
     application_id: int | None = None

@@ -4,8 +4,9 @@ The guard decides by these, on typed scopes and rules.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.permissions.evaluation.effective import EffectivePermissions
@@ -51,16 +52,14 @@ SECRET_DATA_BY_RULE: Final[Mapping[Rule, frozenset[SecretPath]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceReach:
+class ServiceReach(Struct, frozen=True, kw_only=True):
     """The reach of a service that vouches for a caller: its application, and that application's project (R6)."""
 
     application_id: int
     project_id: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rights:
+class Rights(Struct, frozen=True, kw_only=True):
     """A caller's rights, and those about the application the request is about, if it is about one."""
 
     user_id: str
@@ -144,8 +143,7 @@ def open_by_central_rules(data: SecretData, held: EffectivePermissions, scope: S
 # The actor of a change: their rights, and their name in the audit log.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Actor:
+class Actor(Struct, frozen=True, kw_only=True):
     rights: Rights
     origin: AuditOrigin
 

@@ -1,9 +1,11 @@
 """secret_data: a caller's rights on an application's records, and how long they last (interface §2.8, R5)."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gatehouse.permissions.documents.fields import stored_end
 from gatehouse.permissions.evaluation.effective import FOREVER, EffectivePermissions, ScopePermissions
@@ -70,8 +72,7 @@ META: Final = "meta"
 WIDTH: Final = {Extent.NONE: 0, Extent.SELF: 1, Extent.ALL: 2}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecretData:
+class SecretData(Struct, frozen=True, kw_only=True):
     application: frozenset[str] = frozenset()  # names of the rules that are true
     reads: Mapping[RecordPart, Extent]
     writes: Mapping[RecordPart, Extent]

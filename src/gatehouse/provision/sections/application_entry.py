@@ -1,11 +1,11 @@
 """An application in a file: its fields, schema and roles (R7)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import Details

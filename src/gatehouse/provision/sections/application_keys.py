@@ -3,11 +3,13 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
+from gatehouse.fields.secrets import HIDDEN, SecretRecord
 from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.kernel.errors import BadInput
 from gatehouse.permissions.authentication.application_keys import new_application_key, new_service_key
@@ -31,10 +33,11 @@ from gatehouse.provision.sections.section import Context, Options, reveal_secret
 ACCESS_KEY_VALUE: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WantedKeys:
+class WantedKeys(SecretRecord, frozen=True, kw_only=True):
     writes: tuple[PutAccessKey | AddPublicKey, ...] = ()
-    generated: Mapping[str, str] = field(default_factory=dict, repr=False)  # values by comment, printed once
+    generated: Annotated[Mapping[str, str], HIDDEN] = msgspec.field(
+        default_factory=dict
+    )  # values by comment, printed once
 
     @property
     def fields(self) -> list[str]:

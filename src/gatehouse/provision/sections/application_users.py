@@ -1,10 +1,10 @@
 """What users hold in applications: the last stage, because it may refer to anything in the file."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE
 from gatehouse.audit.events import AuditEvent

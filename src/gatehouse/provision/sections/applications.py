@@ -1,9 +1,9 @@
 """Applications with their rules, roles and keys; application_users.py has what users hold in them."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import describe_changes

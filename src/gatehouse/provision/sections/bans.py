@@ -1,10 +1,10 @@
 """Bans in files: entries, plan and export (R10)."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from gatehouse.accounts.bans.model import INSTALLATION, MAX_PUBLIC_TEXT, MAX_REASON, Ban, BanScope
 from gatehouse.accounts.model import CENTRAL_APPLICATION, AccountKind

@@ -1,14 +1,15 @@
 """OAuth clients in files: entries, secrets, plan and export (R7)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import Annotated, Final
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.fields.derive import changed_names
+from gatehouse.fields.secrets import SecretText
 from gatehouse.images.loading import NewImage
 from gatehouse.images.model import LOGO, client_logo_owner
 from gatehouse.kernel.digests import constant_time_equal, sha256
@@ -69,9 +70,8 @@ CLIENT: Final[RecordKind[Client]] = RecordKind(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientEdit(Edit[ClientFileEntry, Client]):
-    generated_secret: str | None = field(default=None, repr=False)
+class ClientEdit(Edit[ClientFileEntry, Client], frozen=True, kw_only=True):
+    generated_secret: SecretText | None = None
 
     def with_secrets(self, secrets: tuple[ClientSecret, ...], generated: str | None = None) -> "ClientEdit":
         return replace(self, after=replace(self.after, secrets=secrets), generated_secret=generated)

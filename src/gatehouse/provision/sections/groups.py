@@ -2,10 +2,10 @@
 
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import describe_changes

@@ -1,10 +1,10 @@
 """What users hold of application 1 in projects, and the lists of allowed and disallowed groups (R5)."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent
@@ -105,8 +105,7 @@ class MembershipSection(FileSection[Located[MembershipFileEntry]]):
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class ListedPeople:
+class ListedPeople(Struct, frozen=True):
     """Owners and administrators of a project as `projects` of the same file lists them, if it does."""
 
     place: str

@@ -1,9 +1,9 @@
 """Projects; and, in a later stage, the services they connect."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent

@@ -4,10 +4,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Generic, TypeVar
 
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.kernel.errors import BadInput, Conflict, NotFound, Refused

@@ -2,15 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
+from gatehouse.fields.secrets import SecretRecord
 from gatehouse.images.loading import NewImage
 from gatehouse.images.model import BadImage, ImageShape, StoredImage
 from gatehouse.kernel.addresses import Network
@@ -39,15 +40,13 @@ E = TypeVar("E", bound=Struct)
 HASHES_IN_PARALLEL: Final = 16  # password hashes at a time
 
 
-@dataclass(frozen=True, slots=True)
-class Located(Generic[E]):
+class Located(msgspec.Struct, Generic[E], frozen=True):
     place: str  # "users[3]", for problems
     entry: E
     image: NewImage = UNSET  # that the entry names, loaded; UNSET keeps the stored one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edit(Generic[E, T]):
+class Edit(SecretRecord, Generic[E, T], frozen=True, kw_only=True):
     """An entry, with its record before and after it."""
 
     place: str
@@ -57,11 +56,10 @@ class Edit(Generic[E, T]):
     image: NewImage = UNSET  # that it stores
 
 
-@dataclass(frozen=True, slots=True)
-class ProvisionFile:
+class ProvisionFile(msgspec.Struct, frozen=True):
     """The sections of one file by name: some entries refer to those of another section."""
 
-    sections: Mapping[str, Sequence[Located[Any]]] = field(default_factory=dict)
+    sections: Mapping[str, Sequence[Located[Any]]] = msgspec.field(default_factory=dict)
 
     def entries_of(self, name: str) -> Sequence[Located[Any]]:
         return self.sections.get(name, ())
@@ -99,8 +97,7 @@ async def load_no_image(url: str, shape: ImageShape) -> StoredImage:  # noqa: AR
     raise BadImage("cannot be loaded here")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class Context(msgspec.Struct, frozen=True, kw_only=True):
     masters: MasterKeys
     seal: FileSeal
     passwords: Passwords
@@ -109,13 +106,12 @@ class Context:
     reserved: ReservedResources = NOTHING_RESERVED
     load_image: LoadImage = load_no_image
     settings: SettingRules | None = None  # None: tests of permissions have none
-    file: ProvisionFile = field(default_factory=ProvisionFile)
+    file: ProvisionFile = msgspec.field(default_factory=ProvisionFile)
     on_progress: OnProgress = ignore_progress  # in entries of the section
     now: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the operator beside the file."""
 
     secrets: SecretResolver
@@ -123,8 +119,7 @@ class Options:
     allow_weak: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SectionPlan:
+class SectionPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The part of the plan a stage makes; not used when there are problems."""
 
     changes: tuple[Change, ...] = ()
@@ -177,8 +172,7 @@ class FileSection(PlanStage[R_contra], Protocol[R_contra]):
         """Everything stored of this kind, so that applying it changes nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedSection:
+class ResolvedSection(msgspec.Struct, frozen=True):
     """The entries of a section, ready to be planned."""
 
     entries: Sequence[Any]
@@ -225,8 +219,7 @@ RecordT = TypeVar("RecordT", bound=Struct)
 NUMBER_ERRORS: Final = ("got `int`", "got `float`", "got `bool`")
 
 
-@dataclass(frozen=True, slots=True)
-class SectionEntries:
+class SectionEntries(msgspec.Struct, frozen=True):
     """A section of the file, with its entries in their order."""
 
     section: FileSection[Any]

@@ -1,11 +1,11 @@
 """Service accounts, and the JWT of a new one, which is printed once (R1)."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent
@@ -49,8 +49,7 @@ from gatehouse.tokens.claims import ServiceAccountClaims
 from gatehouse.tokens.signer import Signer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceAccountTokens:
+class ServiceAccountTokens(Struct, frozen=True, kw_only=True):
     signer: Signer
     issuer: str
     days: Callable[[], int]

@@ -1,11 +1,11 @@
 """Accounts in a file: their fields, and the changes to them (R7)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from gatehouse.accounts.administration import with_address_origin
 from gatehouse.accounts.errors import BadAccount
@@ -64,8 +64,7 @@ class UserFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     administrator: Flag = UNSET
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserEdit:
+class UserEdit(msgspec.Struct, frozen=True, kw_only=True):
     """An entry and its account, with the secrets in stored form."""
 
     place: str
@@ -121,8 +120,7 @@ EMPTY_USER: Final = User(user_id="", login=None, nick="", reg_time=0)
 ENDS_TOKENS: Final = frozenset({"password", "totp_secret", "blocked"})  # checklist LG-20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergedUser:
+class MergedUser(msgspec.Struct, frozen=True, kw_only=True):
     """An account before and after the file."""
 
     place: str

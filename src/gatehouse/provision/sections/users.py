@@ -1,9 +1,9 @@
 """Accounts of people, with password and TOTP secret."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.field_checks import username_key

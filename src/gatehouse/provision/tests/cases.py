@@ -1,12 +1,11 @@
 """The cases of a test file, and their results for people, scripts and CI systems."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 from gatehouse.kernel.addresses import Address, parse_address
 from gatehouse.permissions.documents import grammar
@@ -19,8 +18,7 @@ from gatehouse.provision.sections.references import collect_problems
 from gatehouse.provision.sections.section import read_record, suggestion
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseFailure:
+class CaseFailure(Struct, frozen=True, kw_only=True):
     expected: str  # "user 1001 may user.kick"
     sentences: tuple[str, ...]  # why the result differs
 
@@ -29,8 +27,7 @@ class CaseFailure:
         return one_line(f"{self.expected}: {' '.join(self.sentences)}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseResult:
+class CaseResult(Struct, frozen=True, kw_only=True):
     file: str
     place: str
     name: str
@@ -110,8 +107,7 @@ class CaseCredentials(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     access_key: FileSecret | UnsetType = UNSET
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedPermission:
+class ExpectedPermission(Struct, frozen=True, kw_only=True):
     """One expectation about one person."""
 
     expected: Expected
@@ -119,8 +115,7 @@ class ExpectedPermission:
     rule: RuleReference
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PermissionCase:
+class PermissionCase(Struct, frozen=True, kw_only=True):
     place: str
     name: str
     application_id: int
@@ -133,8 +128,7 @@ class PermissionCase:
     roles: tuple[str, ...] | None = None  # exactly these, in the scope of the case
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suite:
+class Suite(Struct, frozen=True, kw_only=True):
     cases: tuple[PermissionCase, ...]
     model: str | Document | None = None  # the name of a file, or its sections
     server: str | None = None

@@ -1,7 +1,8 @@
 """What a file makes of an empty installation, in memory: there is nothing that a write could remove."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION
 from gatehouse.permissions.model import central

@@ -5,9 +5,10 @@ The model is what apply would make of an empty installation.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
 from secrets import token_bytes
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION, User, check_login, login_key, login_keys
 from gatehouse.accounts.password_rules import PasswordRules

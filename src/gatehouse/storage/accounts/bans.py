@@ -5,10 +5,10 @@ in one transaction that holds the account's row.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
+from msgspec.structs import replace
 from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 

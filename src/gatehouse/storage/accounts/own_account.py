@@ -1,8 +1,8 @@
 """Storage of the own account (accounts/own_account/model.py)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 
+from msgspec.structs import fields
 from sqlalchemy import bindparam, null, or_, select, update
 
 from gatehouse.accounts.bans.model import Ban

@@ -2,9 +2,9 @@
 
 import base64
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any, Final
 
+from msgspec.structs import asdict
 from sqlalchemy import BigInteger, bindparam, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 

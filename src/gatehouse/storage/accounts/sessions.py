@@ -1,9 +1,9 @@
 """Storage of browser sessions and login tokens (accounts/store.py)."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
 
+from msgspec.structs import replace
 from sqlalchemy import and_, bindparam, case, delete, insert, select, update
 
 from gatehouse.accounts.bans.model import find_ban

@@ -1,10 +1,10 @@
 """Stores clients and consents (oauth/store.py)."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import asdict, replace
 from sqlalchemy import and_, bindparam, case, delete, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 

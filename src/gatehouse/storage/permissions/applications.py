@@ -1,9 +1,9 @@
 """Stores applications with their schemas and roles (ApplicationStore)."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
 from typing import Final
 
+from msgspec.structs import replace
 from sqlalchemy import and_, bindparam, case, delete, distinct, func, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
 

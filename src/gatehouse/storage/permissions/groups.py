@@ -1,9 +1,9 @@
 """Stores groups (GroupStore)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final
 
+from msgspec.structs import replace
 from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 

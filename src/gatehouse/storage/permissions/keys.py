@@ -1,9 +1,9 @@
 """Stores the credentials of applications (ApplicationKeyStore)."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Final
 
+from msgspec.structs import asdict
 from sqlalchemy import (
     BigInteger,
     ColumnElement,

@@ -1,9 +1,9 @@
 """Stores projects (ProjectStore)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final
 
+from msgspec.structs import replace
 from sqlalchemy import bindparam, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 

@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from sqlalchemy import and_, bindparam, func, or_, select
 
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, GUEST_PROVIDER, AccountKind
@@ -132,16 +132,14 @@ PERMANENT_ADMINISTRATORS = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RecordChange:
+class RecordChange(Struct, frozen=True):
     """A record before and after a change."""
 
     before: UserRecord
     after: UserRecord
 
 
-@dataclass(frozen=True, slots=True)
-class SeatsTaken:
+class SeatsTaken(Struct, frozen=True):
     """The limit of one role, and the users who newly take a seat."""
 
     limit: int

@@ -1,9 +1,9 @@
 """Stores service accounts (ServiceAccountStore)."""
 
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Final
 
+from msgspec.structs import fields
 from sqlalchemy import bindparam, select, update
 from sqlalchemy.dialects.postgresql import insert
 

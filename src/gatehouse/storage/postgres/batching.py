@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from contextvars import Context
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import asyncpg
+from msgspec import Struct
 
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.storage.statements import BatchedStatement, Row
@@ -26,8 +26,7 @@ SLOW_SECONDS: Final = 0.005  # a slower statement may be waiting for a lock; the
 Connect: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]  # asyncpg has no types
 
 
-@dataclass(frozen=True, slots=True)
-class QueuedQuery:
+class QueuedQuery(Struct, frozen=True):
     parameters: list[object]
     result: asyncio.Future[list[Row]]
     queued_at: float

@@ -7,13 +7,13 @@ failover: broken connections are dropped, and new ones find the primary.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, repeat
 from typing import Any, Final, TypeVar, cast
 
 import asyncpg
 import structlog
+from msgspec import Struct
 
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop_in_transaction
 from gatehouse.kernel.errors import Conflict, Misconfigured, OutcomeUnknown, Unavailable
@@ -388,8 +388,7 @@ def is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedStep:
+class EncodedStep(Struct, frozen=True):
     """A step with its parameters encoded."""
 
     step: VerbStep

@@ -15,13 +15,13 @@ import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import apsw
 import structlog
+from msgspec import Struct, field
 
 from gatehouse.kernel.cache import WeightedCache
 from gatehouse.kernel.errors import Misconfigured, Unavailable
@@ -42,8 +42,7 @@ GROUP_SIZE: Final = 256
 IDLE_CHECK_SECONDS: Final = 0.5  # how soon a write by the command line is noticed when nothing is written here
 
 
-@dataclass(slots=True)
-class QueuedWrite:
+class QueuedWrite(Struct):
     """One verb in the writer's queue; its result is set before the commit and delivered after it."""
 
     make: Callable[[], Verb[Any]]

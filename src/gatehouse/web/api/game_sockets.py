@@ -3,7 +3,6 @@
 import logging
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -73,8 +72,7 @@ class SocketsPerSource:
             del self._open[source]
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class GameSocket:
+class GameSocket(msgspec.Struct, kw_only=True, eq=False):
     """One socket, as presence and as the protocol see it."""
 
     gsid: str

@@ -1,9 +1,9 @@
 """The game session endpoints: getGsid, getGsidResult, info, closeGsid (interface §4.3, R4)."""
 
-from dataclasses import replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 

@@ -1,9 +1,9 @@
 """The public key set, at both of its addresses (interface §4.2 and §4.4)."""
 
-from dataclasses import replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 

@@ -2,7 +2,6 @@
 
 import base64
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -18,6 +17,7 @@ from gatehouse.accounts.second_factors.codes import EmailCodes
 from gatehouse.accounts.second_factors.model import Factor, FactorMissing, SecondFactorWrong, enabled_factors
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.store import AccountStore
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.errors import BadInput, TooMany
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.sign_in_flow.flows import SignInFlows
@@ -42,23 +42,21 @@ REASONS: Final[Mapping[type[NotSignedIn], str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecondFactorFields:
+class SecondFactorFields(SecretRecord, frozen=True, kw_only=True):
     """The fields that every login has for the second factor."""
 
     request_id: str = ""  # of the first call; "" in the first call itself
-    otp: str = field(default="", repr=False)
+    otp: SecretText = ""
     method: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProvedLogin:
+class ProvedLogin(msgspec.Struct, frozen=True, kw_only=True):
     """An account whose first factor was right."""
 
     user: User
     method: SignInMethod
     options: LoginOptions
-    more: Mapping[str, object] = field(default_factory=dict)  # what the response has beside the login data
+    more: Mapping[str, object] = msgspec.field(default_factory=dict)  # what the response has beside the login data
 
 
 class LoginCompletion:

@@ -1,10 +1,10 @@
 """Access, check: may a person do something, and why (R6). Anyone may ask about themselves."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -52,8 +52,7 @@ class CheckQuery(msgspec.Struct, frozen=True, kw_only=True):
     ip: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessCheck:
+class AccessCheck(msgspec.Struct, frozen=True, kw_only=True):
     """The answer, as a tree and as the API gives it."""
 
     explanation: Explanation
@@ -66,15 +65,13 @@ class AccessCheck:
         return next((part for part in self.tree.parts if part.tone == "missing"), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignInCheck:
+class SignInCheck(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the application lets the person in at all."""
 
     by: LoginRefusalReason | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckContext(PageContext):
+class CheckContext(PageContext, frozen=True, kw_only=True):
     template = "console/access/check.html"
 
     query: CheckQuery

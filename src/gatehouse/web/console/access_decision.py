@@ -5,9 +5,10 @@ is), and the conditions of roles and groups to those who may read these anyway. 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final
+
+from msgspec import Struct, field
 
 from gatehouse.kernel.addresses import Address
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
@@ -43,8 +44,7 @@ ROLE_SOURCES: Final = frozenset({SourceKind.ASSIGNED_ROLE, SourceKind.GROUP_GRAN
 MAX_USERS_SHOWN: Final = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionNode:
+class DecisionNode(Struct, frozen=True, kw_only=True):
     """The text is `access.<key>`, filled with `values`."""
 
     key: str
@@ -58,8 +58,7 @@ class DecisionNode:
     parts: tuple["DecisionNode", ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionVisibility:
+class DecisionVisibility(Struct, frozen=True, kw_only=True):
     """Which conditions may be shown, and for which people."""
 
     authenticated: AuthenticatedRequest

@@ -1,10 +1,10 @@
 """Access, simulate: what a change would do, before it is made. Nothing here is saved."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -87,21 +87,19 @@ class SimulateQuery(msgspec.Struct, frozen=True, kw_only=True):
     list: str = "allow"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProposedChange:
+class ProposedChange(msgspec.Struct, frozen=True, kw_only=True):
     proposal: AnyProposal
     edit_address: str  # the address of the screen where it can be done
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulateContext(PageContext):
+class SimulateContext(PageContext, frozen=True, kw_only=True):
     template = "console/access/simulate.html"
 
     query: SimulateQuery
     changes: Sequence[str] = tuple(CHANGES)
     fields: Sequence[str] = ()
     picked: Mapping[str, ComboboxOption]
-    choices: Mapping[str, Sequence[str]] = field(
+    choices: Mapping[str, Sequence[str]] = msgspec.field(
         default_factory=lambda: {
             "value": VALUE_CHOICES,
             "way": MEMBER_CHOICES,

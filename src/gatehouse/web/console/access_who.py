@@ -1,11 +1,11 @@
 """Access, who can: people beside the rules they hold in one application, a page at a time."""
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote, urlencode
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -66,22 +66,19 @@ class WhoCanQuery(msgspec.Struct, frozen=True, kw_only=True):
     format: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhoCanCell:
+class WhoCanCell(msgspec.Struct, frozen=True, kw_only=True):
     mark: str  # empty: they do not have it
     until: int
     why: str  # the address of the cell's decision tree
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhoCanRow:
+class WhoCanRow(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str
     nick: str
     cells: Sequence[WhoCanCell]  # in the order of the rules
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhoCanContext(PageContext):
+class WhoCanContext(PageContext, frozen=True, kw_only=True):
     template = "console/access/who.html"
 
     query: WhoCanQuery

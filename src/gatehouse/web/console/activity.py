@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
 from markupsafe import Markup
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -90,8 +90,7 @@ class ActivityQuery(msgspec.Struct, frozen=True, kw_only=True):
     format: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordView:
+class RecordView(msgspec.Struct, frozen=True, kw_only=True):
     """A record as the page shows it."""
 
     record: AuditRecord
@@ -122,8 +121,7 @@ class RecordView:
         return [line for line in self.lines if line.before is None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActivityContext(PageContext):
+class ActivityContext(PageContext, frozen=True, kw_only=True):
     template = "console/activity/list.html"
 
     found: Sequence[RecordView]
@@ -143,8 +141,7 @@ class ActivityContext(PageContext):
     log_problems: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActivityEntryContext(PageContext):
+class ActivityEntryContext(PageContext, frozen=True, kw_only=True):
     template = "console/activity/entry.html"
 
     entry: RecordView
@@ -186,11 +183,10 @@ class RecordDescriber:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogState:
+class LogState(msgspec.Struct, frozen=True, kw_only=True):
     """How far the log is verified, and everything that is wrong with it."""
 
-    verified: VerifiedLog = field(default_factory=VerifiedLog)
+    verified: VerifiedLog = msgspec.field(default_factory=VerifiedLog)
     sealed: int = 0
     problems: Sequence[str] = ()
 
@@ -408,8 +404,7 @@ class RefusalsQuery(msgspec.Struct, frozen=True, kw_only=True):
     format: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefusalsContext(PageContext):
+class RefusalsContext(PageContext, frozen=True, kw_only=True):
     template = "console/activity/refusals.html"
 
     lines: Sequence[Refusal]

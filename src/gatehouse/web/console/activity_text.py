@@ -6,8 +6,9 @@ too long to be kept whole is shown as it is.
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import Details
@@ -23,8 +24,7 @@ TIME_FIELDS: Final = ("until",)  # Unix seconds
 REFERENCE_KINDS: Final = ("application", "project", "group")
 
 
-@dataclass(frozen=True, slots=True)
-class DetailValue:
+class DetailValue(Struct, frozen=True):
     """A value in words; a role or permission may have an end, which each reader sees in their language and zone."""
 
     text: str
@@ -32,8 +32,7 @@ class DetailValue:
     name: str = ""  # of the member of an object that it is
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DetailLine:
+class DetailLine(Struct, frozen=True, kw_only=True):
     """One line of a record. Without `before` it is a fact, not a change."""
 
     name: str
@@ -43,8 +42,7 @@ class DetailLine:
     after: tuple[DetailValue, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditReference:
+class AuditReference(Struct, frozen=True, kw_only=True):
     """A person or thing that a record names."""
 
     kind: str  # person, application, project, group, client or text

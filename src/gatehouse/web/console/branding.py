@@ -1,7 +1,6 @@
 """Settings: branding, with the logos that administrators upload or name by a URL."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from starlette.requests import Request
@@ -26,8 +25,7 @@ PATH: Final = "/settings/branding"
 LOGO_SETTINGS: Final[Mapping[str, str]] = {"light": "branding.logo", "dark": "branding.logo_dark"}  # by theme
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrandingContext(PageContext):
+class BrandingContext(PageContext, frozen=True, kw_only=True):
     template = "console/settings/branding.html"
 
     form: SettingFormData

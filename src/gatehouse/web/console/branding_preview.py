@@ -6,12 +6,12 @@ They are shown in a frame of the branding tab: no script runs in it and no form 
 import base64
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from html import unescape
 from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 

@@ -1,8 +1,9 @@
 """What a combobox chooses from, and why what was typed into one chose nothing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from gatehouse.accounts.model import search_key
 from gatehouse.kernel.errors import BadInput
@@ -21,8 +22,7 @@ class ComboboxKind(StrEnum):
     RESOURCE = "resource"  # an application, service or group, by the field `kind` of the form
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComboboxOption:
+class ComboboxOption(Struct, frozen=True, kw_only=True):
     """`value` is what the form needs: an ID, or the name of a role or permission."""
 
     kind: ComboboxKind

@@ -6,12 +6,12 @@ the form as it then is; nothing is saved by them.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Final, assert_never
 
 from markupsafe import Markup
+from msgspec import Struct, field
 
 from gatehouse.admin.conditions import ConditionMatch, ConditionMatchStore
 from gatehouse.admin.names import NamedPerson, NameStore
@@ -53,8 +53,7 @@ class ConditionForm(CsrfForm, frozen=True, kw_only=True):
     do: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConditionRow:
+class ConditionRow(Struct, frozen=True, kw_only=True):
     depth: int
     kind: str
     value: str = ""
@@ -65,8 +64,7 @@ class ConditionRow:
         return self.kind in GROUP_KINDS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConditionNode:
+class ConditionNode(Struct, frozen=True, kw_only=True):
     """A row with the rows below it."""
 
     index: int
@@ -74,8 +72,7 @@ class ConditionNode:
     below: Sequence["ConditionNode"] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConditionBuilder:
+class ConditionBuilder(Struct, frozen=True, kw_only=True):
     """What the builder's template shows."""
 
     rows: Sequence[ConditionRow]

@@ -3,7 +3,6 @@
 import csv
 import io
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeVar
 
@@ -25,8 +24,7 @@ UNLABELED_FIELDS: Final = frozenset(
 NOT_CARRIED_FIELDS: Final = frozenset({"csrf", "do"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldConflict:
+class FieldConflict(msgspec.Struct, frozen=True, kw_only=True):
     """A field that was typed as one thing and is stored as another."""
 
     field: str  # its label is `field.<field>`

@@ -7,7 +7,6 @@ In a cookie, not in the address: so no link can make a page claim something.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -18,6 +17,7 @@ from gatehouse.admin.activity import may_read_schema
 from gatehouse.admin.games import session_ref
 from gatehouse.admin.visibility import Visibility
 from gatehouse.audit.model import AuditRecord, Refusal
+from gatehouse.fields.secrets import SecretText
 from gatehouse.gamesessions.model import GameSession
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
 from gatehouse.permissions.model.facts import ApplicationModel
@@ -75,8 +75,7 @@ ENTRIES_FOR_ALL: Final = (
 MAX_ANSWER_BYTES: Final = 2**18  # bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MenuItem:
+class MenuItem(msgspec.Struct, frozen=True, kw_only=True):
     """A line of the sidebar for those who have the entry; its text is `nav.<name>`."""
 
     entry: ConsoleEntry
@@ -114,8 +113,7 @@ MENU_GROUPS: Final[Mapping[str, Sequence[MenuItem]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True, kw_only=True):
     here: ConsoleEntry
     entries: tuple[ConsoleEntry, ...]
     is_collapsed: bool  # the sidebar, in this browser
@@ -159,8 +157,7 @@ def entries_for(visibility: Visibility) -> tuple[ConsoleEntry, ...]:
     return tuple(entry for entry in ConsoleEntry if entry in ENTRIES_FOR_ALL or more.get(entry))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewSecretContext(PageContext):
+class NewSecretContext(PageContext, frozen=True, kw_only=True):
     """A secret that was just created: shown in the response to its form, and on no other page."""
 
     template = "console/secret.html"
@@ -168,17 +165,16 @@ class NewSecretContext(PageContext):
     title: str
     trail: Sequence[tuple[str, str]]  # from below the entry
     text: str
-    value: str = field(repr=False)
-    command: str = field(default="", repr=False)  # a line that uses it
+    value: SecretText
+    command: SecretText = ""  # a line that uses it
     facts: Sequence[tuple[str, str]] = ()
-    environment: str = field(default="", repr=False)  # a whole .env file with it
+    environment: SecretText = ""  # a whole .env file with it
     environment_name: str = ""
     download: str = ""  # where the form of the file goes
     back: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiCall:
+class ApiCall(msgspec.Struct, frozen=True, kw_only=True):
     """What a screen shows, as a call of the API: anything that can be done here can be done by a program."""
 
     path: str  # below /api/permissions/

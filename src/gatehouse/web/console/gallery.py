@@ -1,7 +1,6 @@
 """Every component of the console in every state, on one page: in development mode only."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,8 +10,7 @@ from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, 
 from gatehouse.web.pages.contexts import PageContext
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComponentsContext(PageContext):
+class ComponentsContext(PageContext, frozen=True, kw_only=True):
     template = "console/gallery.html"
 
     wrong_field: FormProblem

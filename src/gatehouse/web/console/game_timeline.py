@@ -1,8 +1,9 @@
 """What happened in one game session, as points on a line of time. Pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.audit.model import Refusal
 from gatehouse.fields.derive import copy_as
@@ -15,8 +16,7 @@ TOP: Final = 34
 MARKS: Final = 4  # of the scale
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimelinePoint:
+class TimelinePoint(Struct, frozen=True, kw_only=True):
     name: str  # the text is `games.point_<name>`
     at: int
     after: int  # seconds after the beginning
@@ -27,14 +27,12 @@ class TimelinePoint:
     tone: str = "plain"  # plain, good, bad or faint
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScaleMark:
+class ScaleMark(Struct, frozen=True, kw_only=True):
     x: int
     after: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeline:
+class Timeline(Struct, frozen=True, kw_only=True):
     points: Sequence[TimelinePoint]
     marks: Sequence[ScaleMark]
     now_x: int
@@ -56,8 +54,7 @@ class Timeline:
         return LEFT + WIDTH
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimelineEvent:
+class TimelineEvent(Struct, frozen=True, kw_only=True):
     name: str
     at: int
     count: int = 0

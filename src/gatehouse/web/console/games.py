@@ -5,9 +5,9 @@ addresses.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -58,8 +58,7 @@ class CloseGameForm(CsrfForm, frozen=True, kw_only=True):
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GamesContext(PageContext):
+class GamesContext(PageContext, frozen=True, kw_only=True):
     template = "console/games/list.html"
 
     found: Page[GameSessionListItem]
@@ -68,8 +67,7 @@ class GamesContext(PageContext):
     administers: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GameContext(PageContext):
+class GameContext(PageContext, frozen=True, kw_only=True):
     template = "console/games/session.html"
 
     ref: str
@@ -85,8 +83,7 @@ class GameContext(PageContext):
     call: ApiCall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefusalRecordContext(PageContext):
+class RefusalRecordContext(PageContext, frozen=True, kw_only=True):
     template = "console/games/record.html"
 
     record_id: str

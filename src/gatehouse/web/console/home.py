@@ -1,7 +1,6 @@
 """Home: figures of a period, what ends soon, open setup tasks and the latest activity; projects for their owners."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -50,8 +49,7 @@ class PeriodQuery(msgspec.Struct, frozen=True, kw_only=True):
     period: str = DEFAULT_PERIOD
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetupTask:
+class SetupTask(msgspec.Struct, frozen=True, kw_only=True):
     """Something to set up; the texts are `home.task_<name>` and `home.task_<name>_text`."""
 
     name: str
@@ -59,8 +57,7 @@ class SetupTask:
     done: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HomeContext(PageContext):
+class HomeContext(PageContext, frozen=True, kw_only=True):
     template = "console/home.html"
 
     period: str
@@ -78,8 +75,7 @@ class HomeContext(PageContext):
     periods: Sequence[str] = tuple(PERIODS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnerHomeContext(PageContext):
+class OwnerHomeContext(PageContext, frozen=True, kw_only=True):
     """For those who administer only a part of the installation."""
 
     template = "console/owner_home.html"

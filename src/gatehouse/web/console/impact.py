@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.admin.names import NameStore
@@ -26,8 +26,7 @@ from gatehouse.web.console.view import AdminRequest, ConsoleView
 from gatehouse.web.pages.contexts import PageContext
 
 
-@dataclass(frozen=True, slots=True, order=True, kw_only=True)
-class AccessItem:
+class AccessItem(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """A rule or role somewhere."""
 
     is_role: bool
@@ -35,8 +34,7 @@ class AccessItem:
     where: str  # the project, and the resource in it; "" at the root
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonEffect:
+class PersonEffect(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str
     nick: str  # "" of a deleted account
     gains_roles: tuple[AccessItem, ...]
@@ -90,15 +88,13 @@ MAX_APPLICATIONS: Final = 20
 MAX_COUNTS_SHOWN: Final = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImpactCount:
+class ImpactCount(msgspec.Struct, frozen=True, kw_only=True):
     thing: AccessItem
     gain: int
     lose: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Impact:
+class Impact(msgspec.Struct, frozen=True, kw_only=True):
     """A change's effect in one application."""
 
     application_id: int
@@ -238,8 +234,7 @@ def count_items(people: Iterable[PersonEffect]) -> Sequence[ImpactCount]:
 # The review page: what a form would change and whom it affects, between the form and its save.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewContext(PageContext):
+class ReviewContext(PageContext, frozen=True, kw_only=True):
     template = "console/review.html"
 
     name: str  # of what is changed

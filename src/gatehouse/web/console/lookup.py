@@ -5,10 +5,10 @@ project; for all others they need the ID or, if they manage the whole project, t
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -34,8 +34,7 @@ MIN_SEARCH_LENGTH: Final = 2  # characters, before people are searched
 MAX_RULES_OFFERED: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundNames:
+class FoundNames(msgspec.Struct, frozen=True, kw_only=True):
     people: Sequence[NamedPerson] = ()
     searched: int = 0  # the newest accounts, if only these were searched
 
@@ -83,8 +82,7 @@ class OptionsQuery(msgspec.Struct, frozen=True, kw_only=True):
     resource: str = ""  # kind of a resource
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OptionsContext(PageContext):
+class OptionsContext(PageContext, frozen=True, kw_only=True):
     template = "console/options.html"
 
     options: Sequence[ComboboxOption] = ()

@@ -1,11 +1,11 @@
 """People: the list, and a new one."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 from urllib.parse import urlencode
 
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -113,8 +113,7 @@ class PeopleQuery(ListQuery, frozen=True, kw_only=True):
         return bool(self.provider or self.application_id or self.role or self.tag or self.seen not in ("", "any"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeopleContext(PageContext):
+class PeopleContext(PageContext, frozen=True, kw_only=True):
     template = "console/people/list.html"
 
     found: Page[PersonListItem]
@@ -127,8 +126,7 @@ class PeopleContext(PageContext):
     actions: Sequence[BulkAction] = tuple(BulkAction)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewPersonContext(PageContext):
+class NewPersonContext(PageContext, frozen=True, kw_only=True):
     template = "console/people/new.html"
 
     form: "NewPersonForm"

@@ -5,7 +5,6 @@ can continue.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from starlette.requests import Request
@@ -36,16 +35,14 @@ class ImportPartsForm(CsrfForm, frozen=True, kw_only=True):
     emails: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportFileContext(PageContext):
+class ImportFileContext(PageContext, frozen=True, kw_only=True):
     template = "console/people/import.html"
 
     columns: Sequence[str] = COLUMNS
     problem: FormProblem | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportResultContext(PageContext):
+class ImportResultContext(PageContext, frozen=True, kw_only=True):
     template = "console/people/import_result.html"
 
     result: ImportResult

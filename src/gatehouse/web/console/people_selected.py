@@ -1,7 +1,6 @@
 """People who were selected in the list: block or unblock them, tag them, add them to a group or assign a role."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -65,8 +64,7 @@ class SelectedForm(CsrfForm, frozen=True, kw_only=True):
     until: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectedContext(PageContext):
+class SelectedContext(PageContext, frozen=True, kw_only=True):
     template = "console/people/selected.html"
 
     action: BulkAction
@@ -77,7 +75,7 @@ class SelectedContext(PageContext):
     failures: Sequence[tuple[NamedPerson, FormProblem]] = ()
     done: int = 0  # of those who were selected
     problem: FormProblem | None = None
-    choices: Sequence[RoleEnd] = field(default=tuple(RoleEnd))
+    choices: Sequence[RoleEnd] = msgspec.field(default=tuple(RoleEnd))
 
 
 class SelectedPeopleScreens:

@@ -1,11 +1,11 @@
 """One person: the head of every tab, the account, and actions on it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
 from markupsafe import Markup
+from msgspec import Struct, field
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -61,8 +61,7 @@ class PersonAction(StrEnum):
         return self in (PersonAction.BLOCK, PersonAction.SIGN_OUT, PersonAction.DEMOTE, PersonAction.ERASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonHead:
+class PersonHead(Struct, frozen=True, kw_only=True):
     """What every tab of a person shows above itself."""
 
     user_id: str
@@ -99,8 +98,7 @@ class PersonHead:
         return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonContext(PageContext):
+class PersonContext(PageContext, frozen=True, kw_only=True):
     template = "console/people/overview.html"
 
     head: PersonHead
@@ -115,8 +113,7 @@ class PersonContext(PageContext):
     conflicts: tuple[FieldConflict, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonEmailContext(PageContext):
+class PersonEmailContext(PageContext, frozen=True, kw_only=True):
     template = "console/people/email.html"
 
     head: PersonHead

@@ -1,10 +1,10 @@
 """One person: what they may do and why, and what is assigned to them directly."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -74,8 +74,7 @@ class PersonPermissionsQuery(msgspec.Struct, frozen=True, kw_only=True):
     format: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonPermissionsContext(PageContext):
+class PersonPermissionsContext(PageContext, frozen=True, kw_only=True):
     template = "console/people/permissions.html"
 
     head: PersonHead
@@ -90,8 +89,7 @@ class PersonPermissionsContext(PageContext):
     call: ApiCall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonRolesContext(PageContext):
+class PersonRolesContext(PageContext, frozen=True, kw_only=True):
     template = "console/people/access.html"
 
     head: PersonHead

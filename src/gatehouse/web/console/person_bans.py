@@ -1,7 +1,6 @@
 """Bans: those of one person, with ban and lift, and the list of all."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -9,6 +8,7 @@ from urllib.parse import urlencode
 
 import msgspec
 from markupsafe import Markup
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -116,8 +116,7 @@ class BanListQuery(msgspec.Struct, frozen=True, kw_only=True):
         return f"{urlencode(given)}&"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonBansContext(PageContext):
+class PersonBansContext(PageContext, frozen=True, kw_only=True):
     template = "console/people/person_bans.html"
 
     head: PersonHead
@@ -130,8 +129,7 @@ class PersonBansContext(PageContext):
     problem: FormProblem | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BanListContext(PageContext):
+class BanListContext(PageContext, frozen=True, kw_only=True):
     template = "console/people/bans.html"
 
     bans: Sequence[BanEntry]

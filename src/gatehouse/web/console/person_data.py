@@ -1,7 +1,6 @@
 """One person: what is stored about them, here and in applications, to export or delete."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from starlette.requests import Request
@@ -23,8 +22,7 @@ class PersonDataForm(CsrfForm, frozen=True, kw_only=True):
     do: str = ""  # "ask": request the data of applications; otherwise a file
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonDataContext(PageContext):
+class PersonDataContext(PageContext, frozen=True, kw_only=True):
     template = "console/people/data.html"
 
     head: PersonHead

@@ -1,7 +1,6 @@
 """The form that assigns a role to a person, on their overview and on the tab Access."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -24,8 +23,7 @@ class AssignRoleForm(msgspec.Struct, frozen=True, kw_only=True):
     until: str = ""  # a day, included
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssignRolePanel:
+class AssignRolePanel(msgspec.Struct, frozen=True, kw_only=True):
     form: AssignRoleForm
     suggestions: Sequence[ComboboxOption]  # roles to choose with one click
     ends: Mapping[RoleEnd, int]

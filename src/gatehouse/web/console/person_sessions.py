@@ -1,10 +1,10 @@
 """One person: their sessions, connected applications, sign-in methods and activity."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -68,8 +68,7 @@ ACTIVITY_COLUMNS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionsContext(PageContext):
+class SessionsContext(PageContext, frozen=True, kw_only=True):
     template = "console/people/sessions.html"
 
     head: PersonHead
@@ -79,8 +78,7 @@ class SessionsContext(PageContext):
     call: ApiCall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MethodsContext(PageContext):
+class MethodsContext(PageContext, frozen=True, kw_only=True):
     template = "console/people/methods.html"
 
     head: PersonHead
@@ -89,8 +87,7 @@ class MethodsContext(PageContext):
     call: ApiCall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonActivityContext(PageContext):
+class PersonActivityContext(PageContext, frozen=True, kw_only=True):
     template = "console/people/activity.html"
 
     head: PersonHead

@@ -1,9 +1,9 @@
 """Sign-in providers: list, add, remove. Their settings are changed in settings_form.py."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct, field
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -23,8 +23,7 @@ UNTITLED: Final = {"oidc": "OpenID Connect", "jwt": "JWT"}
 KIND_TITLES: Final[Mapping[str, str]] = {kind: preset.title or UNTITLED[kind] for kind, preset in PRESETS.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedProvider:
+class ListedProvider(Struct, frozen=True, kw_only=True):
     provider_id: str
     kind: str
     name: str
@@ -32,8 +31,7 @@ class ListedProvider:
     is_stored: bool  # in the database, so that it can be removed here
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProvidersContext(PageContext):
+class ProvidersContext(PageContext, frozen=True, kw_only=True):
     template = "console/settings/providers.html"
 
     providers: Sequence[ListedProvider]

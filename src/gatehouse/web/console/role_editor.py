@@ -1,11 +1,10 @@
 """One role: its permissions, condition and removal."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -58,8 +57,7 @@ class RoleForm(ConditionForm, frozen=True, kw_only=True):
     version: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleHead:
+class RoleHead(Struct, frozen=True, kw_only=True):
     """What every page of a role shows above itself."""
 
     application_id: int
@@ -87,8 +85,7 @@ class RoleHead:
         return [*shown, ("members", f"{self.path}/members")] if self.sees_members else shown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleRule:
+class RoleRule(Struct, frozen=True, kw_only=True):
     """What a role says of a rule, beside what the schema says of it."""
 
     rule: Rule
@@ -96,14 +93,12 @@ class RoleRule:
     leaf: RuleDefinition | None  # None: the schema has no such rule
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleGroup:
+class RuleGroup(Struct, frozen=True, kw_only=True):
     name: str
     rules: Sequence[RoleRule]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleContext(PageContext):
+class RoleContext(PageContext, frozen=True, kw_only=True):
     template = "console/roles/editor.html"
 
     head: RoleHead
@@ -162,8 +157,7 @@ ENTRY: Final = ConsoleEntry.ROLES
 MAX_LIMIT_DIGITS: Final = 10  # digits
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedRole:
+class LoadedRole(Struct, frozen=True, kw_only=True):
     model: ApplicationModel
     role: Role
 

@@ -1,7 +1,6 @@
 """Who has a role: by what path, until when."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -31,14 +30,12 @@ class RoleMembersQuery(msgspec.Struct, frozen=True, kw_only=True):
     format: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleHolder:
+class RoleHolder(msgspec.Struct, frozen=True, kw_only=True):
     nick: str
     member: FoundMember
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleMembersContext(PageContext):
+class RoleMembersContext(PageContext, frozen=True, kw_only=True):
     template = "console/roles/members.html"
 
     head: RoleHead

@@ -1,7 +1,6 @@
 """Roles of all visible applications: the list, and a new one."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
@@ -39,8 +38,7 @@ class RoleQuery(ListQuery, frozen=True, kw_only=True):
         return search + (f"application={self.application}&" if self.application else "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RolesContext(PageContext):
+class RolesContext(PageContext, frozen=True, kw_only=True):
     template = "console/roles/list.html"
 
     found: Page[RoleListItem]
@@ -50,8 +48,7 @@ class RolesContext(PageContext):
     may_save: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewRoleContext(PageContext):
+class NewRoleContext(PageContext, frozen=True, kw_only=True):
     template = "console/roles/new.html"
 
     applications: Sequence[NamedApplication]

@@ -4,7 +4,6 @@ Every result is something the caller may open: it comes from the same queries as
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -32,8 +31,7 @@ class GlobalSearchQuery(msgspec.Struct, frozen=True, kw_only=True):
     q: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchResult:
+class SearchResult(msgspec.Struct, frozen=True, kw_only=True):
     """A page to open. Without an `icon` it is shown with an avatar."""
 
     name: str
@@ -42,16 +40,14 @@ class SearchResult:
     icon: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchContext(PageContext):
+class SearchContext(PageContext, frozen=True, kw_only=True):
     template = "console/search.html"
 
     text: str
     groups: Sequence[tuple[str, Sequence[SearchResult]]]  # the heading is `search.<name>`
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchableAction:
+class SearchableAction(msgspec.Struct, frozen=True, kw_only=True):
     """A page where something is made or changed; its text is `search.action_<name>`."""
 
     name: str

@@ -4,7 +4,6 @@ The fields that change settings are in settings_form.py; the tab of branding is 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -75,8 +74,7 @@ SETTING_COLUMNS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettingTabContext(PageContext):
+class SettingTabContext(PageContext, frozen=True, kw_only=True):
     template = "console/settings/tab.html"
 
     tab: str
@@ -87,8 +85,7 @@ class SettingTabContext(PageContext):
     problem: FormProblem | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmailSettingsContext(PageContext):
+class EmailSettingsContext(PageContext, frozen=True, kw_only=True):
     template = "console/settings/email.html"
 
     form: SettingFormData
@@ -102,8 +99,7 @@ class EmailSettingsContext(PageContext):
     trouble: str = ""  # why the test email was not sent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HealthContext(PageContext):
+class HealthContext(PageContext, frozen=True, kw_only=True):
     template = "console/settings/health.html"
 
     health: InstallationStatus
@@ -111,8 +107,7 @@ class HealthContext(PageContext):
     settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigurationContext(PageContext):
+class ConfigurationContext(PageContext, frozen=True, kw_only=True):
     template = "console/settings/configuration.html"
 
     lines: Sequence[SettingListItem]
@@ -292,8 +287,7 @@ SIGNING_KEY_COLUMNS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeysContext(PageContext):
+class KeysContext(PageContext, frozen=True, kw_only=True):
     template = "console/settings/keys.html"
 
     picture: KeyTimeline
@@ -303,8 +297,7 @@ class KeysContext(PageContext):
     settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RotateContext(PageContext):
+class RotateContext(PageContext, frozen=True, kw_only=True):
     template = "console/settings/rotate.html"
 
     line: KeyLine

@@ -5,7 +5,6 @@ A part is a tab, or one provider or document. What a file, the environment or a 
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import msgspec
@@ -89,16 +88,14 @@ ParseSetting = Callable[[str, str], object]
 FIELD_PREFIXES: Final = {PROVIDERS: "provider", TERMS: "document"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettingField:
+class SettingField(msgspec.Struct, frozen=True, kw_only=True):
     line: SettingListItem
     name: str  # of the field; its label is `settings.label_<name>`
     value: str  # as it was typed
     problem: FormProblem | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettingFormData:
+class SettingFormData(msgspec.Struct, frozen=True, kw_only=True):
     """What `setting_form` in settings/fields.html renders; the heading of a group is `settings.group_<name>`."""
 
     action: str
@@ -223,8 +220,7 @@ def fitting_lines(lines: Sequence[SettingListItem]) -> Sequence[SettingListItem]
 PATH: Final = f"{ENTRY.path}/change"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettingRowContext(PageContext):
+class SettingRowContext(PageContext, frozen=True, kw_only=True):
     template = "console/settings/change.html"
 
     title: str

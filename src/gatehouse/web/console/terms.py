@@ -1,9 +1,9 @@
 """Documents that people accept: list, add, remove. Their settings are changed in settings_form.py."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -21,8 +21,7 @@ from gatehouse.web.pages.forms import CsrfForm
 PATH: Final = f"{ENTRY.path}/terms"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedDocument:
+class ListedDocument(Struct, frozen=True, kw_only=True):
     document_id: str
     title: str
     version: str
@@ -32,8 +31,7 @@ class ListedDocument:
     is_stored: bool  # in the database, so that it can be removed here
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentsContext(PageContext):
+class DocumentsContext(PageContext, frozen=True, kw_only=True):
     template = "console/settings/terms.html"
 
     documents: Sequence[ListedDocument]

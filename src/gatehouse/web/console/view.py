@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from dataclasses import field as dataclass_field
 from typing import Final, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
 from markupsafe import Markup
+from msgspec.structs import replace
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -48,8 +47,7 @@ from gatehouse.web.pages.translations import Translator, translate_error
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsoleRoute:
+class ConsoleRoute(msgspec.Struct, frozen=True, kw_only=True):
     """`path` is below /console; what it has in braces is in the request's path_params."""
 
     method: str
@@ -113,8 +111,7 @@ REAUTHENTICATION_SECONDS: Final = 10 * 60  # for finding a password or second fa
 EXPECTED_ERRORS: Final = (BadInput, Conflict, NotFound, Refused, TooMany)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdminRequest:
+class AdminRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request of a signed-in person, with their rights."""
 
     browser: Browser
@@ -136,17 +133,16 @@ class AdminRequest:
         return self.authenticated.actor(self.origin)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FormProblem:
+class FormProblem(msgspec.Struct, frozen=True, kw_only=True):
     """Why a form is shown again."""
 
     text: str
     status: int
     field: str = ""  # the member of the request that `text` is about; its label is `field.<field>`
-    fields: Mapping[str, "FormProblem"] = dataclass_field(default_factory=dict)  # the problem of each setting
+    fields: Mapping[str, "FormProblem"] = msgspec.field(default_factory=dict)  # the problem of each setting
     lookup: LookupFailed | None = None  # what was typed into the combobox `field`; the page words it there
     keys: Sequence[str] = ()  # of the screen's own text, the best first; `text` is the API's
-    values: Mapping[str, object] = dataclass_field(default_factory=dict)  # in that text
+    values: Mapping[str, object] = msgspec.field(default_factory=dict)  # in that text
     place: str = ""  # the member inside of the field, before the screen's own text
 
     def words(self, t: Translator) -> str:
@@ -175,8 +171,7 @@ class FormProblem:
         return self.status == 409  # noqa: PLR2004 - HTTP
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefusalContext(PageContext):
+class RefusalContext(PageContext, frozen=True, kw_only=True):
     template = "console/refused.html"
 
     problem: FormProblem
@@ -189,8 +184,7 @@ class WrongConfirmationText(BadInput):
     public = ""  # the page has its own text beside the field
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfirmationField:
+class ConfirmationField(msgspec.Struct, frozen=True, kw_only=True):
     """The one field of a confirmation page: a text to retype, or a reason."""
 
     name: str
@@ -203,8 +197,7 @@ class ConfirmationField:
     value: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confirmation(PageContext):
+class Confirmation(PageContext, frozen=True, kw_only=True):
     """The page between a button and a destructive action: what follows, and one button that does it.
 
     Its form goes to the page's own address. Without `button` the action is impossible now, and `warning` says why.

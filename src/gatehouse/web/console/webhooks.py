@@ -1,7 +1,6 @@
 """Webhooks: their addresses, events, secrets and deliveries."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -58,8 +57,7 @@ NO_DELIVERIES: Final[Page[Delivery]] = Page(rows=(), total=0)
 DEFAULT_DELIVERY_QUERY: Final = DeliveryQuery()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhooksContext(PageContext):
+class WebhooksContext(PageContext, frozen=True, kw_only=True):
     template = "console/webhooks/list.html"
 
     path: str = PATH
@@ -68,8 +66,7 @@ class WebhooksContext(PageContext):
     call: ApiCall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookContext(PageContext):
+class WebhookContext(PageContext, frozen=True, kw_only=True):
     """A webhook to be made when there is none yet."""
 
     template = "console/webhooks/one.html"

@@ -5,7 +5,6 @@ No other file of this service can be loaded there.
 
 import base64
 import hashlib
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode
 
@@ -27,8 +26,7 @@ DENIED_POLICY: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiteDeniedContext(PageContext):
+class SiteDeniedContext(PageContext, frozen=True, kw_only=True):
     template = "site_denied.html"
     status = 403
 

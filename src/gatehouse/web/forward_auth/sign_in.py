@@ -1,10 +1,10 @@
 """The pages of a sign-in to a protected site: two paths on the site itself, two here (R9)."""
 
-from dataclasses import replace
 from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 

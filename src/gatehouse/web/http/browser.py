@@ -1,8 +1,8 @@
 """Reads a User-Agent header as a short device name: "Firefox, Linux"."""
 
-from dataclasses import dataclass
 from typing import Final, TypeGuard
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
@@ -95,8 +95,7 @@ class FormExpired(Refused):
     public = "This form does not belong to this browser session. Reload the page."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Browser:
+class Browser(Struct, frozen=True, kw_only=True):
     browser_id: str  # the secret of gh_browser
     is_new: bool
     session: str | None  # the secret of gh_session, live or not

@@ -6,10 +6,10 @@ or not at all (checklist GS-06). The scheme comes from `base_url`, never from a 
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from msgspec import Struct
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
@@ -70,8 +70,7 @@ def parse_node(text: str) -> Address:
     return address
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallerAddress:
+class CallerAddress(Struct, frozen=True, kw_only=True):
     address: Address
     source: str  # the key under which rate limits count the caller
     proven: bool  # False: the address is for logs and rate limits only (R4)

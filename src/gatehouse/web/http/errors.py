@@ -1,7 +1,6 @@
 """Errors: the five dialects of error responses, and the only place where an exception becomes a response."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from html import escape
 from http import HTTPStatus
@@ -145,8 +144,7 @@ async def store_no_refusal(request: Request, reason: str) -> None:
 RenderError = Callable[[int, str, str, str, Scope], str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpProblem:
+class HttpProblem(msgspec.Struct, frozen=True, kw_only=True):
     """The part of an exception that may be shown."""
 
     status: int
@@ -155,7 +153,7 @@ class HttpProblem:
     message: str  # that text, or the error in the caller's own input
     record_id: str = ""
     ban: UserBan | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 ERROR_STATUSES: Final[Mapping[type, tuple[int, str]]] = {

@@ -4,9 +4,9 @@ They count only from the operator's own proxies (server.trusted_proxies), and ea
 other endpoint reads them: everywhere else the service's own address comes from `base_url`.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from starlette.requests import Request
 
 from gatehouse.forward_auth.model import is_site_path
@@ -27,8 +27,7 @@ class UnreadableForwarding(Refused):
     public = "X-Forwarded-Host and X-Forwarded-Proto must each name one value."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForwardedRequest:
+class ForwardedRequest(Struct, frozen=True, kw_only=True):
     origin: str  # that the browser shows
     path: str  # path and query there; "/" for one that no redirect may lead to
     is_navigation: bool  # a person opened a page, rather than a script or an image

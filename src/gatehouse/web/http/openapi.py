@@ -1,7 +1,6 @@
 """The OpenAPI 3.1 document, made from the same table that routes the requests."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
 from operator import itemgetter
@@ -40,8 +39,7 @@ RECORD_FAILURES: Final = (404, 409)
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class OperationGroup:
+class OperationGroup(msgspec.Struct, frozen=True):
     """A heading of the API documentation, with the paths below it; the longest matching beginning decides."""
 
     name: str

@@ -7,7 +7,6 @@ tests/wire/test_openapi_examples.py compares them with what the service answers,
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from http import HTTPStatus
 from importlib.resources import files
@@ -57,15 +56,13 @@ class ExampleResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationText:
+class OperationText(msgspec.Struct, frozen=True, kw_only=True):
     description: str = ""
-    examples: Mapping[str, Fields] = field(default_factory=dict)
-    responses: Mapping[str, ExampleResponse] = field(default_factory=dict)  # by the title of the example
+    examples: Mapping[str, Fields] = msgspec.field(default_factory=dict)
+    responses: Mapping[str, ExampleResponse] = msgspec.field(default_factory=dict)  # by the title of the example
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationTexts:
+class OperationTexts(msgspec.Struct, frozen=True, kw_only=True):
     operations: Mapping[str, OperationText]  # by the name of the endpoint
     placeholders: Mapping[str, str]  # what an example has in braces, and where the value comes from
     variables: Mapping[str, str]  # the credentials in the lines for a shell
@@ -100,8 +97,7 @@ def example_responses() -> Mapping[str, Mapping[str, ExampleResponse]]:
     return msgspec.json.decode(content, type=dict[str, dict[str, ExampleResponse]])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExampleRequest:
+class ExampleRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One example of an operation, as it is sent."""
 
     title: str
@@ -110,7 +106,7 @@ class ExampleRequest:
     headers: Mapping[str, str]
     auth: RequiredAuth
     body_kind: BodyKind | None = None
-    fields: Fields = field(default_factory=dict)  # of the body
+    fields: Fields = msgspec.field(default_factory=dict)  # of the body
 
     @property
     def body(self) -> str:

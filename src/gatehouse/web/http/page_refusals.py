@@ -3,10 +3,10 @@
 The reference is the request ID. Anyone can cause error pages, so they are stored within limits; the log has each one.
 """
 
-from dataclasses import replace
 from typing import Final
 
 import structlog
+from msgspec.structs import replace
 from starlette.requests import Request
 
 from gatehouse.audit.events import AuditEvent

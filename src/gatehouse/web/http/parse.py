@@ -5,7 +5,6 @@ The bytes stay readable through `raw_body`, for signatures over them.
 """
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Any, Final, TypeVar
@@ -50,8 +49,7 @@ JSON_OR_FORM: Final = frozenset({BodyKind.JSON, BodyKind.FORM})  # interface §4
 ANY_BODY: Final = frozenset(BodyKind)
 
 
-@dataclass(frozen=True, slots=True)
-class ContentType:
+class ContentType(msgspec.Struct, frozen=True):
     kind: BodyKind
     boundary: str = ""
 

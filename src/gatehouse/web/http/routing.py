@@ -6,7 +6,6 @@ about it. Paths are exact: no redirect adds or removes a slash (checklist HT-10)
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Final
 
@@ -80,8 +79,7 @@ class HtmlPageOrFailure:
     """A page for a person, or a failure in JSON if the request itself was wrong."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """One row of the table. `name` is the label in logs and metrics, and the operation's id."""
 
     name: str
@@ -94,17 +92,17 @@ class Endpoint:
     section: str = ""  # "interface §4.4"
     request: type[msgspec.Struct] | None = None
     accepts: frozenset[BodyKind] = JSON_ONLY
-    answers: Mapping[int, type | None] = field(default_factory=dict)
+    answers: Mapping[int, type | None] = msgspec.field(default_factory=dict)
     also_request: type[msgspec.Struct] | None = None  # another body that it accepts
     also_answer: type[msgspec.Struct] | None = None  # its 200 response to that body
-    headers: Mapping[str, str] = field(default_factory=dict)  # that it reads, with their descriptions
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)  # that it reads, with their descriptions
     idempotent: bool = False  # takes the header Idempotency-Key
     also_as: str = ""  # another media type of its 200 response
     event_stream: str = ""  # an example, if its 200 response is a stream of server-sent events
     auth: RequiredAuth = RequiredAuth.NONE
     body_limit: int = DEFAULT_BODY_LIMIT  # bytes
     cors: Cors = Cors.NONE
-    error_headers: Mapping[str, str] = field(default_factory=dict)  # of every error
+    error_headers: Mapping[str, str] = msgspec.field(default_factory=dict)  # of every error
     hidden: bool = False  # pages and similar, not in the OpenAPI document
 
     def __post_init__(self) -> None:

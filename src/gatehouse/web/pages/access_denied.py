@@ -1,10 +1,10 @@
 """Why an application denies access, shown to administrators; other people learn whom to ask."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 from urllib.parse import urlencode
 
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 

@@ -1,10 +1,10 @@
 """The account page, its sessions and connected applications, data export and deletion (R3)."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 

@@ -1,7 +1,8 @@
 """Contexts of the account page (see contexts.py)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gatehouse.accounts.model import AccountField
 from gatehouse.admin.own_permissions import NO_PERMISSIONS, OwnPermissions
@@ -10,16 +11,14 @@ from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.vocabulary import AccountSection, Notice, PageProblem, Theme
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountPasskeyRow:
+class AccountPasskeyRow(Struct, frozen=True, kw_only=True):
     passkey_id: str
     name: str
     created_at: int
     used_at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountSessionRow:
+class AccountSessionRow(Struct, frozen=True, kw_only=True):
     session_id: str
     device: str  # "Firefox, Linux"
     place: str
@@ -29,8 +28,7 @@ class AccountSessionRow:
     is_current: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectedApplication:
+class ConnectedApplication(Struct, frozen=True, kw_only=True):
     client_id: str
     name: str
     scopes: tuple[str, ...]
@@ -38,15 +36,13 @@ class ConnectedApplication:
     logo: str = ""  # path of its logo, or of its application's
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountActivityRow:
+class AccountActivityRow(Struct, frozen=True, kw_only=True):
     at: int
     event: str  # an audit event; unknown ones are shown by their name
     address: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignInHistoryRow:
+class SignInHistoryRow(Struct, frozen=True, kw_only=True):
     at: int
     method: str  # the texts are `signed_in_with.<method>`
     application: str
@@ -55,16 +51,14 @@ class SignInHistoryRow:
     address: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataRequestStatus:
+class DataRequestStatus(Struct, frozen=True, kw_only=True):
     """The state of an application's data export; the texts are `account.data_<state>`."""
 
     name: str
     state: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectedIdentity:
+class ConnectedIdentity(Struct, frozen=True, kw_only=True):
     provider: str  # its ID
     name: str
     issuer: str
@@ -74,14 +68,12 @@ class ConnectedIdentity:
     used_at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectableProvider:
+class ConnectableProvider(Struct, frozen=True, kw_only=True):
     provider: str  # its ID
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountContext(PageContext):
+class AccountContext(PageContext, frozen=True, kw_only=True):
     template = "account.html"
 
     csrf: str
@@ -123,8 +115,7 @@ class AccountContext(PageContext):
     is_banned: bool = False  # from something: no way to leave sheds the ban
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteAccountContext(PageContext):
+class DeleteAccountContext(PageContext, frozen=True, kw_only=True):
     template = "delete_account.html"
 
     csrf: str
@@ -134,8 +125,7 @@ class DeleteAccountContext(PageContext):
     problem: PageProblem | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryCodesContext(PageContext):
+class RecoveryCodesContext(PageContext, frozen=True, kw_only=True):
     template = "recovery_codes.html"
 
     codes: tuple[str, ...]

@@ -1,10 +1,10 @@
 """Second factors on the account page: set up, rename, remove; recovery codes."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final, Literal
 
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 

@@ -5,10 +5,11 @@ address, so that no link can make a page claim something.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 from urllib.parse import parse_qs, urlencode
 
+from msgspec import Struct
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -65,8 +66,7 @@ class NoticeCookie:
 Form = TypeVar("Form", bound=CsrfForm)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountRequest:
+class AccountRequest(Struct, frozen=True, kw_only=True):
     """A request of a signed-in person."""
 
     browser: Browser

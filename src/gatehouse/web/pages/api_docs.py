@@ -6,7 +6,6 @@ form of this page issues (docs/decisions/0062-try-the-api-with-your-session.md).
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, Final
 
@@ -42,16 +41,14 @@ PERSON_AUTH: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldRow:
+class FieldRow(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     kind: str
     required: bool = False
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentedExample:
+class DocumentedExample(msgspec.Struct, frozen=True, kw_only=True):
     request: ExampleRequest
     curl: str
     response: str
@@ -62,8 +59,7 @@ class DocumentedExample:
         return msgspec.json.encode(self.request.headers).decode()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentedOperation:
+class DocumentedOperation(msgspec.Struct, frozen=True, kw_only=True):
     operation_id: str
     method: str
     path: str
@@ -76,8 +72,7 @@ class DocumentedOperation:
     answer_fields: Sequence[FieldRow]  # of the first success
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentedGroup:
+class DocumentedGroup(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     description: str
     operations: Sequence[DocumentedOperation]
@@ -87,8 +82,7 @@ class DocumentedGroup:
         return f"group-{self.name.lower().replace(' ', '-')}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocsContext(PageContext):
+class DocsContext(PageContext, frozen=True, kw_only=True):
     template = "docs.html"
 
     groups: Sequence[DocumentedGroup]

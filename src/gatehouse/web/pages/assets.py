@@ -9,12 +9,12 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from markupsafe import Markup, escape
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -45,8 +45,7 @@ CSS_IMPORT: Final = re.compile(rb'@import "([a-z0-9/._-]+)";')
 CSS_URL: Final = re.compile(rb'url\("([a-z0-9/._-]+)"\)')  # a vendored sheet writes its addresses without quotes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asset:
+class Asset(Struct, frozen=True, kw_only=True):
     digest: str
     media_type: str
     path: Path

@@ -5,10 +5,11 @@ Styles and images are files of this service, so that the policy of its pages nee
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
 from string import Template
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import fields
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -49,8 +50,7 @@ CSS_SHEET: Final = Template("""\
 """)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shades:
+class Shades(Struct, frozen=True, kw_only=True):
     """One color in one theme: as text on its backgrounds, and as a background of white text."""
 
     link: Color
@@ -93,8 +93,7 @@ def style_sheet(accent: Color) -> bytes:
     return CSS_SHEET.substitute(shades).encode()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Swatch:
+class Swatch(Struct, frozen=True, kw_only=True):
     """A shade in use, for the console."""
 
     theme: str  # light, dark
@@ -110,8 +109,7 @@ class Swatch:
         return self.colour if self.use == "link" else self.ground
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColorPreviewContext(PageContext):
+class ColorPreviewContext(PageContext, frozen=True, kw_only=True):
     """The accent color in use, as a preview in a frame of the console."""
 
     template = "branding_colors.html"
@@ -140,8 +138,7 @@ def swatches(accent: Color) -> Sequence[Swatch]:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Brand:
+class Brand(Struct, frozen=True, kw_only=True):
     """The brand as templates see it; an empty address means none."""
 
     name: str = "Gatehouse"
@@ -151,8 +148,7 @@ class Brand:
     logo_dark: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrandFile:
+class BrandFile(Struct, frozen=True, kw_only=True):
     media_type: str
     content: bytes
 

@@ -6,18 +6,19 @@ path in paths.py; every form also has `csrf`, and forms of a sign-in have `inter
 own module, account_contexts.py.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from msgspec import Struct
+
 from gatehouse.accounts.address_proofs.model import ENDS_NOTHING, EndedMethods
+from gatehouse.fields.secrets import SecretRecord
 from gatehouse.sign_in_flow.flows import ConsentRequest, NetworkNearness
 from gatehouse.sign_in_flow.model import DestinationLink, FormPost
 from gatehouse.throttle.proof_of_work import Puzzle
 from gatehouse.web.pages.vocabulary import FactorMethod, GameEnd, MailPurpose, Notice, PageProblem
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageContext:
+class PageContext(SecretRecord, frozen=True, kw_only=True):
     template: ClassVar[str]
     status: ClassVar[int] = 200
 
@@ -25,8 +26,7 @@ class PageContext:
 # -- the installation ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetupContext(PageContext):
+class SetupContext(PageContext, frozen=True, kw_only=True):
     template = "setup.html"
 
     token: str
@@ -35,8 +35,7 @@ class SetupContext(PageContext):
     problem: PageProblem | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetupDoneContext(PageContext):
+class SetupDoneContext(PageContext, frozen=True, kw_only=True):
     template = "setup_done.html"
 
     nick: str
@@ -49,16 +48,14 @@ class SetupDoneContext(PageContext):
 # -- sign-in ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderButton:
+class ProviderButton(Struct, frozen=True, kw_only=True):
     """A link that signs in with a provider."""
 
     name: str
     path: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderRedirectContext(PageContext):
+class ProviderRedirectContext(PageContext, frozen=True, kw_only=True):
     """Leads to a provider by itself, and by a link."""
 
     template = "provider_redirect.html"
@@ -68,8 +65,7 @@ class ProviderRedirectContext(PageContext):
     host: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignInContext(PageContext):
+class SignInContext(PageContext, frozen=True, kw_only=True):
     template = "sign_in.html"
 
     csrf: str
@@ -92,8 +88,7 @@ class SignInContext(PageContext):
     passkey_options: str = ""  # JSON of PublicKeyCredentialRequestOptions, without allowCredentials
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlreadySignedInContext(PageContext):
+class AlreadySignedInContext(PageContext, frozen=True, kw_only=True):
     template = "already_signed_in.html"
 
     csrf: str
@@ -104,8 +99,7 @@ class AlreadySignedInContext(PageContext):
     returns_to: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecondFactorContext(PageContext):
+class SecondFactorContext(PageContext, frozen=True, kw_only=True):
     template = "second_factor.html"
 
     csrf: str
@@ -120,8 +114,7 @@ class SecondFactorContext(PageContext):
     mail_is_logged: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsentContext(PageContext):
+class ConsentContext(PageContext, frozen=True, kw_only=True):
     template = "consent.html"
 
     csrf: str
@@ -137,8 +130,7 @@ class ConsentContext(PageContext):
     links: tuple[DestinationLink, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FormPostContext(PageContext):
+class FormPostContext(PageContext, frozen=True, kw_only=True):
     """The response to a client, posted by a script or by the button."""
 
     template = "form_post.html"
@@ -146,8 +138,7 @@ class FormPostContext(PageContext):
     form: FormPost
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShortTokenContext(PageContext):
+class ShortTokenContext(PageContext, frozen=True, kw_only=True):
     """`/?stoken=…`: the POST uses the token (R1)."""
 
     template = "short_token.html"
@@ -158,8 +149,7 @@ class ShortTokenContext(PageContext):
     login: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReauthenticationContext(PageContext):
+class ReauthenticationContext(PageContext, frozen=True, kw_only=True):
     """Before an action that requires recent authentication."""
 
     template = "confirm.html"
@@ -177,8 +167,7 @@ class ReauthenticationContext(PageContext):
 # -- registration and recovery ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisterContext(PageContext):
+class RegisterContext(PageContext, frozen=True, kw_only=True):
     template = "register.html"
 
     csrf: str
@@ -191,8 +180,7 @@ class RegisterContext(PageContext):
     puzzle: Puzzle | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckMailContext(PageContext):
+class CheckMailContext(PageContext, frozen=True, kw_only=True):
     """The same text with and without an account (LG-05)."""
 
     template = "check_mail.html"
@@ -205,8 +193,7 @@ class CheckMailContext(PageContext):
     puzzle: Puzzle | None = None  # to send the email again
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyEmailContext(PageContext):
+class VerifyEmailContext(PageContext, frozen=True, kw_only=True):
     template = "verify_email.html"
 
     csrf: str
@@ -217,15 +204,13 @@ class VerifyEmailContext(PageContext):
     problem: PageProblem | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmailVerifiedContext(PageContext):
+class EmailVerifiedContext(PageContext, frozen=True, kw_only=True):
     template = "email_verified.html"
 
     login: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InviteContext(PageContext):
+class InviteContext(PageContext, frozen=True, kw_only=True):
     template = "invite.html"
 
     csrf: str
@@ -236,8 +221,7 @@ class InviteContext(PageContext):
     problem: PageProblem | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgotContext(PageContext):
+class ForgotContext(PageContext, frozen=True, kw_only=True):
     template = "forgot.html"
 
     csrf: str
@@ -246,8 +230,7 @@ class ForgotContext(PageContext):
     puzzle: Puzzle | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResetContext(PageContext):
+class ResetContext(PageContext, frozen=True, kw_only=True):
     template = "reset.html"
 
     csrf: str
@@ -260,8 +243,7 @@ class ResetContext(PageContext):
 # -- second factors -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TotpSetupContext(PageContext):
+class TotpSetupContext(PageContext, frozen=True, kw_only=True):
     template = "totp_setup.html"
 
     csrf: str
@@ -272,8 +254,7 @@ class TotpSetupContext(PageContext):
     problem: PageProblem | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PasskeySetupContext(PageContext):
+class PasskeySetupContext(PageContext, frozen=True, kw_only=True):
     template = "passkey_setup.html"
 
     csrf: str
@@ -287,8 +268,7 @@ class PasskeySetupContext(PageContext):
 # -- ended flows and errors ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpiredContext(PageContext):
+class ExpiredContext(PageContext, frozen=True, kw_only=True):
     template = "expired.html"
     status = 400
 
@@ -296,8 +276,7 @@ class ExpiredContext(PageContext):
     is_stale: bool = False  # the person signed in or out in another tab in the meantime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLinkContext(PageContext):
+class DeadLinkContext(PageContext, frozen=True, kw_only=True):
     """A mailed link that was used, has expired or was replaced; all look alike."""
 
     template = "link_dead.html"
@@ -306,8 +285,7 @@ class DeadLinkContext(PageContext):
     start_again: str = ""  # where to request a new one; empty for an invitation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorContext(PageContext):
+class ErrorContext(PageContext, frozen=True, kw_only=True):
     """`title` and `message` in English; other languages have texts for the status or for that message."""
 
     template = "error.html"
@@ -318,8 +296,7 @@ class ErrorContext(PageContext):
     reference: str  # empty where there is nothing to look up
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisteredTarget:
+class RegisteredTarget(Struct, frozen=True, kw_only=True):
     """A registered redirect URI or host compared with the received one, split where they begin to differ."""
 
     same: str
@@ -327,8 +304,7 @@ class RegisteredTarget:
     received_other: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientErrorContext(PageContext):
+class ClientErrorContext(PageContext, frozen=True, kw_only=True):
     """A request that cannot be answered by redirect. The second half is for the client's developers."""
 
     template = "client_error.html"
@@ -343,8 +319,7 @@ class ClientErrorContext(PageContext):
     by_host: bool = False  # the registered ones are hosts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignedOutContext(PageContext):
+class SignedOutContext(PageContext, frozen=True, kw_only=True):
     template = "signed_out.html"
 
     everywhere: bool = False
@@ -352,8 +327,7 @@ class SignedOutContext(PageContext):
     return_to: str = ""  # a registered address of that application
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThrottledContext(PageContext):
+class ThrottledContext(PageContext, frozen=True, kw_only=True):
     template = "throttled.html"
     status = 429
 
@@ -361,8 +335,7 @@ class ThrottledContext(PageContext):
     start_again: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DenialReason:
+class DenialReason(Struct, frozen=True, kw_only=True):
     """What only administrators see."""
 
     by: str  # the texts are `denied.why_<by>`
@@ -370,8 +343,7 @@ class DenialReason:
     check: str  # the page of the console that explains it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessDeniedContext(PageContext):
+class AccessDeniedContext(PageContext, frozen=True, kw_only=True):
     template = "access_denied.html"
     status = 403
 
@@ -386,8 +358,7 @@ class AccessDeniedContext(PageContext):
     why: DenialReason | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MaintenanceContext(PageContext):
+class MaintenanceContext(PageContext, frozen=True, kw_only=True):
     template = "maintenance.html"
     status = 503
 
@@ -397,8 +368,7 @@ class MaintenanceContext(PageContext):
 # Contexts beyond the sign-in: another device, a game, signing out.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceContext(PageContext):
+class DeviceContext(PageContext, frozen=True, kw_only=True):
     """The form for the code that the device shows (RFC 8628)."""
 
     template = "device.html"
@@ -408,8 +378,7 @@ class DeviceContext(PageContext):
     problem: PageProblem | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfirmSignInContext(PageContext):
+class ConfirmSignInContext(PageContext, frozen=True, kw_only=True):
     """Before a person is signed in on a device."""
 
     template = "confirm_sign_in.html"
@@ -428,8 +397,7 @@ class ConfirmSignInContext(PageContext):
     login: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfirmGameContext(PageContext):
+class ConfirmGameContext(PageContext, frozen=True, kw_only=True):
     template = "confirm_game.html"
 
     csrf: str
@@ -451,8 +419,7 @@ class ConfirmGameContext(PageContext):
     merges_guest: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GameEndContext(PageContext):
+class GameEndContext(PageContext, frozen=True, kw_only=True):
     template = "game_end.html"
 
     end: GameEnd
@@ -460,8 +427,7 @@ class GameEndContext(PageContext):
     until: str = ""  # the states that change the page
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GameDeniedContext(PageContext):
+class GameDeniedContext(PageContext, frozen=True, kw_only=True):
     template = "game_denied.html"
     status = 403
 
@@ -471,8 +437,7 @@ class GameDeniedContext(PageContext):
     why: DenialReason | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BannedContext(PageContext):
+class BannedContext(PageContext, frozen=True, kw_only=True):
     template = "banned.html"
     status = 403
 
@@ -482,15 +447,13 @@ class BannedContext(PageContext):
     until: int = 0  # 0 for no end
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceDoneContext(PageContext):
+class DeviceDoneContext(PageContext, frozen=True, kw_only=True):
     template = "device_done.html"
 
     is_signed_in: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BadSignOutContext(PageContext):
+class BadSignOutContext(PageContext, frozen=True, kw_only=True):
     """A client requests a sign-out in a wrong way; the person can still sign out."""
 
     template = "bad_sign_out.html"
@@ -501,8 +464,7 @@ class BadSignOutContext(PageContext):
     csrf: str = ""  # empty for a person who is not signed in
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignOutContext(PageContext):
+class SignOutContext(PageContext, frozen=True, kw_only=True):
     """A client requests a sign-out and cannot prove that it means this person."""
 
     template = "sign_out.html"

@@ -1,8 +1,8 @@
 """Pages of sign-in and registration by email: the code, and the link."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -41,8 +41,7 @@ from gatehouse.web.pages.sign_in_flow import FlowForm, SignInCompletion, SignInF
 from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmailSignInContext(PageContext):
+class EmailSignInContext(PageContext, frozen=True, kw_only=True):
     """The code of a sign-in by email; the same text with and without an account (LG-05)."""
 
     template = "email_sign_in.html"
@@ -57,8 +56,7 @@ class EmailSignInContext(PageContext):
     mail_is_logged: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmailedLinkContext(PageContext):
+class EmailedLinkContext(PageContext, frozen=True, kw_only=True):
     """A link opened in the browser that asked for it."""
 
     template = "email_link.html"
@@ -74,8 +72,7 @@ class EmailedLinkContext(PageContext):
     returns_to: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkElsewhereContext(PageContext):
+class LinkElsewhereContext(PageContext, frozen=True, kw_only=True):
     """A link opened in another browser, too late or twice; all look alike."""
 
     template = "email_link_elsewhere.html"

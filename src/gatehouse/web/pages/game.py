@@ -3,10 +3,10 @@
 A GET never answers for a person: the link leads to the sign-in and the confirmation (R4, cross-device phishing).
 """
 
-from dataclasses import replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 

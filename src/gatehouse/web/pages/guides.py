@@ -7,12 +7,12 @@ Markdown is dropped, and a link to something that is not served becomes plain te
 import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path as FilePath
 from typing import Final
 
 from markupsafe import Markup
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -32,8 +32,7 @@ PICTURE_ADDRESS: Final = re.compile(r"pictures/([a-z0-9-]+\.png)")
 ANYWHERE: Final = ("https://", "http://", "#")
 
 
-@dataclass(frozen=True, slots=True)
-class GuideFiles:
+class GuideFiles(Struct, frozen=True):
     guides: Mapping[str, FilePath]
     pictures: Mapping[str, FilePath]
 
@@ -48,14 +47,12 @@ def find_guides() -> GuideFiles:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuideLink:
+class GuideLink(Struct, frozen=True, kw_only=True):
     name: str
     title: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuideContext(PageContext):
+class GuideContext(PageContext, frozen=True, kw_only=True):
     """One guide, or all of them. They are in English."""
 
     template = "guide.html"

@@ -1,10 +1,10 @@
 """Sign-in with a provider, and the providers connected to an account."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 from urllib.parse import urlencode
 
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 

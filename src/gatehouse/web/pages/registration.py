@@ -1,9 +1,9 @@
 """Pages of registration, invitation and email verification."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 

@@ -4,13 +4,14 @@ Language and theme come from a link, a cookie or the account.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
 from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from msgspec import Struct
+from msgspec.structs import fields
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
@@ -53,8 +54,7 @@ YEAR_SECONDS: Final = 365 * 24 * 3600
 THEMES_BY_VALUE: Final = {theme.value: theme for theme in Theme}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DisplayPreferences:
+class DisplayPreferences(Struct, frozen=True, kw_only=True):
     lang: str
     theme: Theme = Theme.AUTO
     requested_lang: str = ""  # named by this address

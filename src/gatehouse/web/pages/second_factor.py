@@ -1,10 +1,10 @@
 """The second step of a sign-in: the second factor."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -58,8 +58,7 @@ class MethodForm(FlowForm, frozen=True, kw_only=True):
     method: FactorMethod
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecondFactorStep:
+class SecondFactorStep(msgspec.Struct, frozen=True, kw_only=True):
     """The person and the flow at the second step."""
 
     browser: Browser

@@ -1,9 +1,9 @@
 """The page of the one-time setup link: creates the first administrator, once."""
 
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 

@@ -3,7 +3,6 @@
 It is a step of a sign-in flow, or opened by the link of a login that answered TERMS.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -29,8 +28,7 @@ from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind, TermsEnd
 NOTHING_PENDING: Final = PendingTerms(documents=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TermsContext(PageContext):
+class TermsContext(PageContext, frozen=True, kw_only=True):
     """Documents to accept, and a date of birth if one of them needs an age; the age itself is not told."""
 
     template = "terms.html"
@@ -45,8 +43,7 @@ class TermsContext(PageContext):
     problem: PageProblem | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TermsEndContext(PageContext):
+class TermsEndContext(PageContext, frozen=True, kw_only=True):
     template = "terms_end.html"
 
     end: TermsEnd
@@ -70,8 +67,7 @@ class TermsForm(CsrfForm, frozen=True, kw_only=True):
     decision: TermsDecision
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TermsRequest:
+class TermsRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A person who is asked, by a flow or by a link."""
 
     user_id: str

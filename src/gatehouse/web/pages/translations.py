@@ -9,7 +9,6 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -17,6 +16,7 @@ from types import MappingProxyType
 from typing import Final
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from gatehouse.languages import FALLBACK_LANG, LANGUAGES, format_number, plural_category
 from gatehouse.settings.appearance import LanguageSettings
@@ -218,8 +218,7 @@ def _flatten(prefix: str, table: Mapping[str, object]) -> Iterator[tuple[str, st
             raise TypeError(f"{prefix}{name} is not a text")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LanguagePolicy:
+class LanguagePolicy(Struct, frozen=True, kw_only=True):
     """Which languages an installation offers; none means all."""
 
     default: str = FALLBACK_LANG

@@ -4,9 +4,10 @@ Each value is the end of a key in the locales; a test checks both.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 
 class ProblemKind(StrEnum):
@@ -51,8 +52,7 @@ class ProblemKind(StrEnum):
     INPUT = "input"  # text: the detail of a BadInput (too short, no address, …); known ones are translated
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageProblem:
+class PageProblem(Struct, frozen=True, kw_only=True):
     what: ProblemKind
     seconds: int = 0
     text: str = ""

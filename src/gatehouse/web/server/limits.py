@@ -1,13 +1,13 @@
 """The limits of a connection, and the timer that enforces them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gatehouse.kernel.clock import Clock, Timer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProtocolLimits:
+class ProtocolLimits(Struct, frozen=True, kw_only=True):
     """The figures of checklist S-19 and HT-03. The durations are seconds."""
 
     header_bytes: int = 16_384  # names and values of one request together

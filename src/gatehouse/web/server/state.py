@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct, field
 from starlette.types import ASGIApp
 
 from gatehouse.kernel.clock import Clock
@@ -18,8 +18,7 @@ class ServedConnection(asyncio.Protocol):
         """Close the connection, once a request that is running has its response."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerState:
+class ServerState(Struct, frozen=True, kw_only=True):
     app: ASGIApp
     limits: ProtocolLimits
     clock: Clock

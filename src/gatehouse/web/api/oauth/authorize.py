@@ -1,10 +1,10 @@
 """The authorize endpoint, and its page for a request with an unknown client or a redirect URI that is not its own."""
 
-from dataclasses import replace
 from typing import Final, Literal
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec.structs import replace
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response

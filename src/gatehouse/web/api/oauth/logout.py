@@ -1,11 +1,11 @@
 """GET and POST /proxy/oauth/logout: a client signs a person out (OpenID Connect RP-Initiated Logout, R3)."""
 
-from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec.structs import replace
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response

@@ -5,8 +5,9 @@ Console and API use the same service, so that neither shows more than the other.
 
 import platform
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gatehouse.admin.keys import KeyAdmin, KeyBar, KeyLineTimeline, KeyTimeline
 from gatehouse.admin.paging import Page, PageRequest, page_request
@@ -58,8 +59,7 @@ ACCENT_SETTING: Final = "branding.accent"
 MEBIBYTE: Final = 2**20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Installation:
+class Installation(Struct, frozen=True, kw_only=True):
     """The settings that apply now, and facts about this process."""
 
     version: str
@@ -86,8 +86,7 @@ class Installation:
         return self.value(ACCENT_SETTING)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstallationStatus:
+class InstallationStatus(Struct, frozen=True, kw_only=True):
     """The current status of the installation."""
 
     report: HealthReport
@@ -103,8 +102,7 @@ class InstallationStatus:
         return max(1, self.database.size // MEBIBYTE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MailStatus:
+class MailStatus(Struct, frozen=True, kw_only=True):
     server: MailServer
     waiting: OutboxStatus
     found: Page[OutboxListItem]

@@ -3,10 +3,10 @@
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -73,14 +73,12 @@ class ListResponse(msgspec.Struct, frozen=True, kw_only=True):
     after: str | None  # asks for the next page; null at the end
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedPage:
+class ListedPage(msgspec.Struct, frozen=True, kw_only=True):
     records: Sequence[object]
     position: object = None  # where the next page begins; None at the end
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListAsk:
+class ListAsk(msgspec.Struct, frozen=True, kw_only=True):
     """A page that an authenticated caller asks for."""
 
     visit: AuthenticatedRequest

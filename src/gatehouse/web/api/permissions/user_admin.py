@@ -4,7 +4,6 @@ Everything here is what the console does, through the same services.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Final, Literal, assert_never
 
 import msgspec
@@ -113,8 +112,7 @@ FindNick = Callable[[int, str], Awaitable[str | None]]
 AccountOfFormerId = Callable[[str, int], Awaitable[str | None]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserAdminServices:
+class UserAdminServices(msgspec.Struct, frozen=True, kw_only=True):
     """What the console uses, loaded at the first request."""
 
     people_admin: PeopleAdmin

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -52,8 +52,7 @@ class ApiForm(VersionedForm, frozen=True, kw_only=True):
     api_token_seconds: int = API_TOKEN_SECONDS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiContext(PageContext):
+class ApiContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/api.html"
 
     head: ApplicationHead

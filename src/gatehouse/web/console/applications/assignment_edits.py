@@ -1,10 +1,11 @@
 """The editor of the people x roles table: the staged edits of each person are one save, and some may fail."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import ClassVar, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -54,8 +55,7 @@ REMOVE: Final = "remove"  # `until` of a line that removes the role
 MAX_PEOPLE: Final = 100  # in one review: each takes a dry run
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonChange:
+class PersonChange(Struct, frozen=True, kw_only=True):
     """The changes of one person: one save."""
 
     user_id: str
@@ -76,8 +76,7 @@ class PersonChange:
         return min(edit.version for edit in self.edits)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeatCount:
+class SeatCount(Struct, frozen=True, kw_only=True):
     """The holders of a role with a limit, before and after the change."""
 
     role: str
@@ -86,8 +85,7 @@ class SeatCount:
     then: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssignmentState:
+class AssignmentState(Struct, frozen=True, kw_only=True):
     """What edits are checked against."""
 
     model: ApplicationModel
@@ -222,8 +220,7 @@ def seat_difference(state: AssignmentState, person: PersonChange, role_key: str)
     return int(assignments.holds_anywhere(replace(person.record, scopes=scopes), role_key, state.now)) - int(before)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssignmentsReviewContext(StagedReviewContext):
+class AssignmentsReviewContext(StagedReviewContext, frozen=True, kw_only=True):
     seats: Sequence[SeatCount]
 
 

@@ -1,7 +1,6 @@
 """The people x roles table of an application, as a page whose cells are staged, and as a file."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -59,8 +58,7 @@ class AssignmentsQuery(StagedTableQuery, frozen=True, kw_only=True):
     who: str = ""  # "all": also people without assignments here, for administrators
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScopeChoice:
+class ScopeChoice(msgspec.Struct, frozen=True, kw_only=True):
     project_id: str
     title: str
     may_save: bool
@@ -70,15 +68,13 @@ class ScopeChoice:
         return Scope(self.project_id) if self.project_id else ROOT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssignmentRow:
+class AssignmentRow(msgspec.Struct, frozen=True, kw_only=True):
     person: AssignablePerson
     version: int
     cells: Sequence[tuple[RoleCell, bool]]  # and whether it can be changed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssignmentsContext(PageContext):
+class AssignmentsContext(PageContext, frozen=True, kw_only=True):
     template = "console/assignments/table.html"
 
     head: ApplicationHead
@@ -99,8 +95,7 @@ class AssignmentsContext(PageContext):
     typed: StagedForm  # an import or a cell that could not be read
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScopeAssignments:
+class ScopeAssignments(msgspec.Struct, frozen=True, kw_only=True):
     """The assignments of the people of one page in one scope."""
 
     model: ApplicationModel

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from gatehouse.fields.derive import Member, form_rows, with_members
 from gatehouse.fields.model import DescribedField, Field, Kind

@@ -1,7 +1,6 @@
 """The screens of an application's OAuth clients (R3)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -64,8 +63,7 @@ COLUMNS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientsContext(PageContext):
+class ClientsContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/clients.html"
 
     head: ApplicationHead
@@ -74,8 +72,7 @@ class ClientsContext(PageContext):
     call: ApiCall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientContext(PageContext):
+class ClientContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/client.html"
 
     head: ApplicationHead
@@ -91,8 +88,7 @@ class ClientContext(PageContext):
     clashes: tuple[FieldConflict, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientActionContext(PageContext):
+class ClientActionContext(PageContext, frozen=True, kw_only=True):
     """Confirmation of a removal, a new secret, or the end of all sign-ins, with its consequences."""
 
     template = "console/applications/client_act.html"

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 from urllib.parse import urlencode
@@ -49,8 +48,7 @@ class EnvironmentForm(CsrfForm, frozen=True, kw_only=True):
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectContext(PageContext):
+class ConnectContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/connect.html"
 
     head: ApplicationHead

@@ -1,9 +1,9 @@
 """What every tab of an application shows on top: its name, and the tabs the reader may open."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -43,8 +43,7 @@ TABS: Final[Mapping[str, Mapping[str, Operation | None]]] = {
 TAB_OF_SECTION: Final = {section: tab for tab, sections in TABS.items() for section in sections}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationHead:
+class ApplicationHead(Struct, frozen=True, kw_only=True):
     application_id: int
     name: str
     project_id: str | None
@@ -129,8 +128,7 @@ def key_text(t: Translator, key_id: str, comment: str) -> str:
     return t("applications.key_named", comment=comment or t("applications.no_comment"), id=key_id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatedSecret:
+class CreatedSecret(Struct, frozen=True, kw_only=True):
     """A secret of an application; the texts are `applications.secret_<name>` and `…_text`."""
 
     name: str

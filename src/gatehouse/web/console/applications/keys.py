@@ -1,7 +1,6 @@
 """Access keys of an application (interface §4.8)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from markupsafe import Markup
@@ -46,8 +45,7 @@ class NewAccessKeyForm(CsrfForm, frozen=True, kw_only=True):
     comment: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessKeysContext(PageContext):
+class AccessKeysContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/access_keys.html"
 
     head: ApplicationHead
@@ -174,8 +172,7 @@ class NewPublicKeyForm(CsrfForm, frozen=True, kw_only=True):
     public_key: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublicKeysContext(PageContext):
+class PublicKeysContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/public_keys.html"
 
     head: ApplicationHead

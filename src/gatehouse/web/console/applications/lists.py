@@ -1,7 +1,6 @@
 """The list of applications, and the removal of one."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from markupsafe import Markup
@@ -45,8 +44,7 @@ COLUMNS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationsContext(PageContext):
+class ApplicationsContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/list.html"
 
     found: Page[ApplicationListItem]

@@ -1,10 +1,10 @@
 """The permissions x roles table of an application, as a page whose cells are staged, and as files."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -39,8 +39,7 @@ FILE_COLUMNS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class MatrixCell:
+class MatrixCell(Struct, frozen=True):
     text: str
     word: str
     params: str
@@ -48,20 +47,17 @@ class MatrixCell:
     is_protected: bool  # the permission is, and the role is not
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixRow:
+class MatrixRow(Struct, frozen=True, kw_only=True):
     row: PermissionRow
     cells: Sequence[MatrixCell]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixGroup:
+class MatrixGroup(Struct, frozen=True, kw_only=True):
     group: PermissionRowGroup
     rows: Sequence[MatrixRow]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixContext(PageContext):
+class MatrixContext(PageContext, frozen=True, kw_only=True):
     template = "console/matrix/table.html"
 
     head: ApplicationHead

@@ -1,7 +1,6 @@
 """The editor of the permissions x roles table: all staged edits are one save of one schema version."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import ClassVar, Final
 
@@ -45,8 +44,7 @@ from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.view import AdminRequest, ConsoleView, FormProblem, problem_from
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedEdits:
+class CheckedEdits(msgspec.Struct, frozen=True, kw_only=True):
     """Edits, checked against the model as it is now."""
 
     edits: Sequence[CellEdit]
@@ -151,8 +149,7 @@ SAVE_EVENTS: Final = frozenset(
 MAX_RECORDS: Final = 50  # read for concurrent saves
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConcurrentSave:
+class ConcurrentSave(msgspec.Struct, frozen=True, kw_only=True):
     """A record of the audit log about a save by someone else."""
 
     at: int
@@ -161,8 +158,7 @@ class ConcurrentSave:
     lines: Sequence[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixReviewContext(StagedReviewContext):
+class MatrixReviewContext(StagedReviewContext, frozen=True, kw_only=True):
     edited_version: int  # the oldest that any of the edits was made from
     conflicts: Sequence[CellConflict]
     others: Sequence[ConcurrentSave]

@@ -3,11 +3,11 @@
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlencode
 
 from msgspec import UNSET
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -56,15 +56,13 @@ class NewApplicationForm(CsrfForm, frozen=True, kw_only=True):
     app_url: str = ""  # where the product is
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationKindsContext(PageContext):
+class ApplicationKindsContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/kinds.html"
 
     kinds: Sequence[tuple[str, str]]  # name, address
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewApplicationContext(PageContext):
+class NewApplicationContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/new.html"
 
     kind: str

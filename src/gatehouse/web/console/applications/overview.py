@@ -1,8 +1,8 @@
 """The overview of an application: what it is, what it has, and what to do next."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -29,8 +29,7 @@ from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
 from gatehouse.web.pages.contexts import PageContext
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SectionCount:
+class SectionCount(Struct, frozen=True, kw_only=True):
     """How many things a section has; the texts are `applications.section_<name>` and `applications.next_<name>`."""
 
     name: str
@@ -38,8 +37,7 @@ class SectionCount:
     count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationOverviewContext(PageContext):
+class ApplicationOverviewContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/overview.html"
 
     head: ApplicationHead

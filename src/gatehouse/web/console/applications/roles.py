@@ -1,7 +1,6 @@
 """The roles of one application."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from starlette.requests import Request
@@ -22,8 +21,7 @@ from gatehouse.web.pages.contexts import PageContext
 TAB: Final = "roles"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationRolesContext(PageContext):
+class ApplicationRolesContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/roles.html"
 
     head: ApplicationHead

@@ -1,7 +1,6 @@
 """The rules of an application: list, create, change, remove."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
@@ -60,8 +59,7 @@ RULE_COLUMNS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RulesContext(PageContext):
+class RulesContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/rules.html"
 
     head: ApplicationHead
@@ -76,8 +74,7 @@ class RulesContext(PageContext):
     call: ApiCall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleContext(PageContext):
+class RuleContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/rule.html"
 
     head: ApplicationHead
@@ -263,8 +260,7 @@ class LoginRulesForm(CsrfForm, frozen=True, kw_only=True):
     version: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoginRulesContext(PageContext):
+class LoginRulesContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/login_rules.html"
 
     head: ApplicationHead

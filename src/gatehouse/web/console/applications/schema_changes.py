@@ -1,9 +1,9 @@
 """Permissions of a schema as forms edit them, and the review of a schema save."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -33,8 +33,7 @@ class RuleNotFound(NotFound):
     public = "Permission not found."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleLine:
+class RuleLine(Struct, frozen=True, kw_only=True):
     rule: Rule
     leaf: RuleDefinition
     roles: int  # that set it
@@ -181,8 +180,7 @@ def checkbox_value(*, value: bool) -> str:
 DANGEROUS_PROMPTS: Final = frozenset({"remove_rule", "restore"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfirmationPrompt:
+class ConfirmationPrompt(Struct, frozen=True, kw_only=True):
     """What the review page asks; the texts are `review.title_<name>`; `fields` are sent with the confirmation."""
 
     name: str

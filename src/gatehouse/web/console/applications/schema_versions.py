@@ -1,11 +1,11 @@
 """All rules and roles as one JSON document: export, and import after a review of its changes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -52,8 +52,7 @@ class ImportSchemaForm(CsrfForm, frozen=True, kw_only=True):
         return "".join(self.document)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportSchemaContext(PageContext):
+class ImportSchemaContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/import.html"
 
     head: ApplicationHead
@@ -173,8 +172,7 @@ class CompareQuery(msgspec.Struct, frozen=True, kw_only=True):
     new: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionsContext(PageContext):
+class VersionsContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/versions.html"
 
     head: ApplicationHead
@@ -184,8 +182,7 @@ class VersionsContext(PageContext):
     call: ApiCall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompareContext(PageContext):
+class CompareContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/compare.html"
 
     head: ApplicationHead

@@ -1,7 +1,6 @@
 """Static service JWTs of an application, and its `with_email` secrets: both for administrators (R2, R3)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from markupsafe import Markup
@@ -46,8 +45,7 @@ class NewServiceTokenForm(CsrfForm, frozen=True, kw_only=True):
     days: int = 0  # 0: as the settings say
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceTokensContext(PageContext):
+class ServiceTokensContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/service_tokens.html"
 
     head: ApplicationHead

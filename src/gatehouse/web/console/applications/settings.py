@@ -1,7 +1,6 @@
 """The settings of an application: name, project, sign-in, logo, its service, and its removal."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -66,8 +65,7 @@ class ServiceMetaForm(CsrfForm, frozen=True, kw_only=True):
     version: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationSettingsContext(PageContext):
+class ApplicationSettingsContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/settings.html"
 
     head: ApplicationHead

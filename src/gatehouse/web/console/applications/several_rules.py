@@ -1,7 +1,6 @@
 """Several new permissions at once, as pasted lines."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from starlette.requests import Request
@@ -29,8 +28,7 @@ class SeveralRulesForm(CsrfForm, frozen=True, kw_only=True):
     version: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeveralRulesContext(PageContext):
+class SeveralRulesContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/several_rules.html"
 
     head: ApplicationHead

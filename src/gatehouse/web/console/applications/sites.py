@@ -1,7 +1,6 @@
 """Sites behind a reverse proxy that an application protects, for administrators (R9)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -46,15 +45,13 @@ class SiteQuery(msgspec.Struct, frozen=True, kw_only=True):
     site_origin: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiteRow:
+class SiteRow(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
     rule: str
     is_rule_known: bool  # in the schema
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SitesContext(PageContext):
+class SitesContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/sites.html"
 
     head: ApplicationHead

@@ -7,7 +7,6 @@ import re
 import secrets
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Final
@@ -51,8 +50,7 @@ CLIENT_KINDS: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snippet:
+class Snippet(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     title: str
     kind: SnippetKind
@@ -170,8 +168,7 @@ SNIPPETS: Final = (
 BY_NAME: Final[Mapping[str, Snippet]] = {snippet.name: snippet for snippet in SNIPPETS}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnippetFile:
+class SnippetFile(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     text: str
 

@@ -8,7 +8,6 @@ application, permissions x roles and people x roles, are a StagedEditor.
 import csv
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import ClassVar, Final, Generic, TypeVar
 
 import msgspec
@@ -84,16 +83,14 @@ class ApplyForm(CsrfForm, frozen=True, kw_only=True):
     version: int = 0  # that was reviewed, where all changes are one save
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EditTrouble:
+class EditTrouble(msgspec.Struct, frozen=True, kw_only=True):
     """Why an edit cannot be applied; the text is `staging.trouble_<word>`."""
 
     word: str
-    values: Mapping[str, object] = field(default_factory=dict)
+    values: Mapping[str, object] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellConflict:
+class CellConflict(msgspec.Struct, frozen=True, kw_only=True):
     """A cell that someone else has changed since it was staged."""
 
     row: str
@@ -103,8 +100,7 @@ class CellConflict:
     yours: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StagedChange:
+class StagedChange(msgspec.Struct, frozen=True, kw_only=True):
     """One change of a cell, as a page lists it."""
 
     edit: CellEdit
@@ -112,8 +108,7 @@ class StagedChange:
     project: str = ""  # title of the project it applies to
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StagedChangeGroup:
+class StagedChangeGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Changes that are listed together: those of one role, or of one person."""
 
     label: str
@@ -125,8 +120,7 @@ class StagedChangeGroup:
     problem: FormProblem | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StagedReviewContext(PageContext):
+class StagedReviewContext(PageContext, frozen=True, kw_only=True):
     template = "console/staged_review.html"
 
     table: str  # the folder of its templates
@@ -143,8 +137,7 @@ class StagedReviewContext(PageContext):
     problem: FormProblem | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StagedResultContext(PageContext):
+class StagedResultContext(PageContext, frozen=True, kw_only=True):
     template = "console/staged_result.html"
 
     table: str

@@ -1,9 +1,9 @@
 """Which groups a project allows, and which it blocks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -24,16 +24,14 @@ ENTRY: Final = ConsoleEntry.PROJECTS
 LIST_CHOICES: Final = ("", "allow", "disallow")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedGroup:
+class ListedGroup(Struct, frozen=True, kw_only=True):
     group_id: str
     title: str
     listed: str  # one of CHOICES
     may_be_listed: bool  # it has the tag that a list asks for
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AllowListsContext(PageContext):
+class AllowListsContext(PageContext, frozen=True, kw_only=True):
     template = "console/projects/lists.html"
 
     head: ProjectHead

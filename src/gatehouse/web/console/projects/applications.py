@@ -1,7 +1,6 @@
 """The applications of a project, and a new one in it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from starlette.requests import Request
@@ -33,8 +32,7 @@ COLUMNS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectApplicationsContext(PageContext):
+class ProjectApplicationsContext(PageContext, frozen=True, kw_only=True):
     template = "console/projects/applications.html"
 
     head: ProjectHead

@@ -1,7 +1,6 @@
 """Who belongs to a group: people listed in it, and conditions; a save shows its impact first."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from starlette.requests import Request
@@ -37,8 +36,7 @@ ENTRY: Final = ConsoleEntry.PROJECTS
 NEW_CONDITION: Final = "new"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupConditionContext(PageContext):
+class GroupConditionContext(PageContext, frozen=True, kw_only=True):
     template = "console/groups/condition.html"
 
     head: GroupHead

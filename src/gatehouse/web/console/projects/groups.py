@@ -1,9 +1,10 @@
 """Groups of a project, for those who manage them, whether or not they may view the project."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -49,8 +50,7 @@ from gatehouse.web.pages.forms import CsrfForm
 ENTRY: Final = ConsoleEntry.PROJECTS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedGroup:
+class LoadedGroup(Struct, frozen=True, kw_only=True):
     group: Group
     project: ProjectModel | None  # None: they may not view it
     applications: frozenset[int]  # that a change of its members may affect, as far as they may see them
@@ -66,8 +66,7 @@ class LoadedGroup:
         return [(self.project.project.title, project_path(self.group.project_id, "groups"))]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupHead:
+class GroupHead(Struct, frozen=True, kw_only=True):
     """What every page of a group shows above itself."""
 
     title: str
@@ -158,8 +157,7 @@ GROUP_COLUMNS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupsContext(PageContext):
+class GroupsContext(PageContext, frozen=True, kw_only=True):
     template = "console/projects/groups.html"
 
     head: ProjectHead
@@ -268,8 +266,7 @@ class GroupForm(VersionedForm, frozen=True, kw_only=True):
     tags: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupContext(PageContext):
+class GroupContext(PageContext, frozen=True, kw_only=True):
     template = "console/groups/group.html"
 
     head: GroupHead
@@ -283,8 +280,7 @@ class GroupContext(PageContext):
     conflicts: tuple[FieldConflict, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupMembersContext(PageContext):
+class GroupMembersContext(PageContext, frozen=True, kw_only=True):
     template = "console/groups/who.html"
 
     head: GroupHead

@@ -5,9 +5,11 @@ without a role are kept as they are; they are written through the API.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gatehouse.admin.assignments import require_after_epoch
 from gatehouse.admin.projects import ProjectListStore
@@ -42,16 +44,14 @@ class HoldingsForm(CsrfForm, frozen=True, kw_only=True):
     do: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HoldingRow:
+class HoldingRow(Struct, frozen=True, kw_only=True):
     place: str
     role: str
     until: str = ""
     is_new: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HoldingPlace:
+class HoldingPlace(Struct, frozen=True, kw_only=True):
     """`kind` is `project` or a kind of resource; the text is `place.<kind>`."""
 
     scope: Scope
@@ -63,8 +63,7 @@ class HoldingPlace:
         return scope_value(self.scope)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedRole:
+class PlacedRole(Struct, frozen=True, kw_only=True):
     """One role at one place, as it is shown."""
 
     place: HoldingPlace

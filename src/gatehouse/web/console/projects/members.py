@@ -1,9 +1,9 @@
 """Members of a project: who holds what in it, and on its applications, services and groups."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -60,8 +60,7 @@ ADMINISTRATOR: Final = "project_administrator"
 DEFAULT_ROLE: Final = ADMINISTRATOR  # what a new row starts with
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberLine:
+class MemberLine(Struct, frozen=True, kw_only=True):
     user_id: str
     nick: str
     held: Sequence[PlacedRole]
@@ -69,8 +68,7 @@ class MemberLine:
     leading_role: str  # project_owner, project_administrator or nothing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectMembersContext(PageContext):
+class ProjectMembersContext(PageContext, frozen=True, kw_only=True):
     template = "console/projects/members.html"
 
     head: ProjectHead
@@ -81,8 +79,7 @@ class ProjectMembersContext(PageContext):
     call: ApiCall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindMemberContext(PageContext):
+class FindMemberContext(PageContext, frozen=True, kw_only=True):
     template = "console/projects/find_member.html"
 
     head: ProjectHead
@@ -91,8 +88,7 @@ class FindMemberContext(PageContext):
     searches_everyone: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberContext(PageContext):
+class MemberContext(PageContext, frozen=True, kw_only=True):
     template = "console/projects/member.html"
 
     head: ProjectHead
@@ -116,8 +112,7 @@ class MemberForm(HoldingsForm, frozen=True, kw_only=True):
     version: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectMember:
+class ProjectMember(Struct, frozen=True, kw_only=True):
     person: NamedPerson
     scopes: Mapping[Scope, ScopeHoldings]
     places: ProjectPlaces

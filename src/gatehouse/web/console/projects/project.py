@@ -1,7 +1,6 @@
 """Projects: the list, a new project, its overview, removal and erasure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, TypeVar
 from urllib.parse import urlencode
 
@@ -100,8 +99,7 @@ COLUMNS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectsContext(PageContext):
+class ProjectsContext(PageContext, frozen=True, kw_only=True):
     template = "console/projects/list.html"
 
     found: Page[ProjectListItem]
@@ -110,20 +108,18 @@ class ProjectsContext(PageContext):
     groups: Sequence[GroupListItem]  # they manage them, and may not view their projects
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewProjectContext(PageContext):
+class NewProjectContext(PageContext, frozen=True, kw_only=True):
     template = "console/projects/new.html"
 
     lacks_factor: bool  # so that they cannot administer it themselves
     searches_people: bool
-    picked: Mapping[str, ComboboxOption] = field(default_factory=dict)
+    picked: Mapping[str, ComboboxOption] = msgspec.field(default_factory=dict)
     title: str = ""
     user_id: str = ""
     problem: FormProblem | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectHead:
+class ProjectHead(msgspec.Struct, frozen=True, kw_only=True):
     """What every tab of a project shows above itself."""
 
     project_id: str
@@ -143,8 +139,7 @@ class ProjectHead:
         return [(tab, project_path(self.project_id, tab)) for tab in TABS]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectContext(PageContext):
+class ProjectContext(PageContext, frozen=True, kw_only=True):
     template = "console/projects/overview.html"
 
     head: ProjectHead

@@ -1,9 +1,9 @@
 """Service accounts of a project: programs that hold roles in it. The token of a new one is shown once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -61,8 +61,7 @@ COLUMNS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceAccountLine:
+class ServiceAccountLine(Struct, frozen=True, kw_only=True):
     listed: ListedServiceAccount
     held: Sequence[PlacedRole]
 
@@ -75,8 +74,7 @@ class ServiceAccountLine:
         return account_entry(self.listed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceAccountsContext(PageContext):
+class ServiceAccountsContext(PageContext, frozen=True, kw_only=True):
     template = "console/projects/accounts.html"
 
     head: ProjectHead
@@ -94,8 +92,7 @@ class ServiceAccountForm(HoldingsForm, frozen=True, kw_only=True):
     days: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewServiceAccountContext(PageContext):
+class NewServiceAccountContext(PageContext, frozen=True, kw_only=True):
     template = "console/projects/new_account.html"
 
     head: ProjectHead

@@ -1,7 +1,6 @@
 """Services of a project: applications it connects, and which of its groups gets or loses which role of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -38,16 +37,14 @@ ENTRY: Final = ConsoleEntry.PROJECTS
 MAX_ROWS: Final = 300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrantRow:
+class GrantRow(msgspec.Struct, frozen=True, kw_only=True):
     group: str
     action: str = GrantAction.GRANT.value
     role: str = ""
     is_new: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrantLine:
+class GrantLine(msgspec.Struct, frozen=True, kw_only=True):
     """A grant as it is shown: `Testers get moderator`."""
 
     group: str
@@ -55,8 +52,7 @@ class GrantLine:
     roles: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceLine:
+class ServiceLine(msgspec.Struct, frozen=True, kw_only=True):
     application: ApplicationSummary
     is_own: bool
     grants: Sequence[GrantLine]
@@ -67,8 +63,7 @@ class ServiceQuery(msgspec.Struct, frozen=True, kw_only=True):
     format: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServicesContext(PageContext):
+class ServicesContext(PageContext, frozen=True, kw_only=True):
     template = "console/projects/services.html"
 
     head: ProjectHead
@@ -78,8 +73,7 @@ class ServicesContext(PageContext):
     call: ApiCall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceContext(PageContext):
+class ServiceContext(PageContext, frozen=True, kw_only=True):
     template = "console/projects/service.html"
 
     head: ProjectHead
@@ -108,8 +102,7 @@ class ServiceGrantsForm(CsrfForm, frozen=True, kw_only=True):
     do: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedService:
+class LoadedService(msgspec.Struct, frozen=True, kw_only=True):
     model: ProjectModel
     service: ApplicationSummary
 

@@ -28,7 +28,7 @@ from gatehouse.provision.model import (
     Unfit,
 )
 from gatehouse.storage.database import Storage, open_storage
-from gatehouse.storage.provision import ProvisionStorage
+from gatehouse.storage.provision import ALLOW_PLANNING, ProvisionStorage
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import totp_factors
 from gatehouse.storage.tables.permissions import role_assignments
@@ -310,6 +310,18 @@ async def test_a_file_whose_last_record_is_bad_changes_nothing(
     assert await read_stored_state(provisions) == StoredState()
     assert await storage.audit.unsealed_records(10) == []
     assert not await storage.accounts.setup_is_closed()
+
+
+async def test_file_may_be_planned_for_a_minute_between_two_statements(migrated_postgres_url: str) -> None:
+    """On PostgreSQL, which ends other idle writes after seconds."""
+
+    def idle_limit() -> Verb[str]:
+        rows = yield ALLOW_PLANNING()
+        limit: str = rows[0].idle_limit
+        return limit
+
+    async with open_storage(migrated_postgres_url, migrate=False) as storage:
+        assert await storage.runner.write(idle_limit) in {"60s", "1min"}
 
 
 async def test_making_an_administrator_closes_setup(provisions: ProvisionStorage, storage: Storage) -> None:

@@ -50,6 +50,7 @@ from gatehouse.provision.model import (
     StoredState,
     Unfit,
     Unsettled,
+    ignore_progress,
     show_no_progress,
 )
 from gatehouse.provision.sections.application_users import ApplicationUsersStage
@@ -199,6 +200,20 @@ class FileAttempt:
         self._on_progress(self._reached + self._entries * written // max(self._writes, 1))
 
 
+def plan_without_changes(attempt: FileAttempt, state: StoredState) -> Plan | None:
+    """Return the plan of a file that changes nothing, which needs no transaction; None for others."""
+    run = attempt.run(state)
+    try:
+        writes = next(run)
+        while not writes:
+            writes = run.send(state)
+    except StopIteration as end:
+        unchanged: Plan = end.value
+        return unchanged
+    run.close()
+    return None
+
+
 async def resolve_sections(
     sections: Sequence[SectionEntries],
     state: StoredState,
@@ -276,6 +291,9 @@ class Provisioning:
             with self._show_progress("Planning, entries", total) as tell:
                 state = await self._store.read_state(scope, context.now)
                 resolved = await resolve_sections(sections, state, context, options, tell)
+            unchanged = plan_without_changes(FileAttempt(resolved, context, options, ignore_progress), state)
+            if unchanged is not None:
+                return unchanged
             with self._show_progress(work, total) as tell:
                 attempt = FileAttempt(resolved, context, options, tell)
                 try:

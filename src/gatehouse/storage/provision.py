@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from typing import Final, TypeVar, assert_never
 
 from msgspec.structs import replace
-from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, select, union
+from sqlalchemy import ColumnElement, Table, Text, and_, bindparam, delete, func, select, union
 
 from gatehouse.accounts.bans.model import PersonBanned
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, AccountKind, User
@@ -112,7 +112,7 @@ from gatehouse.storage.permissions.structure import (
 from gatehouse.storage.permissions.user_records import assign_root_role, edit_records, touch_record
 from gatehouse.storage.runner import snapshot_read
 from gatehouse.storage.settings import put_stored_setting, read_stored_settings
-from gatehouse.storage.statements import InStringList, Row, RowsAsJson, Statement, Verb
+from gatehouse.storage.statements import DialectFunction, InStringList, Row, RowsAsJson, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.permissions import (
     project_names,
@@ -418,6 +418,21 @@ def read_accounts(scope: ReadScope, administrators: frozenset[str]) -> Verb[Sequ
     return (yield from users_by_id_or_login(scope.user_ids | administrators, scope.login_keys))
 
 
+class IdleLimit(DialectFunction[str]):
+    """How long the transaction may wait for its next statement; SQLite has no such limit."""
+
+    inherit_cache = True
+    type = Text()
+    on_postgres = "{0}"
+    on_sqlite = "''"
+
+
+# A section of many entries is planned between two statements.
+ALLOW_PLANNING = Statement(
+    select(IdleLimit(func.set_config("idle_in_transaction_session_timeout", "60s", True)).label("idle_limit"))
+)
+
+
 def run_file(
     bans: BanFollower,
     start: Callable[[StoredState], FileRun],
@@ -428,6 +443,7 @@ def run_file(
     now: int,
     on_progress: OnProgress = ignore_progress,
 ) -> Verb[Plan]:
+    yield ALLOW_PLANNING()
     yield from lock_structure()  # before any row is locked, as everywhere
     yield LOCK_ADMINISTRATOR_ROLE()
     somebody_administered = yield FIND_ACTIVE_ADMINISTRATOR(now=now)

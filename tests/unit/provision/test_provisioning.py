@@ -72,6 +72,20 @@ async def test_apply_without_changes_writes_no_audit_record() -> None:
     assert store.records == before
 
 
+class UnwritableProvisions(ProvisionsInMemory):
+    async def run_file(self, *args: object, **kwargs: object) -> Plan:
+        raise AssertionError((args, kwargs))
+
+
+async def test_file_that_changes_nothing_needs_no_transaction() -> None:
+    setup, store = provision_setup()
+    await setup.apply(**EVERY_KIND, allow_weak=True)
+    assert (
+        plan_lines(await ProvisionSetup(UnwritableProvisions(store.stored)).apply(**EVERY_KIND, allow_weak=True))
+        == []
+    )
+
+
 async def test_a_plan_changes_nothing() -> None:
     setup, store = provision_setup()
     assert len(plan_lines(await setup.plan(**EVERY_KIND, allow_weak=True))) == 7

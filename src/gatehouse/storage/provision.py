@@ -418,6 +418,15 @@ def read_accounts(scope: ReadScope, administrators: frozenset[str]) -> Verb[Sequ
     return (yield from users_by_id_or_login(scope.user_ids | administrators, scope.login_keys))
 
 
+def read_state_after(before: StoredState, writes: Sequence[Write], scope: ReadScope, now: int) -> Verb[StoredState]:
+    """Read what later sections refer to, if the writes changed it: accounts and permissions."""
+    if any(isinstance(one, AddUser | ChangeUser | RemoveUser) for one in writes):
+        return (yield from read_state(scope, now))
+    if all(isinstance(one, KEEPS_STRUCTURE) for one in writes):
+        return before
+    return replace(before, permissions=(yield from read_permission_state(scope)))
+
+
 class IdleLimit(DialectFunction[str]):
     """How long the transaction may wait for its next statement; SQLite has no such limit."""
 
@@ -456,7 +465,7 @@ def run_file(
             try:
                 if writes:
                     yield from writer.write_section(writes)
-                    state = yield from read_state(scope, now)
+                    state = yield from read_state_after(state, writes, scope, now)
             except GatehouseError as error:
                 writes = run.throw(error)
             else:

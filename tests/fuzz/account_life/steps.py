@@ -1,4 +1,4 @@
-"""Steps: what each chooses from at that moment. Hypothesis and the walk (lives.py) take them alike."""
+"""Steps: what each chooses from at that moment. Hypothesis and the walk (walk.py) take them alike."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -96,6 +96,12 @@ def anna_has_an_account_and_a_guest(life: Steps) -> None:
 
 
 @start(Steps.merge_guest)
+def anna_has_an_account_and_a_restricted_guest(life: Steps) -> None:
+    anna_has_an_account_and_a_guest(life)
+    life.edit(number=1, tag=True, role=False, denied=True)
+
+
+@start(Steps.merge_guest)
 def anna_has_an_account_and_a_banned_guest(life: Steps) -> None:
     anna_has_an_account_and_a_guest(life)
     life.ban(number=1, scope=OTHER, by_moderator=False, ends=False, device=False)

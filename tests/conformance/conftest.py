@@ -4,7 +4,15 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from gatehouse.storage import migrations
 from gatehouse.storage.database import Storage, open_storage
+from tests.support.databases import migrate_in_fork
+
+
+@pytest.fixture(autouse=True)
+def migrations_in_forks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Migrate what a test opens without a new Python; tests of the child itself call `run_in_child`."""
+    monkeypatch.setattr(migrations, "run_in_child", migrate_in_fork)
 
 
 @pytest.fixture

@@ -11,22 +11,24 @@ import pytest
 from gatehouse.app.services import open_services
 from gatehouse.settings.merge import load
 from gatehouse.settings.secret import DEV_KEY_FILE
-from gatehouse.storage.migrations import run_in_child
+from gatehouse.storage.migrations import failure
 from tests.support.clock import MovableClock
+from tests.support.forked import ForkedModule
 from tests.support.postgres import PostgresCluster, run_in_thread
+from tests.support.processes import inherited_environment
 
 
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     template = tmp_path_factory.mktemp("template") / "gatehouse.db"
-    asyncio.run(run_in_child(f"sqlite:///{template}"))
+    run_in_thread(migrate_in_fork(f"sqlite:///{template}"))
     return template
 
 
 @pytest.fixture(scope="session")
 def postgres_template(postgres_cluster: PostgresCluster) -> str:
     url = postgres_cluster.create_database_sync()
-    run_in_thread(run_in_child(url))
+    run_in_thread(migrate_in_fork(url))
     return url
 
 
@@ -108,6 +110,18 @@ def installed_database(request: pytest.FixtureRequest, kind: str, data: Path) ->
             yield url
         finally:
             cluster.drop_sync(url)
+
+
+async def migrate_in_fork(url: str) -> None:
+    """Migrate as `run_in_child` does, in a child that has imported Alembic already."""
+    child = ForkedModule("gatehouse.storage.migrations", (), inherited_environment({}))
+    child.stdin.write(url)
+    child.stdin.close()
+    errors = await asyncio.to_thread(child.stderr.read)
+    code = await asyncio.to_thread(child.wait)
+    child.close()
+    if code:
+        raise failure(errors)
 
 
 def copy_sqlite(template: Path, directory: Path) -> str:

@@ -19,6 +19,7 @@ FORKING.set_forkserver_preload(
     [
         "gatehouse.cli.serve",
         "gatehouse.app.endpoints",
+        "alembic.command",
         "tests.support.guest_racers",
         "tests.support.permission_racers",
         __name__,

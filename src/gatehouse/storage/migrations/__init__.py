@@ -60,13 +60,17 @@ async def run_in_child(url: str) -> None:
     )
     _, errors = await child.communicate(url.encode())
     if child.returncode:
-        why = reason(errors.decode(errors="replace"))
-        if NOT_ALLOWED in why:
-            why = (
-                "this database role is not allowed to: run `gatehouse migrate` as the role that owns the schema "
-                f"({why})"
-            )
-        raise MigrationFailed(why)
+        raise failure(errors.decode(errors="replace"))
+
+
+def failure(errors: str) -> MigrationFailed:
+    """Return what the child's error output means to an operator."""
+    why = reason(errors)
+    if NOT_ALLOWED in why:
+        why = (
+            f"this database role is not allowed to: run `gatehouse migrate` as the role that owns the schema ({why})"
+        )
+    return MigrationFailed(why)
 
 
 def reason(errors: str) -> str:

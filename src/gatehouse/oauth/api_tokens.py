@@ -15,6 +15,7 @@ from secrets import token_hex
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gatehouse.kernel.clock import Clock
@@ -114,31 +115,17 @@ class OpaqueTokens:
         return hmac_sha256(self._key, VERSION + body)[:MAC_BYTES]
 
 
-class ApiTokens:
-    def __init__(
-        self,
-        *,
-        grants: GrantStore,
-        clients: ClientStore,
-        find_account: FindAccount,
-        mapping: MappedClaims,
-        opaque_tokens: OpaqueTokens,
-        signer: Signer,
-        verifier: TokenVerifier,
-        keyring: Keyring,
-        clock: Clock,
-        issuer: str,
-    ) -> None:
-        self._grants = grants
-        self._clients = clients
-        self._find_account = find_account
-        self._mapping = mapping
-        self._opaque_tokens = opaque_tokens
-        self._signer = signer
-        self._verifier = verifier
-        self._keyring = keyring
-        self._clock = clock
-        self._issuer = issuer
+class ApiTokens(Struct, kw_only=True, eq=False):
+    grants: GrantStore
+    clients: ClientStore
+    find_account: FindAccount
+    mapping: MappedClaims
+    opaque_tokens: OpaqueTokens
+    signer: Signer
+    verifier: TokenVerifier
+    keyring: Keyring
+    clock: Clock
+    issuer: str
 
     async def issue(
         self,
@@ -151,8 +138,8 @@ class ApiTokens:
     ) -> str:
         """Sign a token for the API; `scopes` are names of its own, and roles, groups, permissions."""
         claims = ApiTokenClaims(
-            iss=self._issuer,
-            iat=self._clock.now(),
+            iss=self.issuer,
+            iat=self.clock.now(),
             exp=ends_at,
             sub=subject.sub,
             aud=api.resource,
@@ -161,12 +148,12 @@ class ApiTokens:
             scope=" ".join(scopes),
         )
         claims = msgspec.structs.replace(claims, **await self._held_claims(api, subject, scopes, claims))
-        return await self._signer.sign(claims, keys_version=keys_version)
+        return await self.signer.sign(claims, keys_version=keys_version)
 
     async def issue_opaque(self, subject: TokenSubject, *, ends_at: int) -> str:
-        await self._keyring.refresh()
-        return self._opaque_tokens.encode(
-            OpaquePayload(ends_at, self._keyring.distrust_count, subject.new_jti(), subject.sub, subject.client_id)
+        await self.keyring.refresh()
+        return self.opaque_tokens.encode(
+            OpaquePayload(ends_at, self.keyring.distrust_count, subject.new_jti(), subject.sub, subject.client_id)
         )
 
     async def _held_claims(
@@ -177,7 +164,7 @@ class ApiTokens:
         A role of another application with the same name must not open this API.
         """
         sources = application_sources(api.application_id, scopes) if subject.user_id else {}
-        held = await self._mapping.load(subject.user_id, sources, client_id=subject.client_id)
+        held = await self.mapping.load(subject.user_id, sources, client_id=subject.client_id)
         marked = msgspec.structs.replace(claims, claims_omitted=tuple(sources))
         return fitting_claims(held, sources, payload_bytes_left(marked, MAX_API_TOKEN))
 
@@ -202,13 +189,13 @@ class ApiTokens:
         return None
 
     async def _find_jwt(self, token: str, *, include_expired: bool) -> FoundToken | None:
-        verifier = self._verifier
+        verifier = self.verifier
         verify = verifier.verify_with_cached_keys_ignoring_time if include_expired else verifier.verify
         try:
             claims = await verify(token, ApiTokenClaims)
         except InvalidToken:
             return None
-        api = await self._clients.find_api(claims.aud)
+        api = await self.clients.find_api(claims.aud)
         if api is None:
             return None
         return FoundToken(
@@ -221,18 +208,18 @@ class ApiTokens:
         )
 
     async def _find_opaque(self, token: str, *, include_expired: bool) -> FoundToken | None:
-        read = self._opaque_tokens.decode(token)
+        read = self.opaque_tokens.decode(token)
         if read is None:
             return None
         if not include_expired:
-            await self._keyring.refresh()
-            if read.ends_at <= self._clock.now() or read.distrust_count != self._keyring.distrust_count:
+            await self.keyring.refresh()
+            if read.ends_at <= self.clock.now() or read.distrust_count != self.keyring.distrust_count:
                 return None
         return FoundToken(sub=read.sub, client_id=read.client_id, jti=read.jti, ends_at=read.ends_at)
 
     async def _with_grant(self, found: FoundToken, grant_id: str, *, include_banned: bool) -> FoundToken | None:
-        now, api = self._clock.now(), found.api
-        holder = await self._grants.find_live_grant(grant_id, now)
+        now, api = self.clock.now(), found.api
+        holder = await self.grants.find_live_grant(grant_id, now)
         if holder is None or api is None or resource_in(holder.grant.scopes) != api.resource:
             return None
         if not api.admits_client_of_person(holder.client):
@@ -244,25 +231,25 @@ class ApiTokens:
 
     async def _with_client(self, found: FoundToken, rev: str) -> FoundToken | None:
         try:
-            client = await self._clients.active_client(found.client_id)
+            client = await self.clients.active_client(found.client_id)
         except ClientNotFound:
             return None
         if str(client.rev) != rev:
             return None
         if found.api is not None and not found.api.admits_client(client):
             return None
-        if await self._grants.is_machine_token_revoked(found.jti):
+        if await self.grants.is_machine_token_revoked(found.jti):
             return None
         declared = () if found.api is None else found.api.scopes
         return replace(found, client=client, scope=existing_scopes(found.scope, declared))
 
     async def _with_account(self, found: FoundToken, rev: str) -> FoundToken | None:
-        account = await self._find_account(found.sub)
+        account = await self.find_account(found.sub)
         if account is None or str(account.rev) != rev:
             return None
         if found.api is not None and not found.api.admits_account(account.user_id, account.project_id):
             return None
-        if await self._grants.is_machine_token_revoked(found.jti):
+        if await self.grants.is_machine_token_revoked(found.jti):
             return None
         declared = () if found.api is None else (*found.api.scopes, *APPLICATION_CLAIMS)
         return replace(found, project_id=account.project_id, scope=existing_scopes(found.scope, declared))

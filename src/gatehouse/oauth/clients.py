@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import fields, replace
 
 from gatehouse.audit.events import AuditEvent
@@ -177,91 +178,82 @@ def is_outbound_url(uri: str) -> bool:
 OLD_SECRET_LIFETIME: Final = 7 * 86_400  # seconds the former secret is still accepted after a rotation
 
 
-class Clients:
-    def __init__(
-        self,
-        *,
-        store: ClientStore,
-        grants: GrantStore,
-        master_keys: MasterKeys,
-        recorder: Recorder,
-        clock: Clock,
-    ) -> None:
-        self._store = store
-        self._grants = grants
-        self._master_keys = master_keys
-        self._recorder = recorder
-        self._clock = clock
+class Clients(Struct, kw_only=True, eq=False):
+    store: ClientStore
+    grants: GrantStore
+    master_keys: MasterKeys
+    recorder: Recorder
+    clock: Clock
 
     async def create(self, client: Client, origin: AuditOrigin, logo: StoredImage | None = None) -> str | None:
         """Store a new client; returns its secret, which is never shown again, or None for a public client."""
         check_new_client(client)
         secret = None if client.public else new_secret()
         secrets = () if secret is None else (self.stored_secret(client, secret),)
-        record = self._recorder.record(
+        record = self.recorder.record(
             AuditEvent.CLIENT_CREATED, origin, subject=client.client_id, details={"profile": client.profile.value}
         )
         new = replace(client, secrets=secrets, rev=first_rev(client.created_at))
-        await self._store.create_client(new, record, logo)
+        await self.store.create_client(new, record, logo)
         return secret
 
     async def change(self, client: Client, origin: AuditOrigin, logo: StoredImage | None = None) -> None:
         """Store the changed client and its new logo. Raises ClientChanged when it was changed since it was read."""
-        before = await self._store.client(client.client_id)
+        before = await self.store.client(client.client_id)
         check_client(client)
         for field in ("profile", "public"):
             if getattr(client, field) != getattr(before, field):
                 raise BadClient(
                     "profile and public cannot be changed because the secret is stored in another form", field=field
                 )
-        record = self._recorder.record(
+        record = self.recorder.record(
             AuditEvent.CLIENT_CHANGED,
             origin,
             subject=client.client_id,
             details={"fields": ", ".join(changed_fields(before, client))},
         )
-        await self._store.change_client(client, record, logo)
+        await self.store.change_client(client, record, logo)
 
     async def rotate_secret(self, client_id: str, origin: AuditOrigin) -> str:
         """Give the client a new secret; the old one stays valid for a while, so that sign-ins keep working."""
-        client = await self._store.client(client_id)
+        client = await self.store.client(client_id)
         if client.public or client.has_document:
             raise BadClient("this client has no secret", field="client_id")
         secret = new_secret()
-        record = self._recorder.record(AuditEvent.CLIENT_SECRET_ROTATED, origin, subject=client_id)
-        await self._store.rotate_secret(
+        record = self.recorder.record(AuditEvent.CLIENT_SECRET_ROTATED, origin, subject=client_id)
+        await self.store.rotate_secret(
             client_id,
             self.stored_secret(client, secret),
             record,
-            old_ends_at=self._clock.now() + OLD_SECRET_LIFETIME,
+            old_ends_at=self.clock.now() + OLD_SECRET_LIFETIME,
         )
         return secret
 
     async def get(self, client_id: str) -> Client:
-        return await self._store.client(client_id)
+        return await self.store.client(client_id)
 
     async def remove(self, client_id: str, origin: AuditOrigin, *, seen: int | None = None) -> None:
         """Remove the client: its grants end, and its ID is never reused."""
-        record = self._recorder.record(AuditEvent.CLIENT_REMOVED, origin, subject=client_id)
-        await self._store.remove_client(client_id, record, seen=seen)
+        record = self.recorder.record(AuditEvent.CLIENT_REMOVED, origin, subject=client_id)
+        await self.store.remove_client(client_id, record, seen=seen)
 
     async def revoke_tokens(self, client_id: str, origin: AuditOrigin) -> int:
         """End all grants of the client and the tokens it got for itself; returns how many grants there were.
 
         Raises ClientNotFound.
         """
-        await self._store.client(client_id)
-        entry = self._recorder.record(AuditEvent.CLIENT_TOKENS_REVOKED, origin, subject=client_id)
-        return await self._grants.revoke_client_tokens(client_id, self._clock.now(), entry)
+        await self.store.client(client_id)
+        entry = self.recorder.record(AuditEvent.CLIENT_TOKENS_REVOKED, origin, subject=client_id)
+        return await self.grants.revoke_client_tokens(client_id, self.clock.now(), entry)
 
     async def list(self, application_id: int | None = None) -> Sequence[Client]:
         """Return all clients, or those of one application."""
         return await (
-            self._store.clients() if application_id is None else self._store.clients_of_application(application_id)
+            self.store.clients() if application_id is None else self.store.clients_of_application(application_id)
         )
 
     def stored_secret(self, client: Client, secret: str) -> ClientSecret:
-        return new_stored_secret(client, secret, masters=self._master_keys, now=self._clock.now())
+        return new_stored_secret(client, secret, masters=self.master_keys, now=self.clock.now())
 
 
 def first_rev(created_at: int) -> int:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import urlencode
 
+from msgspec import Struct
+
 from gatehouse.accounts.store import AccountStore, ApplicationAccess
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, Details
@@ -56,12 +58,11 @@ class DeviceAuthorizationResponse(SecretRecord, frozen=True, kw_only=True):
     interval: int = INTERVAL
 
 
-class DeviceAuthorization:
-    def __init__(self, *, store: DeviceStore, clients: ClientStore, guesses: AttemptLimiter, clock: Clock) -> None:
-        self._store = store
-        self._clients = clients
-        self._guesses = guesses
-        self._clock = clock
+class DeviceAuthorization(Struct, kw_only=True, eq=False):
+    store: DeviceStore
+    clients: ClientStore
+    guesses: AttemptLimiter
+    clock: Clock
 
     async def start(
         self, client: Client, scope: str, *, resource: str = "", address: str
@@ -73,7 +74,7 @@ class DeviceAuthorization:
         code = new_secret()
         for _ in range(MAX_TRIES):
             request = self._new_request(client, code, scopes, address)
-            if await self._store.create_request(request):
+            if await self.store.create_request(request):
                 return DeviceAuthorizationResponse(device_code=code, user_code=format_user_code(request.user_code))
         raise RuntimeError("no free user code")
 
@@ -82,10 +83,10 @@ class DeviceAuthorization:
             return granted_scopes(client, scope)
         wanted = set(scope.split(" "))
         own = tuple(one for one in SCOPES if one in wanted and one in client.scopes)
-        return await scopes_for_api(self._clients, client, resource, own=own, wanted=wanted)
+        return await scopes_for_api(self.clients, client, resource, own=own, wanted=wanted)
 
     def _new_request(self, client: Client, code: str, scopes: tuple[str, ...], address: str) -> DeviceRequest:
-        now = self._clock.now()
+        now = self.clock.now()
         return DeviceRequest(
             digest=sha256(code),
             user_code="".join(secrets.choice(USER_CODE_LETTERS) for _ in range(USER_CODE_LENGTH)),
@@ -102,13 +103,13 @@ class DeviceAuthorization:
 
         Raises UnknownUserCode; TooMany for repeated guessing.
         """
-        guess = await self._guesses.begin_attempt(
+        guess = await self.guesses.begin_attempt(
             [ThrottleSubject(("user-code", source), USER_CODE_GUESS_LIMIT, is_shared=True)]
         )
-        request = await self._store.find_pending_request(normalize_user_code(typed), self._clock.now())
+        request = await self.store.find_pending_request(normalize_user_code(typed), self.clock.now())
         if request is None:
             raise UnknownUserCode
-        await self._guesses.mark_succeeded(guess)
+        await self.guesses.mark_succeeded(guess)
         return request
 
 
@@ -153,38 +154,27 @@ def encode_device_request(request: DeviceRequest) -> Mapping[str, str]:
     }
 
 
-class DeviceSignInPurpose:
-    def __init__(
-        self,
-        *,
-        store: DeviceStore,
-        clients: ClientStore,
-        accounts: AccountStore,
-        consents: Consents,
-        rules: ApplicationAccess,
-        recorder: Recorder,
-        clock: Clock,
-        family_seconds: Callable[[], int],
-    ) -> None:
-        """`family_seconds`: how long one sign-in can be refreshed at all."""
-        self._store = store
-        self._clients = clients
-        self._accounts = accounts
-        self._consents = consents
-        self._rules = rules
-        self._recorder = recorder
-        self._clock = clock
-        self._family_seconds = family_seconds
+class DeviceSignInPurpose(Struct, kw_only=True, eq=False):
+    """`family_seconds`: how long one sign-in can be refreshed at all."""
+
+    store: DeviceStore
+    clients: ClientStore
+    accounts: AccountStore
+    consents: Consents
+    rules: ApplicationAccess
+    recorder: Recorder
+    clock: Clock
+    family_seconds: Callable[[], int]
 
     async def destination(self, interaction: SignInFlow) -> Destination:
-        client = await self._clients.client(interaction.ask[CLIENT_KEY])
+        client = await self.clients.client(interaction.ask[CLIENT_KEY])
         resource = interaction.ask[RESOURCE_KEY]
-        api = await self._clients.find_api(resource) if resource else None
+        api = await self.clients.find_api(resource) if resource else None
         return Destination(
             application=client.name,
             application_ids=client.application_ids,
             api_application_id=0 if api is None else api.application_id,
-            logo=await logo_path(self._clients, client),
+            logo=await logo_path(self.clients, client),
         )
 
     async def next_step(self, interaction: SignInFlow) -> FlowStep:
@@ -197,13 +187,13 @@ class DeviceSignInPurpose:
 
     async def question(self, interaction: SignInFlow, origin: AuditOrigin) -> ConfirmationQuestion:
         request = await self._pending_request(interaction)
-        client = await self._clients.client(request.client_id)
+        client = await self.clients.client(request.client_id)
         return ConfirmationQuestion(
             kind=KIND,
             application=client.name,
-            logo=await logo_path(self._clients, client),
+            logo=await logo_path(self.clients, client),
             code=format_user_code(request.user_code),
-            scopes=() if client.first_party else await scope_texts(self._clients, request.scopes),
+            scopes=() if client.first_party else await scope_texts(self.clients, request.scopes),
             asked_at=request.created_at,
             address=request.address,
             nearness=compare_networks(request.address, origin),
@@ -217,46 +207,44 @@ class DeviceSignInPurpose:
         request, proof = await self._pending_request(interaction), proof_of_flow(interaction)
         if proof.limited:
             raise SignInFlowGone
-        client = await self._clients.client(request.client_id)
-        user = await self._accounts.user(proof.user_id)
+        client = await self.clients.client(request.client_id)
+        user = await self.accounts.user(proof.user_id)
         try:
-            api = await find_granted_api(self._clients, client, request.scopes)
+            api = await find_granted_api(self.clients, client, request.scopes)
         except InvalidTarget:
             return await self.refuse(interaction, origin)
-        if not await may_log_in_to_client(self._rules, user, client, api):
+        if not await may_log_in_to_client(self.rules, user, client, api):
             await self.refuse(interaction, origin)
             named = {CLIENT_KEY: client.client_id, RESOURCE_KEY: resource_in(request.scopes)}
             return f"{DENIED_PATH}?{urlencode({name: value for name, value in named.items() if value})}"
         if not client.first_party:
-            await self._consents.give(proof.user_id, client, request.scopes, origin)
+            await self.consents.give(proof.user_id, client, request.scopes, origin)
         details: Details = {"client": client.client_id, "scope": " ".join(request.scopes), "device": True}
-        entry = self._recorder.record(AuditEvent.GRANT_MADE, origin, subject=proof.user_id, details=details)
+        entry = self.recorder.record(AuditEvent.GRANT_MADE, origin, subject=proof.user_id, details=details)
         grant = self._grant(request, client, proof)
-        approved = await self._store.approve_request(
-            request.user_code, grant, self._clock.now(), entry, consented=not client.first_party
+        approved = await self.store.approve_request(
+            request.user_code, grant, self.clock.now(), entry, consented=not client.first_party
         )
         return DONE_PATH if approved else CANCELLED_PATH
 
     async def refuse(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
         details = {"client": interaction.ask[CLIENT_KEY]}
-        entry = self._recorder.record(
+        entry = self.recorder.record(
             AuditEvent.DEVICE_DENIED, origin, subject=interaction.user_id or "", details=details
         )
-        await self._store.deny_request(interaction.ask[USER_CODE_KEY], self._clock.now(), entry)
+        await self.store.deny_request(interaction.ask[USER_CODE_KEY], self.clock.now(), entry)
         return CANCELLED_PATH
 
     async def _pending_request(self, interaction: SignInFlow) -> DeviceRequest:
-        request = await self._store.find_pending_request(interaction.ask[USER_CODE_KEY], self._clock.now())
+        request = await self.store.find_pending_request(interaction.ask[USER_CODE_KEY], self.clock.now())
         if request is None:
             raise SignInFlowGone
         return request
 
     def _grant(self, request: DeviceRequest, client: Client, proof: SignInProof) -> Grant:
         """Create the device's grant with its own session, which outlives that of the confirming browser."""
-        now = self._clock.now()
-        lifetime = (
-            self._family_seconds() if OFFLINE_ACCESS in request.scopes else client.token_settings.access_seconds
-        )
+        now = self.clock.now()
+        lifetime = self.family_seconds() if OFFLINE_ACCESS in request.scopes else client.token_settings.access_seconds
         return Grant(
             grant_id=new_record_id(now),
             client_id=client.client_id,

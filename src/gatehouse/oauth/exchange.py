@@ -34,89 +34,70 @@ class ExchangedIdToken(Struct, frozen=True, kw_only=True):
     expires_in: int
 
 
-class IdTokenExchange:
+class IdTokenExchange(Struct, kw_only=True, eq=False):
     """`exchange`: returns an id_token for the service itself for a user JWT."""
 
-    def __init__(
-        self,
-        *,
-        accounts: AccountStore,
-        rules: ApplicationAccess,
-        verifier: TokenVerifier,
-        signer: Signer,
-        clock: Clock,
-        issuer: str,
-    ) -> None:
-        self._accounts = accounts
-        self._rules = rules
-        self._verifier = verifier
-        self._signer = signer
-        self._clock = clock
-        self._issuer = issuer
+    accounts: AccountStore
+    rules: ApplicationAccess
+    verifier: TokenVerifier
+    signer: Signer
+    clock: Clock
+    issuer: str
 
     async def exchange(self, jwt: str, address: Address | None) -> ExchangedIdToken:
         """Exchange the JWT. Raises InvalidToken, and AccessDenied for an address that the JWT does not allow."""
-        claims = await self._verifier.verify_with_cached_keys(jwt, UserJwtClaims)
+        claims = await self.verifier.verify_with_cached_keys(jwt, UserJwtClaims)
         if claims.aud is not None:
             raise InvalidToken("a JWT for a single application cannot be exchanged (R2)")
         user = await self._owner(claims)
-        keys_version = await self._verifier.refresh_and_recheck_key(claims)
+        keys_version = await self.verifier.refresh_and_recheck_key(claims)
         refuse_other_addresses(claims, address)
-        now = self._clock.now()
+        now = self.clock.now()
         ends_at = min(now + ID_TOKEN_SECONDS, claims.exp)
         # Email and nickname are left out: they need scopes, and none is requested here (interface §2.1).
-        id_claims = ExchangedIdClaims(iss=self._issuer, iat=now, exp=ends_at, sub=user.user_id, aud=(self._issuer,))
-        id_token = await self._signer.sign(id_claims, keys_version=keys_version)
+        id_claims = ExchangedIdClaims(iss=self.issuer, iat=now, exp=ends_at, sub=user.user_id, aud=(self.issuer,))
+        id_token = await self.signer.sign(id_claims, keys_version=keys_version)
         return ExchangedIdToken(id_token=id_token, expires_in=ends_at - now)
 
     async def _owner(self, claims: UserJwtClaims) -> User:
         try:
-            user = await self._accounts.user(claims.uid)
+            user = await self.accounts.user(claims.uid)
         except UserNotFound:
             raise InvalidToken(f"user {claims.uid} does not exist") from None
         if user.blocked or user.rev != claims.rev or user.kind is not AccountKind.PERSON:
             raise InvalidToken(f"user {claims.uid} is blocked or the JWT was revoked")
-        if not await self._rules.may_log_in(user, ()):
+        if not await self.rules.may_log_in(user, ()):
             raise AccessDenied(f"user {claims.uid} is banned, or a guest for certain applications only")
         return user
 
 
-class UserJwtExchange:
+class UserJwtExchange(Struct, kw_only=True, eq=False):
     """`exchangeToken`: returns a user JWT with the claims that the access token allows; it ends with its grant."""
 
-    def __init__(
-        self,
-        *,
-        access_token_verifier: AccessTokenVerifier,
-        rules: ApplicationAccess,
-        signer: Signer,
-        clock: Clock,
-        issuer: str,
-    ) -> None:
-        self._access_token_verifier = access_token_verifier
-        self._rules = rules
-        self._signer = signer
-        self._clock = clock
-        self._issuer = issuer
+    access_token_verifier: AccessTokenVerifier
+    rules: ApplicationAccess
+    signer: Signer
+    clock: Clock
+    issuer: str
 
     async def exchange(self, access_token: str) -> str:
         """Exchange the access token. Raises InvalidToken, UnauthorizedClient, AccessDenied."""
-        return await self.exchange_verified(await self._access_token_verifier.verify(access_token))
+        return await self.exchange_verified(await self.access_token_verifier.verify(access_token))
 
     async def exchange_verified(self, bearer: VerifiedAccessToken) -> str:
         client, user = bearer.holder.client, bearer.holder.user
         if not client.may_exchange:
             raise UnauthorizedClient(f"{client.client_id} is not allowed to exchange access tokens")
-        if not await may_log_in_to_client(self._rules, user, client, None):  # an API's token is none of these
+        if not await may_log_in_to_client(self.rules, user, client, None):  # an API's token is none of these
             raise AccessDenied(f"application {client.application_id} does not allow {user.user_id} to sign in")
-        return await self._signer.sign(self._claims(bearer), keys_version=bearer.holder.keys_version)
+        return await self.signer.sign(self._claims(bearer), keys_version=bearer.holder.keys_version)
 
     def _claims(self, bearer: VerifiedAccessToken) -> ExchangedUserClaims:
         client, user, scopes = bearer.holder.client, bearer.holder.user, bearer.token.scopes
         slt = secrets.token_urlsafe(SALT_BYTES)
         return ExchangedUserClaims(
-            iss=self._issuer,
-            iat=self._clock.now(),
+            iss=self.issuer,
+            iat=self.clock.now(),
             exp=bearer.token.ends_at,
             uid=user.user_id,
             sub=user.user_id,
@@ -133,16 +114,15 @@ class UserJwtExchange:
         )
 
 
-class GrantLiveness:
+class GrantLiveness(Struct, kw_only=True, eq=False):
     """Tells permissions whether the grant of an exchanged JWT is live: the JWT ends with it (R2)."""
 
-    def __init__(self, *, store: GrantStore, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
+    store: GrantStore
+    clock: Clock
 
     async def is_live(self, grant_id: str) -> bool:
-        now = self._clock.now()
-        holder = await self._store.find_live_grant(grant_id, now)
+        now = self.clock.now()
+        holder = await self.store.find_live_grant(grant_id, now)
         return holder is not None and not holder.is_banned(now)
 
 

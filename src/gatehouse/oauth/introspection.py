@@ -47,35 +47,22 @@ class IntrospectionCaller(Struct, frozen=True, kw_only=True):
         return owner.client_id == self.client_id or same_application
 
 
-class Introspection:
-    def __init__(
-        self,
-        *,
-        logins: LoginStore,
-        authentication: ClientAuthenticator,
-        access_keys: AccessKeyLookup,
-        refresh_tokens: RefreshTokens,
-        access_token_verifier: AccessTokenVerifier,
-        api_tokens: ApiTokens,
-        clients: ClientStore,
-        clock: Clock,
-        issuer: str,
-    ) -> None:
-        self._logins = logins
-        self._api_tokens = api_tokens
-        self._clients = clients
-        self._authentication = authentication
-        self._access_keys = access_keys
-        self._refresh_tokens = refresh_tokens
-        self._access_token_verifier = access_token_verifier
-        self._clock = clock
-        self._issuer = issuer
+class Introspection(Struct, kw_only=True, eq=False):
+    logins: LoginStore
+    authentication: ClientAuthenticator
+    access_keys: AccessKeyLookup
+    refresh_tokens: RefreshTokens
+    access_token_verifier: AccessTokenVerifier
+    api_tokens: ApiTokens
+    clients: ClientStore
+    clock: Clock
+    issuer: str
 
     async def introspect(self, credentials: ClientCredentials, token: str) -> Mapping[str, object]:
         """Introspect a token. Raises InvalidClient, also for public clients, and InvalidRequest."""
         if not token:
             raise InvalidRequest("token is missing")
-        bearer = await self._access_token_verifier.find(token)  # first: its client is read with it
+        bearer = await self.access_token_verifier.find(token)  # first: its client is read with it
         asker = await self._caller(credentials, None if bearer is None else bearer.holder.client)
         if bearer is not None:
             return self._access_token_response(bearer) if asker.may_introspect(bearer.holder) else INACTIVE
@@ -88,14 +75,14 @@ class Introspection:
     async def _caller(self, credentials: ClientCredentials, owner: Client | None) -> IntrospectionCaller:
         if credentials.proof:
             return IntrospectionCaller(application_id=await self._application(credentials))
-        client = await self._authentication.authenticate_by_secret(credentials, owner)
+        client = await self.authentication.authenticate_by_secret(credentials, owner)
         if client.public:
             raise InvalidClient("a public client cannot authenticate")
         return IntrospectionCaller(application_id=client.application_id, client_id=client.client_id)
 
     async def _application(self, credentials: ClientCredentials) -> int:
         try:
-            return await self._access_keys.application_of(credentials.proof, source=credentials.source)
+            return await self.access_keys.application_of(credentials.proof, source=credentials.source)
         except InvalidToken as error:
             raise InvalidClient(error.detail) from None
 
@@ -108,17 +95,17 @@ class Introspection:
         }
 
     async def _introspect_refresh_token(self, token: str, caller: IntrospectionCaller) -> Mapping[str, object] | None:
-        found = await self._refresh_tokens.find(token)
+        found = await self.refresh_tokens.find(token)
         if found is None or not caller.may_introspect(found.holder):
             return None
         holder = found.holder
         if not found.is_newest or OFFLINE_ACCESS not in holder.scopes:
             return None
         try:
-            api = await find_granted_api(self._clients, holder.client, holder.grant.scopes)
+            api = await find_granted_api(self.clients, holder.client, holder.grant.scopes)
         except InvalidTarget:
             return None
-        if api is not None and api.is_banned(holder.user, self._clock.now()):
+        if api is not None and api.is_banned(holder.user, self.clock.now()):
             return None
         of_api = () if api is None else api.scopes_in(holder.grant.scopes, holder.client)
         scope = " ".join(dict.fromkeys((*holder.scopes, *of_api)))
@@ -126,18 +113,18 @@ class Introspection:
 
     async def _introspect_api_token(self, token: str, caller: IntrospectionCaller) -> Mapping[str, object] | None:
         """Introspect a token for an API, or an opaque one of a machine (R9)."""
-        found = await self._api_tokens.find(token)
+        found = await self.api_tokens.find(token)
         if found is None:
             return None
-        project_id = None if caller.application_id is None else await self._clients.project_of(caller.application_id)
+        project_id = None if caller.application_id is None else await self.clients.project_of(caller.application_id)
         if not caller.may_introspect_token(found, project_id):
             return None
         return {
             "active": True,
-            "iss": self._issuer,
+            "iss": self.issuer,
             "sub": found.sub,
             "client_id": found.client_id,
-            "aud": [self._issuer if found.api is None else found.api.resource],
+            "aud": [self.issuer if found.api is None else found.api.resource],
             "scope": found.scope,
             "token_type": "Bearer",
             "exp": found.ends_at,
@@ -146,17 +133,17 @@ class Introspection:
 
     async def _introspect_login_token(self, token: str, caller: IntrospectionCaller) -> Mapping[str, object] | None:
         """Introspect the `token` of login data, which only its application may do (R1)."""
-        login = await self._logins.live_login_token(sha256(token), self._clock.now())
+        login = await self.logins.live_login_token(sha256(token), self.clock.now())
         if login is None or login.application_id != caller.application_id:
             return None
-        return {"active": True, "iss": self._issuer, "sub": login.user_id, "exp": login.ends_at}
+        return {"active": True, "iss": self.issuer, "sub": login.user_id, "exp": login.ends_at}
 
     def _active_response(self, holder: GrantHolder, scope: str) -> dict[str, object]:
         return {
             "active": True,
-            "iss": self._issuer,
+            "iss": self.issuer,
             "sub": holder.user.user_id,
             "client_id": holder.client.client_id,
-            "aud": [self._issuer, holder.client.client_id],
+            "aud": [self.issuer, holder.client.client_id],
             "scope": scope,
         }

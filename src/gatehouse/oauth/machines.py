@@ -27,19 +27,11 @@ class Machine(Struct, frozen=True, kw_only=True):
         return self.client is not None and api.admits_client(self.client)
 
 
-class MachineAuthenticator:
-    def __init__(
-        self,
-        *,
-        clients: ClientAuthenticator,
-        find_account: FindAccount,
-        verify_account_jwt: VerifyAccountJwt,
-        assertions: ClientAssertions,
-    ) -> None:
-        self._clients = clients
-        self._find_account = find_account
-        self._verify_account_jwt = verify_account_jwt
-        self._assertions = assertions
+class MachineAuthenticator(Struct, kw_only=True, eq=False):
+    clients: ClientAuthenticator
+    find_account: FindAccount
+    verify_account_jwt: VerifyAccountJwt
+    assertions: ClientAssertions
 
     async def authenticate(self, credentials: ClientCredentials) -> Machine:
         """Authenticate a client, or a service account by its user ID.
@@ -50,7 +42,7 @@ class MachineAuthenticator:
         account = await self.authenticate_account(credentials)
         if account is not None:
             return account
-        client = await self._clients.authenticate_at_token_endpoint(credentials, None, "")
+        client = await self.clients.authenticate_at_token_endpoint(credentials, None, "")
         if client.profile is ClientProfile.NATIVE:
             raise UnsupportedGrantType
         if client.public or client.has_document:
@@ -59,8 +51,8 @@ class MachineAuthenticator:
 
     async def authenticate_account(self, credentials: ClientCredentials) -> Machine | None:
         """Authenticate the service account that the credentials name; None if they name none."""
-        name = self._clients.client_id_in(credentials)
-        account = await self._find_account(name) if name.isdigit() else None
+        name = self.clients.client_id_in(credentials)
+        account = await self.find_account(name) if name.isdigit() else None
         if account is None:
             return None
         proved = await (
@@ -69,7 +61,7 @@ class MachineAuthenticator:
             else self._sent_jwt(account, credentials)
         )
         if not proved:
-            await self._clients.refuse(account.user_id, credentials)
+            await self.clients.refuse(account.user_id, credentials)
         return Machine(subject=TokenSubject.of_account(account.user_id, account.rev), account=account)
 
     async def _signed_assertion(self, account: MachineAccount, credentials: ClientCredentials) -> bool:
@@ -78,13 +70,13 @@ class MachineAuthenticator:
         networks = tuple(parse_network(text) for text in account.ip_ranges)
         if networks and (credentials.address is None or not any_network_contains(networks, credentials.address)):
             return False
-        return await self._assertions.is_signed_by_account(account.user_id, account.public_key, credentials.assertion)
+        return await self.assertions.is_signed_by_account(account.user_id, account.public_key, credentials.assertion)
 
     async def _sent_jwt(self, account: MachineAccount, credentials: ClientCredentials) -> bool:
         """Whether its JWT was sent as the secret; of an account with a key it proves nothing alone (R1)."""
         for secret in dict.fromkeys(credentials.secrets):
             try:
-                found = await self._verify_account_jwt(secret, credentials.address, credentials.source)
+                found = await self.verify_account_jwt(secret, credentials.address, credentials.source)
             except InvalidToken:
                 continue
             if found.user_id == account.user_id:

@@ -1,5 +1,6 @@
 """Ends a grant by one of its tokens: revoke of interface §4.2, and RFC 7009."""
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
@@ -15,27 +16,15 @@ from gatehouse.oauth.store import GrantStore
 from gatehouse.oauth.tokens import AccessTokenVerifier, RefreshTokens
 
 
-class Revocation:
-    def __init__(
-        self,
-        *,
-        store: GrantStore,
-        authentication: ClientAuthenticator,
-        refresh_tokens: RefreshTokens,
-        access_token_verifier: AccessTokenVerifier,
-        api_tokens: ApiTokens,
-        machines: MachineAuthenticator,
-        recorder: Recorder,
-        clock: Clock,
-    ) -> None:
-        self._store = store
-        self._authentication = authentication
-        self._refresh_tokens = refresh_tokens
-        self._access_token_verifier = access_token_verifier
-        self._api_tokens = api_tokens
-        self._machines = machines
-        self._recorder = recorder
-        self._clock = clock
+class Revocation(Struct, kw_only=True, eq=False):
+    store: GrantStore
+    authentication: ClientAuthenticator
+    refresh_tokens: RefreshTokens
+    access_token_verifier: AccessTokenVerifier
+    api_tokens: ApiTokens
+    machines: MachineAuthenticator
+    recorder: Recorder
+    clock: Clock
 
     async def revoke_refresh_token(self, credentials: ClientCredentials, token: str, origin: AuditOrigin) -> None:
         """Interface §4.2: accept only the valid refresh token of this client.
@@ -47,8 +36,8 @@ class Revocation:
         """
         if not token:
             raise InvalidRequest("refresh_token is missing")
-        client = await self._authentication.authenticate_by_secret(credentials)
-        found = await self._refresh_tokens.find(token)
+        client = await self.authentication.authenticate_by_secret(credentials)
+        found = await self.refresh_tokens.find(token)
         if found is None or found.holder.client.client_id != client.client_id:
             raise InvalidRefreshToken("the refresh token belongs to another client")
         if not await self._revoke(found.holder, client, origin) or not found.is_newest:
@@ -62,9 +51,9 @@ class Revocation:
         """
         if not token:
             raise InvalidRequest("token is missing")
-        account = await self._machines.authenticate_account(credentials)
-        client = None if account else await self._authentication.authenticate_by_secret(credentials)
-        found = await self._api_tokens.find(token, include_expired=True)
+        account = await self.machines.authenticate_account(credentials)
+        client = None if account else await self.authentication.authenticate_by_secret(credentials)
+        found = await self.api_tokens.find(token, include_expired=True)
         if found is not None and found.holder is None:
             if found.sub == (account.subject.sub if account else client and client.subject):
                 await self._revoke_machine_token(found, origin)
@@ -75,27 +64,27 @@ class Revocation:
 
     async def _revoke_machine_token(self, found: FoundToken, origin: AuditOrigin) -> None:
         """End one token of a machine; its others live on."""
-        record = self._recorder.record(
+        record = self.recorder.record(
             AuditEvent.MACHINE_TOKEN_REVOKED,
             replace(origin, actor=found.sub),
             subject=found.client_id,
             details={"jti": found.jti},
         )
-        await self._store.revoke_machine_token(found.jti, self._clock.now(), ends_at=found.ends_at, record=record)
+        await self.store.revoke_machine_token(found.jti, self.clock.now(), ends_at=found.ends_at, record=record)
 
     async def _find_holder(self, token: str) -> GrantHolder | None:
         """Revoke expired tokens too: the clock may be wrong, and a token answered as revoked must stay so (I16)."""
-        bearer = await self._access_token_verifier.find(token, include_expired=True)
+        bearer = await self.access_token_verifier.find(token, include_expired=True)
         if bearer is not None:
             return bearer.holder
-        found = await self._refresh_tokens.find(token, include_expired=True)
+        found = await self.refresh_tokens.find(token, include_expired=True)
         return None if found is None else found.holder
 
     async def _revoke(self, holder: GrantHolder, client: Client, origin: AuditOrigin) -> bool:
-        record = self._recorder.record(
+        record = self.recorder.record(
             AuditEvent.GRANT_REVOKED,
             replace(origin, actor=client.subject),
             subject=holder.user.user_id,
             details={"client_id": client.client_id, "grant_id": holder.grant.grant_id},
         )
-        return await self._store.revoke_grant(holder.grant.grant_id, self._clock.now(), record)
+        return await self.store.revoke_grant(holder.grant.grant_id, self.clock.now(), record)

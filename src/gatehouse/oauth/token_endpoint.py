@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Protocol
 
+from msgspec import Struct
+
 from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.fields.secrets import SecretRecord, SecretText
@@ -46,22 +48,16 @@ class GrantType(Protocol):
         """
 
 
-class GrantAccess:
-    """Checks who presents a grant and that it may still give tokens, before its code or token is used up."""
+class GrantAccess(Struct, kw_only=True, eq=False):
+    """Checks who presents a grant and that it may still give tokens, before its code or token is used up.
 
-    def __init__(
-        self,
-        *,
-        authentication: ClientAuthenticator,
-        clients: ClientStore,
-        rules: ApplicationAccess,
-        has_pending_terms: Callable[[str, int], Awaitable[bool]],
-    ) -> None:
-        """`has_pending_terms`: whether a person has not accepted the terms of an application."""
-        self._authentication = authentication
-        self._clients = clients
-        self._rules = rules
-        self._has_pending_terms = has_pending_terms
+    `has_pending_terms`: whether a person has not accepted the terms of an application.
+    """
+
+    authentication: ClientAuthenticator
+    clients: ClientStore
+    rules: ApplicationAccess
+    has_pending_terms: Callable[[str, int], Awaitable[bool]]
 
     async def authenticate(self, token_request: TokenRequest, holder: GrantHolder | None) -> Client:
         """Return the authenticated client, which must own the presented code or token.
@@ -71,7 +67,7 @@ class GrantAccess:
         owner = None if holder is None else holder.client
         if owner is None and token_request.credentials.is_unnamed_proof:
             raise InvalidGrant("the code or token does not exist")
-        client = await self._authentication.authenticate_at_token_endpoint(
+        client = await self.authentication.authenticate_at_token_endpoint(
             token_request.credentials, owner, token_request.redirect_uri
         )
         if owner is not None and client.client_id != owner.client_id:
@@ -85,11 +81,11 @@ class GrantAccess:
         """
         client, user = holder.client, holder.user
         refuse_other_resource(token_request, client, holder.grant.scopes)
-        api = await find_granted_api(self._clients, client, holder.grant.scopes)
-        if not await may_log_in_to_client(self._rules, user, client, api):
+        api = await find_granted_api(self.clients, client, holder.grant.scopes)
+        if not await may_log_in_to_client(self.rules, user, client, api):
             applications = deciding_applications(client, api)
             raise InvalidGrant(f"one of the applications {applications} does not allow {user.user_id} to sign in")
-        if api is not None and await self._has_pending_terms(user.user_id, api.application_id):
+        if api is not None and await self.has_pending_terms(user.user_id, api.application_id):
             raise InvalidGrant(f"{user.user_id} has not accepted the terms of application {api.application_id}")
         return api
 

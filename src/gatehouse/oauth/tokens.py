@@ -117,15 +117,12 @@ class PresentedRefreshToken(Struct, frozen=True, kw_only=True):
         return self.generation == self.holder.grant.generation
 
 
-class RefreshTokens:
-    def __init__(
-        self, *, store: GrantStore, signer: Signer, verifier: TokenVerifier, clock: Clock, issuer: str
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._signer = signer
-        self._verifier = verifier
-        self._issuer = issuer
+class RefreshTokens(Struct, kw_only=True, eq=False):
+    store: GrantStore
+    signer: Signer
+    verifier: TokenVerifier
+    clock: Clock
+    issuer: str
 
     async def make(self, holder: GrantHolder, *, generation: int, refreshed_at: int) -> str:
         """Create a token.
@@ -134,16 +131,16 @@ class RefreshTokens:
         """
         grant, client_id = holder.grant, holder.client.client_id
         claims = RefreshClaims(
-            iss=self._issuer,
+            iss=self.issuer,
             iat=refreshed_at,
             exp=refresh_token_end(grant, refreshed_at, holder.client.token_settings.refresh_seconds),
             sub=grant.user_id,
-            aud=(self._issuer, client_id),
+            aud=(self.issuer, client_id),
             azp=client_id,
             scopes=" ".join(holder.scopes),
             jti=f"{grant.grant_id}{SEPARATOR}{generation}",
         )
-        return await self._signer.sign(claims, keys_version=holder.keys_version)
+        return await self.signer.sign(claims, keys_version=holder.keys_version)
 
     async def find(self, token: str, *, include_expired: bool = False) -> PresentedRefreshToken | None:
         """Find the token and its grant in one read; None unless this service signed it and its grant is live.
@@ -151,14 +148,14 @@ class RefreshTokens:
         It is also None for an expired token and while its owner is banned, unless `include_expired`, and for one
         whose key is not trusted any more.
         """
-        verifier, now = self._verifier, self._clock.now()
+        verifier, now = self.verifier, self.clock.now()
         verify = (
             verifier.verify_with_cached_keys_ignoring_time if include_expired else verifier.verify_with_cached_keys
         )
         try:
             claims = await verify(token, RefreshClaims)
             grant_id, _, generation = claims.jti.partition(SEPARATOR)
-            holder = await self._store.find_live_grant(grant_id, now)
+            holder = await self.store.find_live_grant(grant_id, now)
             if holder is None or (holder.is_banned(now) and not include_expired):
                 return None
             await verifier.recheck_key(claims, keys_version=holder.keys_version)
@@ -180,12 +177,11 @@ class VerifiedAccessToken(Struct, frozen=True, kw_only=True):
     holder: GrantHolder
 
 
-class AccessTokenVerifier:
-    def __init__(self, *, access_tokens: AccessTokens, store: GrantStore, keyring: Keyring, clock: Clock) -> None:
-        self._access_tokens = access_tokens
-        self._store = store
-        self._keyring = keyring
-        self._clock = clock
+class AccessTokenVerifier(Struct, kw_only=True, eq=False):
+    access_tokens: AccessTokens
+    store: GrantStore
+    keyring: Keyring
+    clock: Clock
 
     async def verify(self, token: str) -> VerifiedAccessToken:
         """Verify an access token.
@@ -202,11 +198,11 @@ class AccessTokenVerifier:
 
         It is for callers that end the grant.
         """
-        read = self._access_tokens.decode(token)
-        now = self._clock.now()
+        read = self.access_tokens.decode(token)
+        now = self.clock.now()
         if read is None or (read.ends_at <= now and not include_expired):
             return None
-        holder = await self._store.find_live_grant(read.grant_id, now)
+        holder = await self.store.find_live_grant(read.grant_id, now)
         if holder is None:
             return None
         if not include_expired and (holder.is_banned(now) or not await self._is_trusted(read, holder)):
@@ -217,8 +213,8 @@ class AccessTokenVerifier:
 
     async def _is_trusted(self, token: AccessToken, holder: GrantHolder) -> bool:
         """Whether no key was distrusted since the token was issued: distrust ends earlier sign-ins."""
-        await self._keyring.ensure_version(holder.keys_version)
-        return token.distrust_count == self._keyring.distrust_count
+        await self.keyring.ensure_version(holder.keys_version)
+        return token.distrust_count == self.keyring.distrust_count
 
 
 # The tokens of a grant: callers have redeemed what they are issued for (R2, interface §2.1).
@@ -240,23 +236,13 @@ class IssuedAccessToken(SecretRecord, frozen=True, kw_only=True):
     api_scopes: tuple[str, ...] = ()
 
 
-class TokenIssuer:
-    def __init__(
-        self,
-        *,
-        access_tokens: AccessTokens,
-        api_tokens: ApiTokens,
-        refresh_tokens: RefreshTokens,
-        id_tokens: IdTokens,
-        keyring: Keyring,
-        clock: Clock,
-    ) -> None:
-        self._access_tokens = access_tokens
-        self._api_tokens = api_tokens
-        self._refresh_tokens = refresh_tokens
-        self._id_tokens = id_tokens
-        self._keyring = keyring
-        self._clock = clock
+class TokenIssuer(Struct, kw_only=True, eq=False):
+    access_tokens: AccessTokens
+    api_tokens: ApiTokens
+    refresh_tokens: RefreshTokens
+    id_tokens: IdTokens
+    keyring: Keyring
+    clock: Clock
 
     async def issue(
         self, holder: GrantHolder, *, scopes: tuple[str, ...], generation: int, refreshed_at: int, api: Api | None
@@ -265,13 +251,13 @@ class TokenIssuer:
 
         `api`: the one that the access token is for; None for this service.
         """
-        now = self._clock.now()
+        now = self.clock.now()
         allowed = holder.scopes
         own = tuple(scope for scope in scopes if scope in allowed)
         access = await (self._opaque_token(holder, own) if api is None else self._api_token(api, holder, scopes))
         return TokenSet(
             access_token=access.token,
-            id_token=await self._id_tokens.make(holder, own, access.token, now) if OPENID in own else None,
+            id_token=await self.id_tokens.make(holder, own, access.token, now) if OPENID in own else None,
             expires_in=access.ends_at - now,
             refresh_token=await self._refresh_token(holder, generation, refreshed_at),
             scope=" ".join(dict.fromkeys((*own, *access.api_scopes)))
@@ -280,18 +266,18 @@ class TokenIssuer:
         )
 
     async def _opaque_token(self, holder: GrantHolder, scopes: Collection[str]) -> IssuedAccessToken:
-        ends_at = min(self._clock.now() + holder.client.token_settings.access_seconds, holder.grant.ends_at)
-        await self._keyring.ensure_version(holder.keys_version)
-        token = self._access_tokens.encode(
-            holder.grant.grant_id, scopes, ends_at, distrust_count=self._keyring.distrust_count
+        ends_at = min(self.clock.now() + holder.client.token_settings.access_seconds, holder.grant.ends_at)
+        await self.keyring.ensure_version(holder.keys_version)
+        token = self.access_tokens.encode(
+            holder.grant.grant_id, scopes, ends_at, distrust_count=self.keyring.distrust_count
         )
         return IssuedAccessToken(token=token, ends_at=ends_at)
 
     async def _api_token(self, api: Api, holder: GrantHolder, scopes: Collection[str]) -> IssuedAccessToken:
-        ends_at = min(self._clock.now() + api.token_seconds, holder.grant.ends_at)
+        ends_at = min(self.clock.now() + api.token_seconds, holder.grant.ends_at)
         api_scopes = api.scopes_in(scopes, holder.client)
         subject = TokenSubject.of_grant(holder)
-        token = await self._api_tokens.issue(
+        token = await self.api_tokens.issue(
             api, subject, api_scopes, ends_at=ends_at, keys_version=holder.keys_version
         )
         return IssuedAccessToken(token=token, ends_at=ends_at, api_scopes=api_scopes)
@@ -299,4 +285,4 @@ class TokenIssuer:
     async def _refresh_token(self, holder: GrantHolder, generation: int, refreshed_at: int) -> str | None:
         if not generation:
             return None
-        return await self._refresh_tokens.make(holder, generation=generation, refreshed_at=refreshed_at)
+        return await self.refresh_tokens.make(holder, generation=generation, refreshed_at=refreshed_at)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gatehouse.accounts.model import User
@@ -46,16 +47,15 @@ def client_links(client: Client) -> tuple[DestinationLink, ...]:
     return tuple(DestinationLink(name=name, uri=uri, host=display_host(uri)) for name, uri in named if uri)
 
 
-class AuthorizeSignInPurpose:
-    def __init__(self, *, authorize: AuthorizeService, clients: ClientStore, accounts: AccountStore) -> None:
-        self._authorize = authorize
-        self._clients = clients
-        self._accounts = accounts
+class AuthorizeSignInPurpose(Struct, kw_only=True, eq=False):
+    authorize: AuthorizeService
+    clients: ClientStore
+    accounts: AccountStore
 
     async def destination(self, interaction: SignInFlow) -> Destination:
         request = decode_request(interaction)
         client = await self._client(request)
-        api = await find_api_in(self._clients, request.scopes)
+        api = await find_api_in(self.clients, request.scopes)
         return Destination(
             application=client.name,
             application_ids=client.application_ids,
@@ -64,17 +64,17 @@ class AuthorizeSignInPurpose:
             form_action=csp_source(request.redirect_uri),
             login_hint=request.login_hint,
             ui_locales=request.ui_locales,
-            logo=await logo_path(self._clients, client),
+            logo=await logo_path(self.clients, client),
             links=client_links(client),
         )
 
     async def next_step(self, interaction: SignInFlow) -> FlowStep:
         request, proof = decode_request(interaction), proof_of_flow(interaction)
         client = await self._client(request)
-        if not self._authorize.is_proof_sufficient(request, client, proof):
+        if not self.authorize.is_proof_sufficient(request, client, proof):
             return FlowStep.LOGIN
-        user = await self._accounts.user(proof.user_id)
-        if self._authorize.can_step_up(request, user, proof):
+        user = await self.accounts.user(proof.user_id)
+        if self.authorize.can_step_up(request, user, proof):
             return FlowStep.LOGIN
         try:
             must_ask = await self._needs_consent(request, client, user, proof)
@@ -87,21 +87,21 @@ class AuthorizeSignInPurpose:
         request, proof = decode_request(interaction), proof_of_flow(interaction)
         client = await self._client(request)
         try:
-            user = await self._accounts.user(proof.user_id)
-            await self._authorize.refuse_wrong_user(request, client, user)
-            self._authorize.refuse_unmet_acr(request, proof)
-            return await self._authorize.create_grant(request, client, proof, origin)
+            user = await self.accounts.user(proof.user_id)
+            await self.authorize.refuse_wrong_user(request, client, user)
+            self.authorize.refuse_unmet_acr(request, proof)
+            return await self.authorize.create_grant(request, client, proof, origin)
         except AuthorizeRefused as refused:
-            return self._authorize.refusal(response_target(request), refused)
+            return self.authorize.refusal(response_target(request), refused)
 
     async def refuse(self, interaction: SignInFlow, origin: AuditOrigin) -> Continuation:  # noqa: ARG002
         """Return the response that tells the client that the person refused."""
-        return self._authorize.refusal(response_target(decode_request(interaction)), NotLetIn())
+        return self.authorize.refusal(response_target(decode_request(interaction)), NotLetIn())
 
     async def _client(self, request: AuthorizationRequest) -> Client:
         """Return the client of a running flow; the flow ends if the client was removed or its addresses changed."""
         try:
-            client = await self._clients.client(request.client_id)
+            client = await self.clients.client(request.client_id)
         except ClientNotFound as error:
             raise SignInFlowGone from error
         if not is_registered_redirect(client, request.redirect_uri):
@@ -111,6 +111,6 @@ class AuthorizeSignInPurpose:
     async def _needs_consent(
         self, request: AuthorizationRequest, client: Client, user: User, proof: SignInProof
     ) -> bool:
-        await self._authorize.refuse_wrong_user(request, client, user)
-        self._authorize.refuse_unmet_acr(request, proof)
-        return await self._authorize.needs_consent(request, client, user)
+        await self.authorize.refuse_wrong_user(request, client, user)
+        self.authorize.refuse_unmet_acr(request, proof)
+        return await self.authorize.needs_consent(request, client, user)

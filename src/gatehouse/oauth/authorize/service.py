@@ -55,42 +55,41 @@ from gatehouse.tokens.claims import InvalidToken
 from gatehouse.tokens.verifier import TokenVerifier
 
 
-class Consents:
-    def __init__(self, *, store: ConsentStore, recorder: Recorder, clock: Clock) -> None:
-        self._store = store
-        self._recorder = recorder
-        self._clock = clock
+class Consents(Struct, kw_only=True, eq=False):
+    store: ConsentStore
+    recorder: Recorder
+    clock: Clock
 
     async def is_needed(self, user_id: str, client: Client, scopes: Sequence[str]) -> bool:
         """Whether consent is needed: not for first-party clients, and not for scopes that were allowed before."""
         if client.first_party:
             return False
-        consent = await self._store.consent(user_id, client.client_id)
+        consent = await self.store.consent(user_id, client.client_id)
         return consent is None or not set(scopes) <= set(consent.scopes)
 
     async def give(self, user_id: str, client: Client, scopes: Sequence[str], origin: AuditOrigin) -> None:
         consent = Consent(
-            user_id=user_id, client_id=client.client_id, scopes=tuple(scopes), given_at=self._clock.now()
+            user_id=user_id, client_id=client.client_id, scopes=tuple(scopes), given_at=self.clock.now()
         )
         details = {"client": client.client_id, "scope": " ".join(scopes)}
-        entry = self._recorder.record(AuditEvent.CONSENT_GIVEN, origin, subject=user_id, details=details)
-        await self._store.add_consent(consent, entry)
+        entry = self.recorder.record(AuditEvent.CONSENT_GIVEN, origin, subject=user_id, details=details)
+        await self.store.add_consent(consent, entry)
 
     def denial_record(self, user_id: str, client_id: str, scopes: Sequence[str], origin: AuditOrigin) -> AuditRecord:
         """The audit record of a refused consent; nothing else is stored."""
         details = {"client": client_id, "scope": " ".join(scopes)}
-        return self._recorder.record(AuditEvent.CONSENT_DENIED, origin, subject=user_id, details=details)
+        return self.recorder.record(AuditEvent.CONSENT_DENIED, origin, subject=user_id, details=details)
 
     async def withdraw(self, user_id: str, client_id: str, origin: AuditOrigin) -> bool:
         """Withdraw a consent; everything the client was granted ends with it."""
-        entry = self._recorder.record(
+        entry = self.recorder.record(
             AuditEvent.CONSENT_WITHDRAWN, origin, subject=user_id, details={"client": client_id}
         )
-        return await self._store.withdraw_consent(user_id, client_id, self._clock.now(), entry)
+        return await self.store.withdraw_consent(user_id, client_id, self.clock.now(), entry)
 
     async def of_user(self, user_id: str) -> Sequence[tuple[Consent, Client]]:
         """Consents of a person, and grants of trusted clients, which need no consent."""
-        return await self._store.consents(user_id, self._clock.now())
+        return await self.store.consents(user_id, self.clock.now())
 
 
 # Creates the grant of a sign-in to a client, with its code.
@@ -103,14 +102,11 @@ class GrantLifetimes(Struct, frozen=True, kw_only=True):
     family_seconds: int = 90 * 86_400
 
 
-class GrantCreator:
-    def __init__(
-        self, *, store: GrantStore, recorder: Recorder, clock: Clock, lifetimes: Callable[[], GrantLifetimes]
-    ) -> None:
-        self._store = store
-        self._recorder = recorder
-        self._clock = clock
-        self._lifetimes = lifetimes
+class GrantCreator(Struct, kw_only=True, eq=False):
+    store: GrantStore
+    recorder: Recorder
+    clock: Clock
+    lifetimes: Callable[[], GrantLifetimes]
 
     async def create(
         self, client: Client, proof: SignInProof, request: AuthorizationRequest, origin: AuditOrigin
@@ -123,13 +119,13 @@ class GrantCreator:
         code = new_secret()
         grant = self._grant(client, proof, request, sha256(code))
         details = {"client": client.client_id, "scope": " ".join(request.scopes)}
-        entry = self._recorder.record(AuditEvent.GRANT_MADE, origin, subject=proof.user_id, details=details)
-        if not await self._store.create_grant(grant, entry, in_session=True, consented=not client.first_party):
+        entry = self.recorder.record(AuditEvent.GRANT_MADE, origin, subject=proof.user_id, details=details)
+        if not await self.store.create_grant(grant, entry, in_session=True, consented=not client.first_party):
             raise LoginRequired
         return code
 
     def _grant(self, client: Client, proof: SignInProof, request: AuthorizationRequest, code: bytes) -> Grant:
-        now, lifetimes = self._clock.now(), self._lifetimes()
+        now, lifetimes = self.clock.now(), self.lifetimes()
         code_ends_at = now + lifetimes.code_seconds
         # Without refresh tokens the grant ends with the access token that the code can still be redeemed for.
         lifetime = (
@@ -169,27 +165,15 @@ class NextStep(Enum):
     CONSENT = auto()
 
 
-class AuthorizeService:
-    def __init__(
-        self,
-        *,
-        clients: ClientStore,
-        metadata_clients: MetadataClients,
-        consents: Consents,
-        grant_creator: GrantCreator,
-        rules: ApplicationAccess,
-        verifier: TokenVerifier,
-        clock: Clock,
-        issuer: str,
-    ) -> None:
-        self._clients = clients
-        self._metadata_clients = metadata_clients
-        self._consents = consents
-        self._grant_creator = grant_creator
-        self._rules = rules
-        self._verifier = verifier
-        self._clock = clock
-        self._issuer = issuer
+class AuthorizeService(Struct, kw_only=True, eq=False):
+    clients: ClientStore
+    metadata_clients: MetadataClients
+    consents: Consents
+    grant_creator: GrantCreator
+    rules: ApplicationAccess
+    verifier: TokenVerifier
+    clock: Clock
+    issuer: str
 
     async def find_client(self, asked: AuthorizeParameters, caller: DocumentCaller) -> Client:
         """Return the client after checking that the redirect_uri is its own. Raises NotRedirected, TooMany."""
@@ -214,8 +198,8 @@ class AuthorizeService:
 
     async def _find_client(self, client_id: str, caller: DocumentCaller) -> Client:
         if document_host(client_id):
-            return await self._metadata_clients.find(client_id, caller)
-        return await self._clients.client(check_client_id(client_id))
+            return await self.metadata_clients.find(client_id, caller)
+        return await self.clients.client(check_client_id(client_id))
 
     async def read_request(self, asked: AuthorizeParameters, client: Client) -> AuthorizationRequest:
         """Read and check the request. Raises AuthorizeRefused, which is reported to the client's redirect_uri."""
@@ -236,7 +220,7 @@ class AuthorizeService:
         """Return the scopes of a request for an API as grants name them. Raises TargetRefused, ScopeRefused."""
         wanted = scope.split(" ")
         try:
-            return await scopes_for_api(self._clients, client, resource, own=request.scopes, wanted=wanted)
+            return await scopes_for_api(self.clients, client, resource, own=request.scopes, wanted=wanted)
         except InvalidTarget:
             raise TargetRefused from None
         except InvalidScope as error:
@@ -245,7 +229,7 @@ class AuthorizeService:
     async def _find_api(self, scopes: Sequence[str], client: Client) -> Api | None:
         """Return the API that the scopes are for; None for none. Raises TargetRefused."""
         try:
-            return await find_granted_api(self._clients, client, scopes)
+            return await find_granted_api(self.clients, client, scopes)
         except InvalidTarget:
             raise TargetRefused from None
 
@@ -292,7 +276,7 @@ class AuthorizeService:
             return True
         if proof.limited and (not client.first_party or request.wants(Prompt.CONSENT) or request.max_age is not None):
             return False
-        is_recent = request.max_age is None or self._clock.now() - proof.proved_at <= request.max_age
+        is_recent = request.max_age is None or self.clock.now() - proof.proved_at <= request.max_age
         return is_recent and not request.needs_new_proof
 
     def can_step_up(self, request: AuthorizationRequest, user: User, proof: SignInProof) -> bool:
@@ -322,7 +306,7 @@ class AuthorizeService:
         if request.subjects and user.user_id not in request.subjects:
             raise LoginRequired("id_token_hint or claims name another user")
         applications = await self.deciding_applications(request, client)
-        if not await self._rules.may_log_in(user, applications):
+        if not await self.rules.may_log_in(user, applications):
             raise NotLetIn(application_ids=applications)
 
     async def needs_consent(self, request: AuthorizationRequest, client: Client, user: User) -> bool:
@@ -335,20 +319,20 @@ class AuthorizeService:
         return (
             is_unproved
             or request.wants(Prompt.CONSENT)
-            or await self._consents.is_needed(user.user_id, client, request.consent_scopes)
+            or await self.consents.is_needed(user.user_id, client, request.consent_scopes)
         )
 
     async def create_grant(
         self, request: AuthorizationRequest, client: Client, proof: SignInProof, origin: AuditOrigin
     ) -> Continuation:
         """Create the grant; return the response with its code."""
-        code = await self._grant_creator.create(client, proof, request, origin)
-        return respond_to(response_target(request), {"code": code}, issuer=self._issuer)
+        code = await self.grant_creator.create(client, proof, request, origin)
+        return respond_to(response_target(request), {"code": code}, issuer=self.issuer)
 
     def refusal(self, target: ResponseTarget, refused: AuthorizeRefused) -> Continuation:
         """Return the response that tells the client about a refusal."""
         parameters = {"error": refused.code, "error_description": refused.description}
-        return respond_to(target, parameters, issuer=self._issuer)
+        return respond_to(target, parameters, issuer=self.issuer)
 
     async def _hinted_subject(self, id_token: str, client: Client) -> str:
         """Return the user named by the hint.
@@ -356,7 +340,7 @@ class AuthorizeService:
         "" for a hint that cannot be verified or was issued to another client.
         """
         try:
-            claims = await self._verifier.verify_id_token_hint(id_token)
+            claims = await self.verifier.verify_id_token_hint(id_token)
         except InvalidToken:
             return ""
         return claims.sub if claims.client_id == client.client_id else ""

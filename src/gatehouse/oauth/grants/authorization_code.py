@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
@@ -19,29 +20,20 @@ from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 MAX_CODE_FAILURES: Final = 5  # attempts with one code; then it is invalid (R3)
 
 
-class AuthorizationCodeGrant:
-    def __init__(
-        self,
-        *,
-        store: GrantStore,
-        access: GrantAccess,
-        token_issuer: TokenIssuer,
-        recorder: Recorder,
-        clock: Clock,
-    ) -> None:
-        self._store = store
-        self._access = access
-        self._token_issuer = token_issuer
-        self._recorder = recorder
-        self._clock = clock
+class AuthorizationCodeGrant(Struct, kw_only=True, eq=False):
+    store: GrantStore
+    access: GrantAccess
+    token_issuer: TokenIssuer
+    recorder: Recorder
+    clock: Clock
 
     async def issue(self, token_request: TokenRequest) -> TokenSet:
         """Redeem the code after all other checks, so that an attempt by another party does not use it up (R3)."""
         if not token_request.code or not token_request.redirect_uri:
             raise InvalidRequest("code or redirect_uri is missing")
-        holder = await self._store.find_grant_by_code(sha256(token_request.code))
+        holder = await self.store.find_grant_by_code(sha256(token_request.code))
         try:
-            client = await self._access.authenticate(token_request, holder)
+            client = await self.access.authenticate(token_request, holder)
         except (InvalidClient, InvalidGrant):
             if holder is not None:
                 await self._count_failure(token_request)
@@ -51,14 +43,14 @@ class AuthorizationCodeGrant:
         if not is_bound_to(token_request, client, holder.grant):
             await self._count_failure(token_request)
             raise InvalidGrant("wrong redirect_uri or verifier for this code")
-        api = await self._access.check(token_request, holder)
-        now = self._clock.now()
+        api = await self.access.check(token_request, holder)
+        now = self.clock.now()
         generation = 1 if OFFLINE_ACCESS in holder.scopes else 0
-        taking = await self._store.redeem_code(
+        taking = await self.store.redeem_code(
             sha256(token_request.code),
             now,
             generation=generation,
-            reused=lambda: self._recorder.record(
+            reused=lambda: self.recorder.record(
                 AuditEvent.CODE_REUSED,
                 replace(token_request.origin, actor=client.subject),
                 subject=holder.user.user_id,
@@ -67,12 +59,12 @@ class AuthorizationCodeGrant:
         )
         if taking is not RedeemOutcome.REDEEMED:
             raise InvalidGrant(f"the code of grant {holder.grant.grant_id}: {taking.name}")
-        return await self._token_issuer.issue(
+        return await self.token_issuer.issue(
             holder, scopes=holder.grant.scopes, generation=generation, refreshed_at=now, api=api
         )
 
     async def _count_failure(self, token_request: TokenRequest) -> None:
-        await self._store.count_code_failure(sha256(token_request.code), most=MAX_CODE_FAILURES)
+        await self.store.count_code_failure(sha256(token_request.code), most=MAX_CODE_FAILURES)
 
 
 def is_bound_to(token_request: TokenRequest, client: Client, grant: Grant) -> bool:

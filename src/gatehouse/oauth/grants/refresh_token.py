@@ -5,6 +5,7 @@ Its `jti` is the grant and a number. The grant's row has the valid number, so th
 
 from collections.abc import Callable
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
@@ -19,33 +20,22 @@ from gatehouse.oauth.tokens import RefreshTokens, TokenIssuer, TokenSet
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS, OPENID, SCOPE_TEXT
 
 
-class RefreshTokenGrant:
+class RefreshTokenGrant(Struct, kw_only=True, eq=False):
     """`grace`: seconds within which a parallel refresh gets the same new token; a client may have its own."""
 
-    def __init__(
-        self,
-        *,
-        store: GrantStore,
-        tokens: RefreshTokens,
-        access: GrantAccess,
-        token_issuer: TokenIssuer,
-        recorder: Recorder,
-        clock: Clock,
-        grace: Callable[[], int],
-    ) -> None:
-        self._store = store
-        self._access = access
-        self._token_issuer = token_issuer
-        self._tokens = tokens
-        self._recorder = recorder
-        self._clock = clock
-        self._grace = grace
+    store: GrantStore
+    tokens: RefreshTokens
+    access: GrantAccess
+    token_issuer: TokenIssuer
+    recorder: Recorder
+    clock: Clock
+    grace: Callable[[], int]
 
     async def issue(self, token_request: TokenRequest) -> TokenSet:
         """Rotate the token; a failed proof does not use it up, because it is worthless without a proof."""
         if not token_request.refresh_token:
             raise InvalidRequest("refresh_token is missing")
-        found = await self._tokens.find(token_request.refresh_token)
+        found = await self.tokens.find(token_request.refresh_token)
         if (
             found is not None
             and found.holder.client.profile is ClientProfile.NATIVE
@@ -53,7 +43,7 @@ class RefreshTokenGrant:
             and not token_request.redirect_uri
         ):
             raise InvalidRequest("redirect_uri is missing")  # before the proof, which depends on it
-        client = await self._access.authenticate(token_request, None if found is None else found.holder)
+        client = await self.access.authenticate(token_request, None if found is None else found.holder)
         if found is None:
             raise InvalidGrant("unknown refresh token, or its grant has ended")
         if OFFLINE_ACCESS not in found.holder.scopes:
@@ -61,13 +51,13 @@ class RefreshTokenGrant:
         grant = found.holder.grant
         refuse_other_redirect(token_request, client, grant)
         scopes = narrow_scopes(token_request.scope, grant)
-        api = await self._access.check(token_request, found.holder)
-        rotated = await self._store.rotate(
+        api = await self.access.check(token_request, found.holder)
+        rotated = await self.store.rotate(
             grant.grant_id,
             found.generation,
-            self._clock.now(),
+            self.clock.now(),
             grace=self._grace_for(client),
-            reused=lambda: self._recorder.record(
+            reused=lambda: self.recorder.record(
                 AuditEvent.REFRESH_REUSED,
                 replace(token_request.origin, actor=client.subject),
                 subject=grant.user_id,
@@ -76,7 +66,7 @@ class RefreshTokenGrant:
         )
         if rotated.outcome not in (RotationOutcome.ROTATED, RotationOutcome.REPEATED):
             raise InvalidGrant(f"refresh token {found.generation} of grant {grant.grant_id}: {rotated.outcome.name}")
-        return await self._token_issuer.issue(
+        return await self.token_issuer.issue(
             found.holder,
             scopes=scopes,
             generation=rotated.generation,
@@ -86,7 +76,7 @@ class RefreshTokenGrant:
 
     def _grace_for(self, client: Client) -> int:
         own = client.token_settings.refresh_grace_seconds
-        return self._grace() if own is None else own
+        return self.grace() if own is None else own
 
 
 def refuse_other_redirect(token_request: TokenRequest, client: Client, grant: Grant) -> None:

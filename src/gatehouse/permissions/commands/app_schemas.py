@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
@@ -84,11 +84,10 @@ class SavedSchema(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()  # what was ignored, by name (R6)
 
 
-class SchemaCommands:
-    def __init__(self, *, store: ApplicationStore, recorder: Recorder, clock: Clock) -> None:
-        self._store = store
-        self._recorder = recorder
-        self._clock = clock
+class SchemaCommands(Struct, kw_only=True, eq=False):
+    store: ApplicationStore
+    recorder: Recorder
+    clock: Clock
 
     async def save(self, actor: Actor, seen: ApplicationModel, given: Mapping[str, object]) -> SavedSchema:
         """Save a schema: a present root is replaced, an absent one stays, null empties it."""
@@ -110,7 +109,7 @@ class SchemaCommands:
             return self._edit_result(actor, state, after)
 
         return SavedSchema(
-            model=await self._store.edit_schema(seen.application.application_id, change), warnings=tuple(warnings)
+            model=await self.store.edit_schema(seen.application.application_id, change), warnings=tuple(warnings)
         )
 
     async def save_role(self, actor: Actor, seen: ApplicationModel, draft: RoleDraft) -> ApplicationModel:
@@ -126,7 +125,7 @@ class SchemaCommands:
             refuse_roles(new.roles.values())
             return self._edit_result(actor, state, new)
 
-        return await self._store.edit_schema(seen.application.application_id, change)
+        return await self.store.edit_schema(seen.application.application_id, change)
 
     async def delete_role(
         self, actor: Actor, seen: ApplicationModel, name: str, version: int | UnsetType = UNSET
@@ -143,12 +142,12 @@ class SchemaCommands:
             new = replace(state, roles={one: role for one, role in state.roles.items() if one != key})
             return self._edit_result(actor, state, new)
 
-        return await self._store.edit_schema(seen.application.application_id, change)
+        return await self.store.edit_schema(seen.application.application_id, change)
 
     def _apply_roots(self, actor: Actor, state: ApplicationModel, given: Mapping[str, object]) -> ApplicationModel:
         hidden = () if actor.rights.administers else ("secret_data",)
         writable = {name: value for name, value in given.items() if name not in hidden}
-        schema = replace(apply_schema_roots(state, writable), updated_at=self._clock.now())
+        schema = replace(apply_schema_roots(state, writable), updated_at=self.clock.now())
         after = replace(state, schema=schema)
         if "roles" in given:
             after = replace(after, roles=self._apply_roles(actor, after, member_or(given, "roles", {})))
@@ -196,7 +195,7 @@ class SchemaCommands:
         # A save that changes nothing is recorded too: it makes a new version (interface §9).
         changes = describe_rule_changes(before, after) or [(AuditEvent.SCHEMA_SAVED, {})]
         return [
-            self._recorder.record(event, actor.origin, subject=subject, details=details) for event, details in changes
+            self.recorder.record(event, actor.origin, subject=subject, details=details) for event, details in changes
         ]
 
 

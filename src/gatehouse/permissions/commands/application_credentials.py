@@ -4,6 +4,8 @@ import secrets
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
@@ -31,32 +33,29 @@ from gatehouse.permissions.rights.rights import Actor
 from gatehouse.permissions.store import ApplicationKeyStore, ApplicationStore, PermissionStore
 
 
-class CustomKeyCommands:
-    def __init__(
-        self, *, store: ApplicationKeyStore, applications: ApplicationStore, recorder: Recorder, clock: Clock
-    ) -> None:
-        self._store = store
-        self._applications = applications
-        self._recorder = recorder
-        self._clock = clock
+class CustomKeyCommands(Struct, kw_only=True, eq=False):
+    store: ApplicationKeyStore
+    applications: ApplicationStore
+    recorder: Recorder
+    clock: Clock
 
     async def list(self, actor: Actor, application_id: int) -> Sequence[ApplicationKey]:
-        await find_managed_application(self._applications, actor, Operation.APPLICATION_KEYS, application_id)
-        keys = await self._store.application_keys(application_id)
+        await find_managed_application(self.applications, actor, Operation.APPLICATION_KEYS, application_id)
+        keys = await self.store.application_keys(application_id)
         return [key for key in keys if key.source is KeySource.CUSTOM]
 
     async def add(self, actor: Actor, application_id: int, text: object) -> ApplicationKey:
         """Add a custom key. Raises LimitReached beyond ten, Malformed for an invalid public key."""
-        await find_managed_application(self._applications, actor, Operation.APPLICATION_KEYS, application_id)
+        await find_managed_application(self.applications, actor, Operation.APPLICATION_KEYS, application_id)
         key = new_application_key(
             text,
             application_id=application_id,
             source=KeySource.CUSTOM,
-            now=self._clock.now(),
+            now=self.clock.now(),
             place="data.public_key",
         )
         record = self._record(AuditEvent.APPLICATION_KEY_ADDED, actor, application_id, key.kid)
-        await self._store.add_application_key(key, (record,))
+        await self.store.add_application_key(key, (record,))
         return key
 
     async def remove(self, actor: Actor, application_id: int, kid: str) -> None:
@@ -64,12 +63,12 @@ class CustomKeyCommands:
 
         Raises KeyNotFound, also for one of another application and for service_meta.public_key.
         """
-        await find_managed_application(self._applications, actor, Operation.APPLICATION_KEYS, application_id)
+        await find_managed_application(self.applications, actor, Operation.APPLICATION_KEYS, application_id)
         record = self._record(AuditEvent.APPLICATION_KEY_REMOVED, actor, application_id, kid)
-        await self._store.delete_application_key(application_id, kid, (record,))
+        await self.store.delete_application_key(application_id, kid, (record,))
 
     def _record(self, event: AuditEvent, actor: Actor, application_id: int, kid: str) -> AuditRecord:
-        return self._recorder.record(
+        return self.recorder.record(
             event, actor.origin, subject=f"application {application_id}", details={"kid": kid}
         )
 
@@ -116,54 +115,45 @@ def stored_access_key(
     return NewAccessKey(key=key, value=value)
 
 
-class AccessKeyCommands:
-    def __init__(
-        self,
-        *,
-        store: ApplicationKeyStore,
-        applications: ApplicationStore,
-        masters: MasterKeys,
-        recorder: Recorder,
-        clock: Clock,
-    ) -> None:
-        self._store = store
-        self._applications = applications
-        self._masters = masters
-        self._recorder = recorder
-        self._clock = clock
+class AccessKeyCommands(Struct, kw_only=True, eq=False):
+    store: ApplicationKeyStore
+    applications: ApplicationStore
+    masters: MasterKeys
+    recorder: Recorder
+    clock: Clock
 
     async def list(self, actor: Actor, application_id: int) -> Sequence[AccessKey]:
-        await find_managed_application(self._applications, actor, Operation.ACCESS_KEYS, application_id)
-        return await self._store.access_keys(application_id)
+        await find_managed_application(self.applications, actor, Operation.ACCESS_KEYS, application_id)
+        return await self.store.access_keys(application_id)
 
     async def create(self, actor: Actor, application_id: int, comment: object) -> NewAccessKey:
         """Create an access key. Raises LimitReached when the application has two."""
-        await find_managed_application(self._applications, actor, Operation.ACCESS_KEYS, application_id)
+        await find_managed_application(self.applications, actor, Operation.ACCESS_KEYS, application_id)
         new = new_access_key(
             application_id,
             grammar.check_comment(comment, place="data.comment"),
-            masters=self._masters,
-            now=self._clock.now(),
+            masters=self.masters,
+            now=self.clock.now(),
         )
-        record = self._recorder.record(
+        record = self.recorder.record(
             AuditEvent.ACCESS_KEY_MADE,
             actor.origin,
             subject=f"application {application_id}",
             details={"key_id": new.key.key_id, "comment": new.key.comment},
         )
-        await self._store.add_access_key(new.key, (record,))
+        await self.store.add_access_key(new.key, (record,))
         return new
 
     async def delete(self, actor: Actor, application_id: int, key_id: str) -> None:
         """Delete an access key. Raises AccessKeyNotFound, also for one of another application (AK-05)."""
-        await find_managed_application(self._applications, actor, Operation.ACCESS_KEYS, application_id)
-        record = self._recorder.record(
+        await find_managed_application(self.applications, actor, Operation.ACCESS_KEYS, application_id)
+        record = self.recorder.record(
             AuditEvent.ACCESS_KEY_REMOVED,
             actor.origin,
             subject=f"application {application_id}",
             details={"key_id": key_id},
         )
-        await self._store.delete_access_key(application_id, key_id, (record,))
+        await self.store.delete_access_key(application_id, key_id, (record,))
 
 
 # Static service JWTs and `with_email` secrets: both need can_administer.
@@ -172,57 +162,53 @@ class AccessKeyCommands:
 SECRET_BYTES: Final = 32
 
 
-class ServiceTokenCommands:
-    def __init__(self, *, tokens: ServiceTokens, applications: ApplicationStore) -> None:
-        self._tokens = tokens
-        self._applications = applications
+class ServiceTokenCommands(Struct, kw_only=True, eq=False):
+    tokens: ServiceTokens
+    applications: ApplicationStore
 
     async def list(self, actor: Actor, application_id: int) -> Sequence[ServiceToken]:
-        await find_managed_application(self._applications, actor, Operation.ADMINISTER, application_id)
-        return await self._tokens.list(application_id)
+        await find_managed_application(self.applications, actor, Operation.ADMINISTER, application_id)
+        return await self.tokens.list(application_id)
 
     async def issue(self, actor: Actor, application_id: int, *, days: int | None, comment: str) -> IssuedServiceToken:
-        await find_managed_application(self._applications, actor, Operation.ADMINISTER, application_id)
-        return await self._tokens.issue(application_id, days=days, comment=comment, origin=actor.origin)
+        await find_managed_application(self.applications, actor, Operation.ADMINISTER, application_id)
+        return await self.tokens.issue(application_id, days=days, comment=comment, origin=actor.origin)
 
     async def revoke(self, actor: Actor, application_id: int, jti: str) -> None:
-        await find_managed_application(self._applications, actor, Operation.ADMINISTER, application_id)
-        await self._tokens.revoke(application_id, jti, actor.origin)
+        await find_managed_application(self.applications, actor, Operation.ADMINISTER, application_id)
+        await self.tokens.revoke(application_id, jti, actor.origin)
 
 
-class EmailSecretCommands:
+class EmailSecretCommands(Struct, kw_only=True, eq=False):
     """Commands for `with_email` secrets: a login request with one returns the user's email address (R1)."""
 
-    def __init__(
-        self, *, store: PermissionStore, applications: ApplicationStore, recorder: Recorder, clock: Clock
-    ) -> None:
-        self._store = store
-        self._applications = applications
-        self._recorder = recorder
-        self._clock = clock
+    store: PermissionStore
+    applications: ApplicationStore
+    recorder: Recorder
+    clock: Clock
 
     async def create(self, actor: Actor, application_id: int) -> str:
         """Create a secret, which is never shown again; earlier ones stay valid."""
-        await find_managed_application(self._applications, actor, Operation.ADMINISTER, application_id)
+        await find_managed_application(self.applications, actor, Operation.ADMINISTER, application_id)
         return await self.create_as_operator(application_id, actor.origin)
 
     async def list(self, actor: Actor, application_id: int) -> Sequence[EmailSecret]:
-        await find_managed_application(self._applications, actor, Operation.ADMINISTER, application_id)
-        return await self._store.email_secrets(application_id)
+        await find_managed_application(self.applications, actor, Operation.ADMINISTER, application_id)
+        return await self.store.email_secrets(application_id)
 
     async def revoke(self, actor: Actor, application_id: int, ref: str) -> None:
         """Revoke a secret. Raises KeyNotFound."""
         found = [one for one in await self.list(actor, application_id) if one.ref == ref]
         details = {"secret": ref}
-        entry = self._recorder.record(
+        entry = self.recorder.record(
             AuditEvent.EMAIL_SECRET_REVOKED, actor.origin, subject=f"application {application_id}", details=details
         )
-        if not found or not await self._store.remove_email_secret(application_id, found[0].digest, entry):
+        if not found or not await self.store.remove_email_secret(application_id, found[0].digest, entry):
             raise KeyNotFound
 
     async def create_as_operator(self, application_id: int, origin: AuditOrigin) -> str:
         """The same for the operator, without a check of rights."""
         secret = secrets.token_urlsafe(SECRET_BYTES)
-        entry = self._recorder.record(AuditEvent.EMAIL_SECRET_MADE, origin, subject=f"application {application_id}")
-        await self._store.add_email_secret(application_id, sha256(secret), self._clock.now(), entry)
+        entry = self.recorder.record(AuditEvent.EMAIL_SECRET_MADE, origin, subject=f"application {application_id}")
+        await self.store.add_email_secret(application_id, sha256(secret), self.clock.now(), entry)
         return secret

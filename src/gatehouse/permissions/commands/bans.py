@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from gatehouse.accounts.bans.model import (
@@ -86,30 +86,19 @@ class CheckedBan(msgspec.Struct, frozen=True, kw_only=True):
     others: frozenset[str]  # other accounts on the devices that it covers
 
 
-class BanCommands:
-    def __init__(
-        self,
-        *,
-        store: BanStore,
-        applications: ApplicationStore,
-        projects: ProjectStore,
-        permission_loader: PermissionLoader,
-        ranks: BanRanks,
-        recorder: Recorder,
-        clock: Clock,
-    ) -> None:
-        self._store = store
-        self._applications = applications
-        self._projects = projects
-        self._permission_loader = permission_loader
-        self._ranks = ranks
-        self._recorder = recorder
-        self._clock = clock
+class BanCommands(Struct, kw_only=True, eq=False):
+    store: BanStore
+    applications: ApplicationStore
+    projects: ProjectStore
+    permission_loader: PermissionLoader
+    ranks: BanRanks
+    recorder: Recorder
+    clock: Clock
 
     async def check(self, actor: Actor, user_id: str, scope: BanScope, draft: BanDraft) -> CheckedBan:
         """Return what would be banned. Raises what a save would raise."""
         target = await self._allowed_target(actor, scope)
-        fields = draft_fields(draft, self._clock.now())
+        fields = draft_fields(draft, self.clock.now())
         if user_id == actor.user_id:
             raise NotYourself
         rank = await self._author_rank(actor, target)
@@ -123,7 +112,7 @@ class BanCommands:
         """Ban a person, or replace their ban of the same scope."""
         checked = await self.check(actor, user_id, scope, draft)
         target, fields = checked.target, checked.fields
-        now, by = self._clock.now(), author_of(actor)
+        now, by = self.clock.now(), author_of(actor)
         new = Ban(
             ban_id=new_record_id(now),
             user_id=user_id,
@@ -143,7 +132,7 @@ class BanCommands:
 
         try:
             since = earliest_device_use(now) if draft.device is True else None
-            return await self._store.save_ban(user_id, target.scope, make, by=by, now=now, devices_since=since)
+            return await self.store.save_ban(user_id, target.scope, make, by=by, now=now, devices_since=since)
         except UserNotFound:
             raise PersonNotFound from None
         except LastAdministrator:
@@ -154,11 +143,11 @@ class BanCommands:
         target = await self._allowed_target(actor, scope)
         if user_id == actor.user_id:
             raise NotYourself
-        return await self._store.lift_ban(
+        return await self.store.lift_ban(
             user_id,
             target.scope,
             by=author_of(actor),
-            now=self._clock.now(),
+            now=self.clock.now(),
             record=lambda ban: self._record(AuditEvent.USER_BAN_LIFTED, actor, ban),
         )
 
@@ -175,7 +164,7 @@ class BanCommands:
         """Return bans of a scope, the newest first; those of all scopes, for administrators, without one."""
         target = await self._allowed_target(actor, scope or INSTALLATION)
         wanted = BanFilter(user_id=user_id, scope=None if scope is None else target.scope, state=state, before=before)
-        return await self._store.list_bans(wanted, self._clock.now(), limit)
+        return await self.store.list_bans(wanted, self.clock.now(), limit)
 
     async def _allowed_target(self, actor: Actor, scope: BanScope) -> BanTarget:
         """Return the scope, if the caller may ban there; NoRight is checked before NotFound (R6)."""
@@ -186,12 +175,12 @@ class BanCommands:
     async def _refuse_banned_author(self, actor: Actor, target: BanTarget) -> None:
         """Refuse a caller whom a ban covers in the scope: they could lift the bans of others, and others theirs."""
         facts = (
-            await self._permission_loader.load_facts(actor.user_id, (CENTRAL_APPLICATION,)) if actor.user_id else None
+            await self.permission_loader.load_facts(actor.user_id, (CENTRAL_APPLICATION,)) if actor.user_id else None
         )
         if facts is None:
             return
         application_id, project_id = target.scope.application_id, target.project_id
-        if find_ban(facts.bans, self._clock.now(), application_id=application_id, project_id=project_id) is not None:
+        if find_ban(facts.bans, self.clock.now(), application_id=application_id, project_id=project_id) is not None:
             raise BannedModerator
 
     async def _find_target(self, actor: Actor, scope: BanScope) -> BanTarget:
@@ -199,7 +188,7 @@ class BanCommands:
         if scope.application_id:
             return await self._application_target(actor, scope.application_id)
         if scope.project_id:
-            project_id = (await find_project(self._projects, rights, scope.project_id)).project.project_id
+            project_id = (await find_project(self.projects, rights, scope.project_id)).project.project_id
             require_operation(rights, Operation.BAN_FROM_PROJECT, GuardTarget(project_id=project_id))
             return BanTarget(scope=BanScope(project_id=project_id), project_id=project_id)
         require_operation(rights, Operation.ADMINISTER)
@@ -207,14 +196,14 @@ class BanCommands:
 
     async def _application_target(self, actor: Actor, application_id: int) -> BanTarget:
         operation = Operation.BAN_FROM_APPLICATION
-        application = await find_application(self._applications, actor, operation, application_id)
+        application = await find_application(self.applications, actor, operation, application_id)
         if application_id == CENTRAL_APPLICATION:
             raise Malformed("application_id: ban from the installation instead").on_screen("ban_installation")
         return BanTarget(scope=BanScope(application_id=application_id), project_id=application.project_id or "")
 
     async def _person(self, actor: Actor, user_id: str, target: BanTarget) -> Facts:
         """Return the person's facts; only callers who may learn who exists are told that no one has this ID (R6)."""
-        facts = await self._permission_loader.load_facts(user_id, (CENTRAL_APPLICATION,))
+        facts = await self.permission_loader.load_facts(user_id, (CENTRAL_APPLICATION,))
         if facts is not None and facts.service_account is None:
             return facts
         if facts is not None:
@@ -228,7 +217,7 @@ class BanCommands:
         """Refuse to ban a person who holds more in the scope than the author (R10)."""
         if rank is BanRank.ADMINISTRATOR:
             return
-        held = await self._ranks.rank(facts, target.project_id)
+        held = await self.ranks.rank(facts, target.project_id)
         if held > rank:
             raise NotAboveTarget(f"{facts.subject.user_id} is {held.name} in project {target.project_id}")
 
@@ -239,14 +228,14 @@ class BanCommands:
 
         Refuse devices that many accounts use, unless it is confirmed, and those of people above the caller.
         """
-        found = await self._store.accounts_on_devices(user_id, earliest_device_use(self._clock.now()))
+        found = await self.store.accounts_on_devices(user_id, earliest_device_use(self.clock.now()))
         if any(actor.user_id in accounts for accounts in found):
             raise NotYourself
         if any(len(accounts) > MAX_SILENT_ACCOUNTS for accounts in found) and not confirmed:
             raise DeviceShared
         others = frozenset(one for accounts in found for one in accounts) - {user_id}
         for other in sorted(others):
-            facts = await self._permission_loader.load_facts(other, (CENTRAL_APPLICATION,))
+            facts = await self.permission_loader.load_facts(other, (CENTRAL_APPLICATION,))
             if facts is not None:
                 await self._refuse_above(rank, facts, target)
         return others
@@ -254,12 +243,12 @@ class BanCommands:
     async def _author_rank(self, actor: Actor, target: BanTarget) -> BanRank:
         if actor.rights.administers:
             return BanRank.ADMINISTRATOR
-        facts = await self._permission_loader.load_facts(actor.user_id, (CENTRAL_APPLICATION,))
-        held = BanRank.MODERATOR if facts is None else await self._ranks.rank(facts, target.project_id)
+        facts = await self.permission_loader.load_facts(actor.user_id, (CENTRAL_APPLICATION,))
+        held = BanRank.MODERATOR if facts is None else await self.ranks.rank(facts, target.project_id)
         return min(held, BanRank.OWNER)  # through a service even an administrator bans no administrator (R6)
 
     def _record(self, event: AuditEvent, actor: Actor, ban: Ban) -> AuditRecord:
-        return self._recorder.record(event, actor.origin, subject=ban.user_id, details=ban_details(ban))
+        return self.recorder.record(event, actor.origin, subject=ban.user_id, details=ban_details(ban))
 
 
 def author_of(actor: Actor) -> str:

@@ -1,5 +1,6 @@
 """Delete a removed project permanently; only administrators of the installation may (R5)."""
 
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from gatehouse.audit.events import AuditEvent
@@ -12,10 +13,9 @@ from gatehouse.permissions.rights.rights import Actor
 from gatehouse.permissions.store import FullRemovalStore
 
 
-class FullRemoval:
-    def __init__(self, *, store: FullRemovalStore, recorder: Recorder) -> None:
-        self._store = store
-        self._recorder = recorder
+class FullRemoval(Struct, kw_only=True, eq=False):
+    store: FullRemovalStore
+    recorder: Recorder
 
     async def preview(self, actor: Actor, project_id: str) -> ErasureCounts:
         """Raises NoRight, ProjectNotFound, ProjectNotRemoved."""
@@ -29,18 +29,18 @@ class FullRemoval:
 
     async def preview_as_operator(self, project_id: str) -> ErasureCounts:
         """The counts of what would be deleted, for the operator."""
-        return await self._store.project_contents(grammar.check_project_id(project_id, "id"))
+        return await self.store.project_contents(grammar.check_project_id(project_id, "id"))
 
     async def remove_as_operator(self, project_id: str, origin: AuditOrigin) -> ErasureCounts:
         """Delete it for the operator, without a check of rights."""
 
         def entry(gone: ErasureCounts) -> AuditRecord:
             subject = f"project {gone.project_id}"
-            return self._recorder.record(
+            return self.recorder.record(
                 AuditEvent.PROJECT_ERASED, origin, subject=subject, details=content_counts(gone)
             )
 
-        return await self._store.erase_project(grammar.check_project_id(project_id, "id"), entry)
+        return await self.store.erase_project(grammar.check_project_id(project_id, "id"), entry)
 
 
 def content_counts(gone: ErasureCounts) -> dict[str, int]:

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from gatehouse.accounts.errors import UserNotFound
@@ -47,25 +47,16 @@ class AccessDraft(Draft, frozen=True, kw_only=True, forbid_unknown_fields=True):
     users: list[object] | UnsetType | None = UNSET
 
 
-class GroupCommands:
-    def __init__(
-        self,
-        *,
-        store: GroupStore,
-        projects: ProjectStore,
-        people: PermissionStore,
-        recorder: Recorder,
-        clock: Clock,
-    ) -> None:
-        self._store = store
-        self._projects = projects
-        self._people = people
-        self._recorder = recorder
-        self._clock = clock
+class GroupCommands(Struct, kw_only=True, eq=False):
+    store: GroupStore
+    projects: ProjectStore
+    people: PermissionStore
+    recorder: Recorder
+    clock: Clock
 
     async def list_in_project(self, actor: Actor, name: str) -> Sequence[Group]:
         """The groups the actor manages. Raises NoRight if they may manage none."""
-        model = await find_project(self._projects, actor.rights, grammar.check_project_id(name, "data.project_id"))
+        model = await find_project(self.projects, actor.rights, grammar.check_project_id(name, "data.project_id"))
         project_id = model.project.project_id
         managed = [
             group
@@ -82,7 +73,7 @@ class GroupCommands:
     async def delete(self, actor: Actor, group_id: str, version: int | UnsetType = UNSET) -> None:
         group = await self._find_managed_group(actor, group_id, Operation.GROUP_DELETE)
         record = self._record(AuditEvent.GROUP_REMOVED, actor, group, {"title": group.title})
-        await self._store.delete_group(group_id, (record,), seen=expected_version(version))
+        await self.store.delete_group(group_id, (record,), seen=expected_version(version))
 
     async def save_access(self, actor: Actor, group_id: str, draft: AccessDraft) -> Group:
         """Save conditions and listed users; what is absent stays."""
@@ -99,7 +90,7 @@ class GroupCommands:
             return EditResult(after, (self._record(event, actor, after, details),))
 
         try:
-            return await self._store.edit_group_access(group_id, change)
+            return await self.store.edit_group_access(group_id, change)
         except UserNotFound as error:  # 404 would refer to the group
             raise Malformed(f"data.users: no user {error.detail}") from None
 
@@ -114,13 +105,13 @@ class GroupCommands:
                 replace(state, tags=wanted), (self._record(AuditEvent.GROUP_TAGGED, actor, state, details),)
             )
 
-        return await self._store.edit_group(group_id, change)
+        return await self.store.edit_group(group_id, change)
 
     async def _create(self, actor: Actor, draft: GroupDraft) -> Group:
         if draft.project_id is UNSET:
             raise Malformed("data.project_id: required").on_screen("required")
         home = grammar.check_project_id(draft.project_id, "data.project_id")
-        model = await find_live_project(self._projects, actor.rights, home)
+        model = await find_live_project(self.projects, actor.rights, home)
         project = model.project
         require_operation(actor.rights, Operation.GROUP_SAVE, GuardTarget(project_id=project.project_id))
         refuse_old_version(draft.version, NEW_VERSION)
@@ -130,11 +121,11 @@ class GroupCommands:
             group_id=secrets.token_hex(GROUP_ID_BYTES),
             project_id=project.project_id,
             title="",
-            created_at=self._clock.now(),
+            created_at=self.clock.now(),
         )
         group = apply_group_draft(blank, draft, "data")
         entry = self._record(AuditEvent.GROUP_CREATED, actor, group, {"title": group.title})
-        return await self._store.create_group(group, (entry,), most=MAX_GROUPS)
+        return await self.store.create_group(group, (entry,), most=MAX_GROUPS)
 
     async def _change(self, actor: Actor, group_id: str, draft: GroupDraft) -> Group:
         seen = await self._find_managed_group(actor, group_id, Operation.GROUP_SAVE)
@@ -147,7 +138,7 @@ class GroupCommands:
             details = describe_changes(text_fields(state), text_fields(after))
             return EditResult(after, (self._record(AuditEvent.GROUP_CHANGED, actor, after, details),))
 
-        return await self._store.edit_group(group_id, change)
+        return await self.store.edit_group(group_id, change)
 
     async def _is_in(self, group: Group, name: str) -> bool:
         """Whether the group is in the project.
@@ -156,18 +147,18 @@ class GroupCommands:
         """
         named = grammar.check_project_id(name, "data.project_id")
         try:
-            return (await self._projects.project(named)).project.project_id == group.project_id
+            return (await self.projects.project(named)).project.project_id == group.project_id
         except ProjectNotFound:
             return False
 
     async def _subject(self, actor: Actor) -> ConditionSubject:
-        facts = await self._people.facts(actor.user_id, ())
+        facts = await self.people.facts(actor.user_id, ())
         return ConditionSubject(actor.user_id) if facts is None else facts.subject
 
     async def _find_managed_group(self, actor: Actor, group_id: str, operation: Operation) -> Group:
         """The group, if the actor may do this; others do not learn whether it exists."""
         try:
-            group = await self._store.group(grammar.check_group_id(group_id, "group_id"))
+            group = await self.store.group(grammar.check_group_id(group_id, "group_id"))
         except GroupNotFound:
             if actor.rights.administers:
                 raise
@@ -177,7 +168,7 @@ class GroupCommands:
 
     def _record(self, event: AuditEvent, actor: Actor, group: Group, details: Details) -> AuditRecord:
         about = {"project_id": group.project_id, **details}
-        return self._recorder.record(event, actor.origin, subject=f"group {group.group_id}", details=about)
+        return self.recorder.record(event, actor.origin, subject=f"group {group.group_id}", details=about)
 
 
 def apply_group_draft(state: Group, draft: GroupDraft, place: str) -> Group:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from gatehouse.accounts.errors import UserNotFound
@@ -48,26 +48,18 @@ class MembershipDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     updated_at: object = UNSET  # accepted and ignored (R6)
 
 
-class MembershipCommands:
-    def __init__(
-        self,
-        *,
-        projects: ProjectStore,
-        records: UserRecordStore,
-        recorder: Recorder,
-        clock: Clock,
-    ) -> None:
-        self._projects = projects
-        self._records = records
-        self._recorder = recorder
-        self._clock = clock
+class MembershipCommands(Struct, kw_only=True, eq=False):
+    projects: ProjectStore
+    records: UserRecordStore
+    recorder: Recorder
+    clock: Clock
 
     async def get(
         self, actor: Actor, central: ApplicationModel, name: str, *, user_id: str = ""
     ) -> dict[str, object]:
         """Return the membership with all users who hold something in the project, or with this one."""
         model = await self._find_allowed_project(actor, name, Operation.MEMBERSHIP_GET)
-        members = await self._records.records_in_project(CENTRAL_APPLICATION, model.project.project_id)
+        members = await self.records.records_in_project(CENTRAL_APPLICATION, model.project.project_id)
         return membership_document(model, [member for member in members if user_id in ("", member.user_id)], central)
 
     async def save(self, actor: Actor, central: ApplicationModel, draft: MembershipDraft) -> dict[str, object]:
@@ -76,8 +68,8 @@ class MembershipCommands:
             raise Malformed("data.user_id: use `users` to save")
         project_id = seen.project.project_id
         wanted = {} if draft.users is UNSET else self._read_users(draft.users, project_id)
-        granter = Granter(rights=actor.rights, model=central, now=self._clock.now())
-        record = self._recorder.record(
+        granter = Granter(rights=actor.rights, model=central, now=self.clock.now())
+        record = self.recorder.record(
             AuditEvent.MEMBERSHIP_SAVED,
             actor.origin,
             subject=f"project {project_id}",
@@ -96,11 +88,11 @@ class MembershipCommands:
         }
         change = MembershipChange(project=lists, users=users)
         try:
-            model = await self._projects.edit_members(project_id, change, self._clock.now())
+            model = await self.projects.edit_members(project_id, change, self.clock.now())
         except UserNotFound:  # 404 is only for callers who may read all records (R6)
             raise Malformed("data.users: contains an unknown user").on_screen("unknown_user") from None
         return membership_document(
-            model, await self._records.records_in_project(CENTRAL_APPLICATION, project_id), central
+            model, await self.records.records_in_project(CENTRAL_APPLICATION, project_id), central
         )
 
     def _read_users(
@@ -133,7 +125,7 @@ class MembershipCommands:
             details = describe_changes(
                 project_document(state, project_id, granter.model), project_document(after, project_id, granter.model)
             )
-            record = self._recorder.record(
+            record = self.recorder.record(
                 AuditEvent.USER_SCHEMA_SAVED,
                 actor.origin,
                 subject=state.user_id,
@@ -144,7 +136,7 @@ class MembershipCommands:
         return change
 
     async def _find_allowed_project(self, actor: Actor, name: str, operation: Operation) -> ProjectModel:
-        model = await find_project(self._projects, actor.rights, grammar.check_project_id(name, "data.id"))
+        model = await find_project(self.projects, actor.rights, grammar.check_project_id(name, "data.id"))
         require_operation(actor.rights, operation, GuardTarget(project_id=model.project.project_id))
         return model
 

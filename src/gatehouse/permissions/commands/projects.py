@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
@@ -85,11 +85,10 @@ class ProjectDraft(Draft, frozen=True, kw_only=True, forbid_unknown_fields=True)
     settings: dict[str, object] | UnsetType | None = UNSET
 
 
-class ProjectCommands:
-    def __init__(self, *, store: ProjectStore, models: PermissionStore, recorder: Recorder) -> None:
-        self._store = store
-        self._models = models
-        self._recorder = recorder
+class ProjectCommands(Struct, kw_only=True, eq=False):
+    store: ProjectStore
+    models: PermissionStore
+    recorder: Recorder
 
     async def get(self, actor: Actor, name: str) -> Project:
         return (await self._find_allowed_project(actor, name, Operation.PROJECT_GET)).project
@@ -108,7 +107,7 @@ class ProjectCommands:
             record = self._record(AuditEvent.PROJECT_CHANGED, actor, after, details)
             return EditResult(replace(state, project=after), (record,))
 
-        return (await self._store.edit_project(seen.project.project_id, change)).project
+        return (await self.store.edit_project(seen.project.project_id, change)).project
 
     async def delete(self, actor: Actor, name: str, version: int | UnsetType = UNSET) -> None:
         seen = await self._find_allowed_project(actor, name, Operation.PROJECT_DELETE)
@@ -120,7 +119,7 @@ class ProjectCommands:
             record = self._record(AuditEvent.PROJECT_REMOVED, actor, state.project, {})
             return EditResult(replace(state, project=replace(state.project, removed=True)), (record,))
 
-        await self._store.edit_project(seen.project.project_id, change)
+        await self.store.edit_project(seen.project.project_id, change)
 
     async def save_tags(self, actor: Actor, draft: TagsDraft) -> Project:
         seen = await self._find_allowed_project(actor, draft.id, Operation.PROJECT_TAGS)
@@ -134,10 +133,10 @@ class ProjectCommands:
             record = self._record(AuditEvent.PROJECT_TAGGED, actor, state.project, details)
             return EditResult(replace(state, project=replace(state.project, tags=wanted)), (record,))
 
-        return (await self._store.edit_project(seen.project.project_id, change)).project
+        return (await self.store.edit_project(seen.project.project_id, change)).project
 
     async def _find_allowed_project(self, actor: Actor, name: str, operation: Operation) -> ProjectModel:
-        model = await find_project(self._store, actor.rights, grammar.check_project_id(name, "data.id"))
+        model = await find_project(self.store, actor.rights, grammar.check_project_id(name, "data.id"))
         require_operation(actor.rights, operation, GuardTarget(project_id=model.project.project_id))
         return model
 
@@ -147,14 +146,14 @@ class ProjectCommands:
         services = read_services(member_or(members, "services", {}), f"{place}.services")
         kept = seen.project.settings.services
         fresh = {number: grants for number, grants in services.items() if kept.get(number) != grants}
-        models = await self._models.application_models(fresh)
+        models = await self.models.application_models(fresh)
         for application_id, grants in fresh.items():  # stored ones can be saved back unchanged
             where = f"{place}.services.{application_id}"
             refuse_service(seen.project, application_id, models.get(application_id), grants, where)
         return ProjectSettings(allowed_domains=domains, services=services)
 
     def _record(self, event: AuditEvent, actor: Actor, project: Project, details: Details) -> AuditRecord:
-        return self._recorder.record(event, actor.origin, subject=f"project {project.project_id}", details=details)
+        return self.recorder.record(event, actor.origin, subject=f"project {project.project_id}", details=details)
 
 
 def apply_project_draft(
@@ -264,12 +263,11 @@ class NeedsStrongFactor(Refused):
     public = "The project administrator needs two-factor sign-in with an authenticator app or a passkey."
 
 
-class ProjectPublisher:
-    def __init__(self, *, store: ProjectStore, people: PermissionStore, recorder: Recorder, clock: Clock) -> None:
-        self._store = store
-        self._people = people
-        self._recorder = recorder
-        self._clock = clock
+class ProjectPublisher(Struct, kw_only=True, eq=False):
+    store: ProjectStore
+    people: PermissionStore
+    recorder: Recorder
+    clock: Clock
 
     async def publish(self, actor: Actor, author: Facts, title: object, target: str | None) -> Project:
         """Check everything first; the store then makes all of it or nothing (checklist PR-01)."""
@@ -279,11 +277,11 @@ class ProjectPublisher:
         chosen = author if target in (None, author.subject.user_id) else await self._load_person(actor, target)
         if not chosen.has_strong_factor:
             raise NeedsStrongFactor(f"user {chosen.subject.user_id} has no TOTP and no passkey")
-        now = self._clock.now()
+        now = self.clock.now()
         project = Project(
             project_id=grammar.project_id_of(name), title=name, author=author.subject.user_id, created_at=now
         )
-        return await self._store.publish_project(
+        return await self.store.publish_project(
             project,
             new_application(project, now),
             limit,
@@ -293,7 +291,7 @@ class ProjectPublisher:
 
     async def _load_person(self, actor: Actor, user_id: str | None) -> Facts:
         """Load the person; callers who may not learn who exists see an unknown user as one without a factor (R6)."""
-        facts = await self._people.facts(grammar.check_user_id(user_id, "user"), (CENTRAL_APPLICATION,))
+        facts = await self.people.facts(grammar.check_user_id(user_id, "user"), (CENTRAL_APPLICATION,))
         if facts is None:
             raise PersonNotFound if actor.rights.knows_who_exists else NeedsStrongFactor(f"no user {user_id}")
         return facts
@@ -303,7 +301,7 @@ class ProjectPublisher:
     ) -> Sequence[AuditRecord]:
         details: Details = {"title": project.title, "application_id": application_id, "administrator": administrator}
         subject = f"project {project.project_id}"
-        return [self._recorder.record(AuditEvent.PROJECT_PUBLISHED, actor.origin, subject=subject, details=details)]
+        return [self.recorder.record(AuditEvent.PROJECT_PUBLISHED, actor.origin, subject=subject, details=details)]
 
 
 def new_application(project: Project, now: int) -> NewApplication:

@@ -5,7 +5,7 @@ from secrets import token_hex
 from typing import Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
@@ -76,39 +76,26 @@ class CreatedServiceAccount(SecretRecord, frozen=True, kw_only=True):
     ends_at: int
 
 
-class ServiceAccountCommands:
-    def __init__(
-        self,
-        *,
-        store: ServiceAccountStore,
-        people: PermissionStore,
-        projects: ProjectStore,
-        records: UserRecordStore,
-        signer: Signer,
-        recorder: Recorder,
-        clock: Clock,
-        issuer: str,
-        days: Callable[[], int],
-    ) -> None:
-        self._store = store
-        self._people = people
-        self._projects = projects
-        self._records = records
-        self._signer = signer
-        self._recorder = recorder
-        self._clock = clock
-        self._issuer = issuer
-        self._days = days
+class ServiceAccountCommands(Struct, kw_only=True, eq=False):
+    store: ServiceAccountStore
+    people: PermissionStore
+    projects: ProjectStore
+    records: UserRecordStore
+    signer: Signer
+    recorder: Recorder
+    clock: Clock
+    issuer: str
+    days: Callable[[], int]
 
     async def list(self, actor: Actor, central: ApplicationModel, name: str) -> Sequence[ListedServiceAccount]:
         """Return all service accounts of the project by name, also revoked ones."""
         named = grammar.check_project_id(name, "data.project_id")
-        project_id = (await find_project(self._projects, actor.rights, named)).project.project_id
+        project_id = (await find_project(self.projects, actor.rights, named)).project.project_id
         require_operation(actor.rights, Operation.SERVICE_ACCOUNTS, GuardTarget(project_id=project_id))
-        held = {one.user_id: one for one in await self._records.records_in_project(CENTRAL_APPLICATION, project_id)}
+        held = {one.user_id: one for one in await self.records.records_in_project(CENTRAL_APPLICATION, project_id)}
         return [
             ListedServiceAccount(account=account, holds=holdings_of(held.get(account.user_id), account, central))
-            for account in await self._store.service_accounts(project_id)
+            for account in await self.store.service_accounts(project_id)
         ]
 
     async def create(
@@ -117,17 +104,17 @@ class ServiceAccountCommands:
         """Create a service account; only this response contains its JWT. Raises NameTaken."""
         refuse_vouched_caller(actor.rights)
         named = grammar.check_project_id(draft.project_id, "data.project_id")
-        project = await find_live_project(self._projects, actor.rights, named)
+        project = await find_live_project(self.projects, actor.rights, named)
         require_operation(
             actor.rights, Operation.SERVICE_ACCOUNTS, GuardTarget(project_id=project.project.project_id)
         )
         ends_at = self._ends_at(draft.days, self._creator_end(actor, project))
         account = self._account(actor, project, draft)
         record = await self._new_user_record(actor, central, project, account, draft)
-        await self._store.create_service_account(
+        await self.store.create_service_account(
             account, [record], (self._audit_record(AuditEvent.SERVICE_ACCOUNT_MADE, actor, account),)
         )
-        jwt = await self._signer.sign(await self._claims(account, ends_at))
+        jwt = await self.signer.sign(await self._claims(account, ends_at))
         return CreatedServiceAccount(
             listed=ListedServiceAccount(account=account, holds=holdings_of(record, account, central)),
             jwt=jwt,
@@ -137,28 +124,28 @@ class ServiceAccountCommands:
     async def revoke(self, actor: Actor, user_id: str, version: int | UnsetType = UNSET) -> None:
         """Revoke a service account; only callers who manage its project learn that it exists."""
         refuse_vouched_caller(actor.rights)
-        facts = await self._people.facts(grammar.check_user_id(user_id, "data.user_id"), (CENTRAL_APPLICATION,))
+        facts = await self.people.facts(grammar.check_user_id(user_id, "data.user_id"), (CENTRAL_APPLICATION,))
         account = None if facts is None else facts.service_account
         if account is None:
             raise PersonNotFound if actor.rights.administers else NoRight(f"{user_id} is not a service account")
         require_operation(actor.rights, Operation.SERVICE_ACCOUNTS, GuardTarget(project_id=account.project_id))
         if not account.revoked:
             entry = self._audit_record(AuditEvent.SERVICE_ACCOUNT_REVOKED, actor, account)
-            now, seen = self._clock.now(), expected_version(version)
-            await self._store.revoke_service_account(user_id, now, (entry,), seen=seen)
+            now, seen = self.clock.now(), expected_version(version)
+            await self.store.revoke_service_account(user_id, now, (entry,), seen=seen)
 
     def _creator_end(self, actor: Actor, project: ProjectModel) -> int:
         """Return when its creator ceases to manage the project, 0 for never; the account ends then (R1)."""
         scope = Scope(project.project.project_id)
-        return actor.rights.end_of(scope, CAN_MANAGE_PROJECT, self._clock.now()).expired
+        return actor.rights.end_of(scope, CAN_MANAGE_PROJECT, self.clock.now()).expired
 
     def _ends_at(self, days: int | None, latest: int) -> int:
-        days = self._days() if days is None else days
+        days = self.days() if days is None else days
         if not 1 <= days <= MAX_TOKEN_DAYS:
             raise Malformed(f"data.days: must be 1 to {MAX_TOKEN_DAYS}").on_screen(
                 "token_days", max_token_days=MAX_TOKEN_DAYS
             )
-        wanted = self._clock.now() + days * DAY_SECONDS
+        wanted = self.clock.now() + days * DAY_SECONDS
         return min(wanted, latest) if latest else wanted
 
     def _account(self, actor: Actor, project: ProjectModel, draft: ServiceAccountDraft) -> ServiceAccount:
@@ -170,7 +157,7 @@ class ServiceAccountCommands:
             ip_ranges=read_ranges(draft.ip_ranges, "data.ip_ranges"),
             public_key=parse_public_key(draft.public_key, "data.public_key") if draft.public_key else "",
             created_by=actor.user_id,
-            created_at=self._clock.now(),
+            created_at=self.clock.now(),
             jti=token_hex(JTI_BYTES),
         )
 
@@ -188,15 +175,15 @@ class ServiceAccountCommands:
         blank = UserRecord(application_id=CENTRAL_APPLICATION, user_id=account.user_id)
         record = replace(blank, scopes=scopes)
         refuse_unknown_rules(central, blank, record)
-        Granter(rights=actor.rights, model=central, now=self._clock.now()).refuse_change(blank, record)
+        Granter(rights=actor.rights, model=central, now=self.clock.now()).refuse_change(blank, record)
         return record
 
     async def _claims(self, account: ServiceAccount, ends_at: int) -> ServiceAccountClaims:
-        facts = await self._people.facts(account.user_id, (CENTRAL_APPLICATION,))
+        facts = await self.people.facts(account.user_id, (CENTRAL_APPLICATION,))
         if facts is None:
             raise PersonNotFound("the service account was already removed")
         return ServiceAccountClaims(
-            iss=self._issuer,
+            iss=self.issuer,
             iat=account.created_at,
             exp=ends_at,
             uid=account.user_id,
@@ -210,7 +197,7 @@ class ServiceAccountCommands:
 
     def _audit_record(self, event: AuditEvent, actor: Actor, account: ServiceAccount) -> AuditRecord:
         details = {"project_id": account.project_id, "name": account.name, "jti": account.jti}
-        return self._recorder.record(event, actor.origin, subject=account.user_id, details=details)
+        return self.recorder.record(event, actor.origin, subject=account.user_id, details=details)
 
 
 def read_name(given: object, place: str) -> str:

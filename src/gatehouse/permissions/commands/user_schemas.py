@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
@@ -68,25 +68,16 @@ class RecordSections(msgspec.Struct, frozen=True, kw_only=True):
     login: Mapping[str, object] | UnsetType = UNSET
 
 
-class UserRecordCommands:
-    def __init__(
-        self,
-        *,
-        store: UserRecordStore,
-        people: PermissionStore,
-        projects: ProjectStore,
-        recorder: Recorder,
-        clock: Clock,
-    ) -> None:
-        self._store = store
-        self._people = people
-        self._projects = projects
-        self._recorder = recorder
-        self._clock = clock
+class UserRecordCommands(Struct, kw_only=True, eq=False):
+    store: UserRecordStore
+    people: PermissionStore
+    projects: ProjectStore
+    recorder: Recorder
+    clock: Clock
 
     async def load_person(self, actor: Actor, user_id: str, application_id: int) -> Facts:
         """Facts of another user. Only callers who may learn who exists get PersonNotFound, others NoRight (R6)."""
-        facts = await self._people.facts(user_id, (application_id,))
+        facts = await self.people.facts(user_id, (application_id,))
         if facts is None:
             raise PersonNotFound if actor.rights.knows_who_exists else NoRight(f"no user {user_id}")
         return facts
@@ -107,7 +98,7 @@ class UserRecordCommands:
             raise ApplicationRemoved
         if wanted.access is not UNSET:
             wanted = replace(wanted, access=await self._resolve_projects(actor, model, wanted.access, before))
-        granter = Granter(rights=actor.rights, model=model, now=self._clock.now())
+        granter = Granter(rights=actor.rights, model=model, now=self.clock.now())
 
         def change(state: UserRecord) -> EditResult[UserRecord]:
             refuse_old_version(draft.version, state.version)
@@ -119,7 +110,7 @@ class UserRecordCommands:
             granter.refuse_change(state, after)
             names = role_names(model)
             details = describe_changes(record_document(state, names), record_document(after, names))
-            record = self._recorder.record(
+            record = self.recorder.record(
                 AuditEvent.USER_SCHEMA_SAVED,
                 actor.origin,
                 subject=user_id,
@@ -127,7 +118,7 @@ class UserRecordCommands:
             )
             return EditResult(after, (record,))
 
-        return await self._store.edit_record(application_id, user_id, change, self._clock.now())
+        return await self.store.edit_record(application_id, user_id, change, self.clock.now())
 
     async def _refuse_stranger(
         self, actor: Actor, model: ApplicationModel, user_id: str, given: Mapping[str, object]
@@ -137,12 +128,12 @@ class UserRecordCommands:
         This is checked first: any other response would reveal who exists or what they hold (R6).
         """
         application_id = model.application.application_id
-        facts = await self._people.facts(user_id, (application_id,))
+        facts = await self.people.facts(user_id, (application_id,))
         held = () if facts is None else below_root(facts.records[application_id])
         access = member_or(given, PROJECT_ACCESS, {})
         named = {*(access if isinstance(access, Mapping) else ()), *(scope.project_id for scope in held)}
         for project_id in managed_project_ids(actor, model):
-            project = (await self._projects.project(project_id)).project
+            project = (await self.projects.project(project_id)).project
             if not named.isdisjoint((project_id, *project.aliases)):
                 return
         raise NoRight(f"projectAccess of user {user_id}")
@@ -157,7 +148,7 @@ class UserRecordCommands:
             if all(before.scopes.get(scope) == held for scope, held in scopes.items()):
                 resolved |= scopes  # unchanged: not checked again
                 continue
-            project = await find_live_project(self._projects, actor.rights, name)
+            project = await find_live_project(self.projects, actor.rights, name)
             require_operation(
                 actor.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=project.project.project_id)
             )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, Final
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.background import run_off_loop
@@ -29,13 +29,10 @@ from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.permissions.rights.secret_data import PERMISSION_PARTS
 
 
-class QuestionAccess:
-    def __init__(
-        self, *, authenticator: Authenticator, permission_loader: PermissionLoader, person_inputs: PersonInputLoader
-    ) -> None:
-        self._authenticator = authenticator
-        self._permission_loader = permission_loader
-        self._person_inputs = person_inputs
+class QuestionAccess(Struct, kw_only=True, eq=False):
+    authenticator: Authenticator
+    permission_loader: PermissionLoader
+    person_inputs: PersonInputLoader
 
     async def load_input(self, caller: Caller, user_id: str) -> EvaluationInput:
         """The person's facts in the request's application. NoRight is checked before NotFound (R6)."""
@@ -49,11 +46,11 @@ class QuestionAccess:
 
     async def _load_input(self, caller: Caller, user_id: str, application_id: int) -> EvaluationInput:
         if caller.facts is not None and user_id == caller.user_id:
-            return await self._permission_loader.load_input(caller.facts)
-        request = await self._authenticator.attach_rights(caller)
+            return await self.permission_loader.load_input(caller.facts)
+        request = await self.authenticator.attach_rights(caller)
         refuse_about_others(request, user_id)
         by_former_id = may_use_former_ids(caller, request)
-        return await self._person_inputs.load(user_id, application_id, by_former_id=by_former_id)
+        return await self.person_inputs.load(user_id, application_id, by_former_id=by_former_id)
 
 
 def refuse_about_others(request: AuthenticatedRequest, user_id: str = "") -> None:

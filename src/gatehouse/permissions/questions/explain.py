@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
@@ -188,12 +188,11 @@ class ExplainDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ip: str | None = None  # as if the person came from there
 
 
-class Explainer:
+class Explainer(Struct, kw_only=True, eq=False):
     """Explains a decision as far as the caller may know it."""
 
-    def __init__(self, *, applications: ApplicationStore, clock: Clock) -> None:
-        self._applications = applications
-        self._clock = clock
+    applications: ApplicationStore
+    clock: Clock
 
     async def explain(
         self,
@@ -203,10 +202,10 @@ class Explainer:
         address: Address | None,
     ) -> Explanation:
         """The whole explanation; callers limit it to what is visible."""
-        model, now = evaluation_input.models[application_id], self._clock.now()
+        model, now = evaluation_input.models[application_id], self.clock.now()
         limited = model.limited_roles
         holders = (
-            await self._applications.count_holders_of_roles(application_id, limited, now)
+            await self.applications.count_holders_of_roles(application_id, limited, now)
             if limited
             else NO_HOLDER_COUNTS
         )
@@ -237,38 +236,29 @@ def explain_input(
     )
 
 
-class GuardedExplainer:
-    def __init__(
-        self,
-        *,
-        explainer: Explainer,
-        question_access: QuestionAccess,
-        authenticator: Authenticator,
-        permission_loader: PermissionLoader,
-        projects: ProjectStore,
-    ) -> None:
-        self._explainer = explainer
-        self._question_access = question_access
-        self._authenticator = authenticator
-        self._permission_loader = permission_loader
-        self._projects = projects
+class GuardedExplainer(Struct, kw_only=True, eq=False):
+    explainer: Explainer
+    question_access: QuestionAccess
+    authenticator: Authenticator
+    permission_loader: PermissionLoader
+    projects: ProjectStore
 
     async def explain(
         self, caller: Caller, user_id: str, question: PermissionQuestion, ip: str | None
     ) -> Explanation:
         """Explain as if the request came from `ip`; without it, as the person's own record is evaluated (R5)."""
-        evaluation_input = await self._question_access.load_input(caller, user_id)
-        request = await self._authenticator.attach_rights(caller)
+        evaluation_input = await self.question_access.load_input(caller, user_id)
+        request = await self.authenticator.attach_rights(caller)
         own = caller.address if user_id == caller.user_id else None
         address = own if ip is None else read_ip(ip)
         application_id, asked = caller.application_id or 0, question.scope.scope
         name = asked.project_id
-        found = await find_project_id(self._projects, name, default=name) if name else ""
+        found = await find_project_id(self.projects, name, default=name) if name else ""
         seen = await self._visible_project_ids(request, evaluation_input, application_id, address)
         is_seen = not found or found in seen or sees_project(request, found)
         if found and is_seen:
-            evaluation_input = await self._permission_loader.load_input(evaluation_input.facts, projects=(found,))
-        explanation = await self._explainer.explain(evaluation_input, application_id, question, address)
+            evaluation_input = await self.permission_loader.load_input(evaluation_input.facts, projects=(found,))
+        explanation = await self.explainer.explain(evaluation_input, application_id, question, address)
         if not is_seen:
             explanation = as_unknown_project(explanation, asked)
         return explanation_filter(request, evaluation_input.facts.records[application_id]).visible_part(explanation)
@@ -281,7 +271,7 @@ class GuardedExplainer:
         address: Address | None,
     ) -> set[str]:
         """Projects of the person's own record, and those of the caller's in application 1."""
-        held = await self._permission_loader.evaluate(evaluation_input, application_id, address)
+        held = await self.permission_loader.evaluate(evaluation_input, application_id, address)
         scopes = {
             *evaluation_input.facts.records[application_id].scopes,
             *await run_off_loop(held.work, lambda: held.nonempty_scopes),

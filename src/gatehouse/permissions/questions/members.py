@@ -5,6 +5,7 @@ from functools import partial
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.documents import grammar
@@ -122,11 +123,10 @@ class _MemberPage(msgspec.Struct):
         self.examined += 1
 
 
-class MemberSearch:
-    def __init__(self, *, candidate_store: CandidateStore, projects: ProjectStore, clock: Clock) -> None:
-        self._candidate_store = candidate_store
-        self._projects = projects
-        self._clock = clock
+class MemberSearch(Struct, kw_only=True, eq=False):
+    candidate_store: CandidateStore
+    projects: ProjectStore
+    clock: Clock
 
     async def read_query(self, draft: MembersDraft, *, may_see_missing: bool) -> MemberQuery:
         """Raises Malformed. `may_see_missing`: whether a missing project raises ProjectNotFound."""
@@ -139,7 +139,7 @@ class MemberSearch:
         if scope.project_id:
             # Without that right a missing project looks like one in which no one holds anything (checklist PA-13).
             default = None if may_see_missing else scope.project_id
-            project_id = await find_project_id(self._projects, scope.project_id, default=default)
+            project_id = await find_project_id(self.projects, scope.project_id, default=default)
             scope = Scope(project_id, scope.kind, scope.resource_id)
         if draft.rule is not None:
             rule = read_rule(draft.rule, "data.rule")
@@ -157,7 +157,7 @@ class MemberSearch:
         page = _MemberPage(query, after=query.after)
         while not page.is_full:
             candidates = await load_candidate_page(
-                self._candidate_store,
+                self.candidate_store,
                 application_id,
                 query.scope.project_id,
                 partial(member_candidates, query=query),
@@ -166,7 +166,7 @@ class MemberSearch:
                 known=known,
             )
             judge = partial(match_role if query.rule is None else match_rule, candidates.snapshot, query)
-            async for facts, member in judge_in_batches(candidates.people, partial(judge, now=self._clock.now())):
+            async for facts, member in judge_in_batches(candidates.people, partial(judge, now=self.clock.now())):
                 page.add(facts.subject.user_id, member)
                 if page.is_overfull:
                     break

@@ -19,10 +19,9 @@ class VisibleRole(Struct, frozen=True):
     users_count: int | None  # None: the caller sees names and descriptions only
 
 
-class RoleList:
-    def __init__(self, *, store: ApplicationStore, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
+class RoleList(Struct, kw_only=True, eq=False):
+    store: ApplicationStore
+    clock: Clock
 
     async def list_roles(self, request: AuthenticatedRequest) -> Sequence[VisibleRole]:
         model = request.require_application(Operation.ROLE_NAMES)
@@ -44,10 +43,10 @@ class RoleList:
     async def get_saved_role(self, model: ApplicationModel, name: str) -> VisibleRole:
         """A role that the caller has just saved."""
         role = model.roles[name.lower()]
-        counts = await self._store.count_role_holders(model.application.application_id, self._clock.now())
+        counts = await self.store.count_role_holders(model.application.application_id, self.clock.now())
         return VisibleRole(role, counts.get(role.key, 0))
 
     async def _counts(self, request: AuthenticatedRequest, model: ApplicationModel) -> Mapping[str, int] | None:
         if not is_open(request.rights, Operation.ROLES_GET, request.target):
             return None
-        return await self._store.count_role_holders(model.application.application_id, self._clock.now())
+        return await self.store.count_role_holders(model.application.application_id, self.clock.now())

@@ -85,11 +85,10 @@ class Forecast(Struct, kw_only=True):
         return not self.effects or (len(self.effects) < limit and self.length <= MAX_LENGTH)
 
 
-class Simulation:
-    def __init__(self, *, dry_runs: DryRuns, candidate_store: CandidateStore, clock: Clock) -> None:
-        self._dry_runs = dry_runs
-        self._candidate_store = candidate_store
-        self._clock = clock
+class Simulation(Struct, kw_only=True, eq=False):
+    dry_runs: DryRuns
+    candidate_store: CandidateStore
+    clock: Clock
 
     async def run(
         self, proposal: AnyProposal, by: Proposer, *, after: str, limit: int, prefix: RulePrefix | None = None
@@ -101,9 +100,9 @@ class Simulation:
         """
         application_id = by.model.application.application_id
         for _ in range(MAX_ATTEMPTS):
-            reach = await self._dry_runs.find_reach(proposal, by)
-            before = await self._candidate_store.application_snapshot(application_id, reach.projects, known=by.model)
-            dry_run_result = await self._dry_runs.run(proposal, by, reach)
+            reach = await self.dry_runs.find_reach(proposal, by)
+            before = await self.candidate_store.application_snapshot(application_id, reach.projects, known=by.model)
+            dry_run_result = await self.dry_runs.run(proposal, by, reach)
             forecast = await self._forecast(before, dry_run_result, reach, after=after, limit=limit, prefix=prefix)
             if forecast is not None:
                 return forecast
@@ -124,14 +123,14 @@ class Simulation:
         among = await run_off_loop(OFF_LOOP_WEIGHT, compared.affected_candidates, reach)
         forecast = Forecast(after=after)
         while forecast.after is not None and forecast.examined < MAX_CANDIDATES and len(forecast.effects) < limit:
-            page = await self._candidate_store.candidate_page(
+            page = await self.candidate_store.candidate_page(
                 among, reach.projects, after=forecast.after, limit=PAGE_SIZE, known=before.model
             )
             if page.snapshot.versions != before.versions:
                 return None
             structure = page.snapshot.structure
             structures = structure, overlay_structure(structure, dry_run_result.snapshot.structure)
-            judge = partial(compared.effect, structures, now=self._clock.now())
+            judge = partial(compared.effect, structures, now=self.clock.now())
             async for facts, effect in judge_in_batches(page.people, judge, compared.weight):
                 if not effect.is_none:
                     if not forecast.fits(effect, limit):

@@ -98,23 +98,13 @@ class RecordVisibility(Struct, frozen=True, kw_only=True):
     address: Address | None = None
 
 
-class UserRecordViews:
-    def __init__(
-        self,
-        *,
-        authenticator: Authenticator,
-        permission_loader: PermissionLoader,
-        person_inputs: PersonInputLoader,
-        applications: ApplicationStore,
-        projects: ProjectStore,
-        clock: Clock,
-    ) -> None:
-        self._authenticator = authenticator
-        self._permission_loader = permission_loader
-        self._person_inputs = person_inputs
-        self._applications = applications
-        self._projects = projects
-        self._clock = clock
+class UserRecordViews(Struct, kw_only=True, eq=False):
+    authenticator: Authenticator
+    permission_loader: PermissionLoader
+    person_inputs: PersonInputLoader
+    applications: ApplicationStore
+    projects: ProjectStore
+    clock: Clock
 
     async def view(self, caller: Caller, user_id: str, kind: ViewType, options: ViewOptions) -> UserRecordView:
         """Return a view of the record. Raises NoRight when none of the requested parts may be read."""
@@ -134,25 +124,25 @@ class UserRecordViews:
 
     async def _find_visibility(self, caller: Caller, user_id: str, application_id: int) -> RecordVisibility:
         if caller.facts is None:  # a service calls for itself: only roles of its own application
-            evaluation_input = await self._person_inputs.load(
+            evaluation_input = await self.person_inputs.load(
                 user_id, application_id, by_former_id=may_use_former_ids(caller)
             )
             return RecordVisibility(
                 caller=caller, evaluation_input=evaluation_input, parts=frozenset({RecordPart.ROLES})
             )
         if user_id == caller.user_id:
-            evaluation_input = await self._permission_loader.load_input(caller.facts)
+            evaluation_input = await self.permission_loader.load_input(caller.facts)
             return RecordVisibility(
                 caller=caller, evaluation_input=evaluation_input, parts=ALL_PARTS, address=caller.address
             )
         if caller.by is CallerKind.EXCHANGED:
             raise NoRight("an exchanged JWT is valid only for the owner's own record")  # R2
-        authenticated = await self._authenticator.attach_rights(caller)
+        authenticated = await self.authenticator.attach_rights(caller)
         parts = readable_parts(authenticated, user_id)
         if not parts:
             raise NoRight(f"user {user_id}")
         try:
-            evaluation_input = await self._person_inputs.load(
+            evaluation_input = await self.person_inputs.load(
                 user_id, application_id, by_former_id=may_use_former_ids(caller, authenticated)
             )
         except PersonNotFound:
@@ -164,9 +154,9 @@ class UserRecordViews:
     async def _render_view(
         self, visibility: RecordVisibility, application_id: int, kind: ViewType, options: ViewOptions
     ) -> UserRecordView:
-        facts, now = visibility.evaluation_input.facts, self._clock.now()
+        facts, now = visibility.evaluation_input.facts, self.clock.now()
         record = facts.records[application_id]
-        held = await self._permission_loader.evaluate(visibility.evaluation_input, application_id, visibility.address)
+        held = await self.permission_loader.evaluate(visibility.evaluation_input, application_id, visibility.address)
         shape = await self._shape_options(visibility, kind, options)
         if kind is ViewType.TREE:
             work = record_work(record)
@@ -189,7 +179,7 @@ class UserRecordViews:
     ) -> tuple[str, ...]:
         """Raises AnswerTooLarge."""
         try:
-            return await self._permission_loader.render_list(evaluation_input, held, kind, shape)
+            return await self.permission_loader.render_list(evaluation_input, held, kind, shape)
         except TooLong:
             raise AnswerTooLarge(NARROWER_QUESTION) from None
 
@@ -210,7 +200,7 @@ class UserRecordViews:
     async def _project_id(self, name: str) -> str:
         """For an unknown or removed project only the root is shown, without a reason (checklist SC-11)."""
         try:
-            project = (await self._projects.project(name)).project
+            project = (await self.projects.project(name)).project
         except ProjectNotFound:
             return UNKNOWN_PROJECT
         return UNKNOWN_PROJECT if project.removed else project.project_id
@@ -220,13 +210,13 @@ class UserRecordViews:
     ) -> dict[str, object]:
         found: dict[str, object] = {}
         if options.with_roles and RecordPart.ROLES in visibility.parts:
-            found["roles"] = await self._permission_loader.render_list(
+            found["roles"] = await self.permission_loader.render_list(
                 visibility.evaluation_input, held, Shape.ROLES, shape
             )
         if options.with_apps_data:
             open_to = await run_off_loop(held.work, lambda: held.nonempty_scopes)
             scopes = [scope for scope in selected_scopes(held, shape) if scope in open_to and not scope.is_root]
-            rights = (await self._authenticator.attach_rights(visibility.caller)).rights
+            rights = (await self.authenticator.attach_rights(visibility.caller)).rights
             found["projects"] = projects_of(visibility.evaluation_input, scopes, rights)
             found["apps"] = await self._apps(scopes, held.application_id, rights)
         return found
@@ -236,7 +226,7 @@ class UserRecordViews:
         single = {scope.resource_id for scope in scopes if scope.kind is ResourceKind.APPLICATION} | {str(asked)}
         elsewhere = replace(rights, secret=NO_SECRET_DATA)  # the right is about the requested application only
         found: dict[str, list[dict[str, object]]] = {}
-        for application in await self._applications.applications_in({scope.project_id for scope in scopes}):
+        for application in await self.applications.applications_in({scope.project_id for scope in scopes}):
             number, project_id = application.application_id, application.project_id or ""
             about = GuardTarget(application_id=number, project_id=project_id)
             if str(number) in single or is_open(elsewhere, Operation.APPLICATION_GET, about):

@@ -68,10 +68,9 @@ class _MatrixPage(Struct):
     after: str | None = ""
 
 
-class WhoCan:
-    def __init__(self, *, candidate_store: CandidateStore, clock: Clock) -> None:
-        self._candidate_store = candidate_store
-        self._clock = clock
+class WhoCan(Struct, kw_only=True, eq=False):
+    candidate_store: CandidateStore
+    clock: Clock
 
     async def page(self, known: ApplicationModel, query: HolderMatrixQuery) -> HolderMatrix:
         """A page of rows; a short page may be followed by another. The caller has checked who may ask.
@@ -82,7 +81,7 @@ class WhoCan:
         size = query.limit + 1
         while page.after is not None and len(page.rows) < query.limit and page.examined < MAX_EXAMINED:
             candidates = await load_candidate_page(
-                self._candidate_store,
+                self.candidate_store,
                 known.application.application_id,
                 query.scope.project_id,
                 partial(matrix_candidates, query=query),
@@ -90,7 +89,7 @@ class WhoCan:
                 limit=size,
                 known=known,
             )
-            judge = partial(row_of, candidates.snapshot, query, now=self._clock.now())
+            judge = partial(row_of, candidates.snapshot, query, now=self.clock.now())
             async for facts, row in judge_in_batches(candidates.people, judge, partial(row_weight, query)):
                 if row.cells or query.include_without_rules:
                     if len(page.rows) == query.limit:

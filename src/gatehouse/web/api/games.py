@@ -3,6 +3,7 @@
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -147,27 +148,15 @@ def read_id_token_request(ask: GetGsidRequest) -> IdTokenRequest | None:
     return IdTokenRequest(client_id=ask.id_token_client, nonce=ask.nonce)
 
 
-class GameSessionEndpoints:
-    def __init__(
-        self,
-        *,
-        registration: GameSessionRegistration,
-        polls: PollService,
-        game_sessions: GameSessionService,
-        guests: GuestSignIn,
-        keys: AccessKeySignatureVerifier,
-        records: GameRefusals,
-        clock: Clock,
-        base_url: str,
-    ) -> None:
-        self._registration = registration
-        self._polls = polls
-        self._game_sessions = game_sessions
-        self._guests = guests
-        self._keys = keys
-        self._records = records
-        self._clock = clock
-        self._base_url = base_url
+class GameSessionEndpoints(Struct, kw_only=True, eq=False):
+    registration: GameSessionRegistration
+    polls: PollService
+    game_sessions: GameSessionService
+    guests: GuestSignIn
+    keys: AccessKeySignatureVerifier
+    records: GameRefusals
+    clock: Clock
+    base_url: str
 
     async def register(self, request: Request) -> Response:
         ask = await read_json_or_form(request, GetGsidRequest)
@@ -185,12 +174,12 @@ class GameSessionEndpoints:
             address_proven=proven,
             guest_id=await self._find_guest(request, ask),
         )
-        given = await self._registration.register(wish, origin_of(request, ACTOR))
-        url = f"{self._base_url}/?gsid={given.session.gsid}"
+        given = await self.registration.register(wish, origin_of(request, ACTOR))
+        url = f"{self.base_url}/?gsid={given.session.gsid}"
         answer = GetGsidResponse(
             status=OK,
             gsid=given.session.gsid,
-            ts=self._clock.now(),
+            ts=self.clock.now(),
             started=given.session.created_at,
             url=url,
             qr=qr_data_uri(url) if ask.qr == ON else "",
@@ -208,9 +197,9 @@ class GameSessionEndpoints:
             raise BadInput("id_token_client: not with intent upgrade; sign in again afterwards")
         proof = DeviceProof(device_key=ask.device_key, challenge=ask.challenge, signature=ask.signature)
         try:
-            return (await self._guests.find_to_upgrade(proof)).user_id
+            return (await self.guests.find_to_upgrade(proof)).user_id
         except DeviceProofRefused as error:
-            raise await self._records.violation("", origin_of(request, ACTOR), f"intent: {error}") from error
+            raise await self.records.violation("", origin_of(request, ACTOR), f"intent: {error}") from error
 
     async def poll(self, request: Request) -> Response:
         ask = await read_json_or_form(request, GsidResultRequest)
@@ -218,7 +207,7 @@ class GameSessionEndpoints:
         presented = await self._read_proof(request, ask, ask.gsid)
         line: ClientConnection = request.scope[CONNECTION_KEY]
         try:
-            answer = await self._polls.poll(
+            answer = await self.polls.poll(
                 ask.gsid, presented, line, origin_of(request, ACTOR), states=ask.states == ON
             )
         except ClientGone as gone:
@@ -240,14 +229,14 @@ class GameSessionEndpoints:
         return {
             "status": status,
             "gsid": session.gsid,
-            "ts": self._clock.now(),
+            "ts": self.clock.now(),
             "started": session.created_at,
             "last_seen": session.last_seen,
         }
 
     async def info(self, request: Request) -> Response:
         ask = await read_json_or_form(request, GsidInfoRequest)
-        found = await self._game_sessions.info(ask.gsid, address_only_proof(request), origin_of(request, ACTOR))
+        found = await self.game_sessions.info(ask.gsid, address_only_proof(request), origin_of(request, ACTOR))
         session = found.session
         session_info = copy_as(
             GameSessionInfo,
@@ -262,14 +251,14 @@ class GameSessionEndpoints:
     async def close(self, request: Request) -> Response:
         ask = await read_json_or_form(request, CloseGsidRequest)
         presented = await self._read_proof(request, ask, ask.gsid)
-        await self._game_sessions.close(ask.gsid, presented, ask.status, origin_of(request, ACTOR))
+        await self.game_sessions.close(ask.gsid, presented, ask.status, origin_of(request, ACTOR))
         return json_response(CloseGsidResponse())
 
     async def _read_proof(self, request: Request, ask: ProofFields, gsid: str = "") -> GameClientProof:
         try:
-            return await read_proof(request, self._keys, ask)
+            return await read_proof(request, self.keys, ask)
         except InvalidToken as error:
-            raise await self._records.violation(gsid, origin_of(request, ACTOR), f"Signature: {error}") from error
+            raise await self.records.violation(gsid, origin_of(request, ACTOR), f"Signature: {error}") from error
 
     def endpoints(self) -> list[Endpoint]:
         registered = Endpoint(

@@ -3,6 +3,7 @@
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,13 +18,12 @@ from gatehouse.web.http.routing import Cors, Endpoint, RateClass
 KEYS_CACHE_CONTROL: Final = "public, max-age=300"
 
 
-class KeySetEndpoints:
-    def __init__(self, publisher: KeySetPublisher) -> None:
-        self._publisher = publisher
+class KeySetEndpoints(Struct, eq=False):
+    publisher: KeySetPublisher
 
     async def show(self, request: Request) -> Response:
-        await self._publisher.refresh()
-        body = self._publisher.document().body
+        await self.publisher.refresh()
+        body = self.publisher.document().body
         return cacheable_response(request, body, media_type="application/json", cache_control=KEYS_CACHE_CONTROL)
 
     def endpoints(self) -> list[Endpoint]:

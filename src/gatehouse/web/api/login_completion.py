@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -59,23 +60,13 @@ class ProvedLogin(msgspec.Struct, frozen=True, kw_only=True):
     more: Mapping[str, object] = msgspec.field(default_factory=dict)  # what the response has beside the login data
 
 
-class LoginCompletion:
-    def __init__(
-        self,
-        *,
-        accounts: AccountStore,
-        factors: SecondFactors,
-        email_codes: EmailCodes,
-        sign_in_flows: SignInFlows,
-        login_result: LoginResult,
-        masters: MasterKeys,
-    ) -> None:
-        self._accounts = accounts
-        self._factors = factors
-        self._email_codes = email_codes
-        self._sign_in_flows = sign_in_flows
-        self._login_result = login_result
-        self._masters = masters
+class LoginCompletion(Struct, kw_only=True, eq=False):
+    accounts: AccountStore
+    factors: SecondFactors
+    email_codes: EmailCodes
+    sign_in_flows: SignInFlows
+    login_result: LoginResult
+    masters: MasterKeys
 
     async def respond(
         self, request: Request, step: SecondFactorFields, prove: Callable[[], Awaitable[ProvedLogin]]
@@ -93,7 +84,7 @@ class LoginCompletion:
     async def _complete(self, request: Request, step: SecondFactorFields, proved: ProvedLogin) -> dict[str, object]:
         """Return the login data, or ask for the second factor. Raises LoginDenied."""
         user, options = proved.user, proved.options
-        await self._login_result.refuse_protected_role(user, proved.method)
+        await self.login_result.refuse_protected_role(user, proved.method)
         if not enabled_factors(user):
             return await self._login_data(request, user, proved.method, options)
         if step.otp:
@@ -104,33 +95,33 @@ class LoginCompletion:
     async def _second_call(self, request: Request, step: SecondFactorFields) -> dict[str, object]:
         flow, user = await self._find_pending_login(step.request_id)
         if not step.otp and step.method == Factor.EMAIL:
-            await self._email_codes.send(user, origin=origin_of(request, user.user_id))
+            await self.email_codes.send(user, origin=origin_of(request, user.user_id))
             return await self._two_step_response(user, step.request_id)
         try:
             await self._verify(request, user, step)
         except SecondFactorWrong:
-            await self._sign_in_flows.count_failure(flow)
+            await self.sign_in_flows.count_failure(flow)
             raise
         options = self._open_options(flow)
-        await self._sign_in_flows.discard(flow)
-        await self._login_result.refuse_protected_role(user, first_method_of(flow))
+        await self.sign_in_flows.discard(flow)
+        await self.login_result.refuse_protected_role(user, first_method_of(flow))
         return await self._login_data(request, user, SignInMethod.TWO_STEP, options)
 
     async def _ask_for_factor(self, user: User, auth: SignInMethod, options: LoginOptions) -> dict[str, object]:
-        sealed = self._masters.seal(msgspec.json.encode(options), purpose=SEAL_PURPOSE)
+        sealed = self.masters.seal(msgspec.json.encode(options), purpose=SEAL_PURPOSE)
         ask = {"options": base64.b64encode(sealed).decode()}
-        handle = await self._sign_in_flows.start(LOGIN_KIND, ask, browser=NO_BROWSER, user=user, method=auth)
+        handle = await self.sign_in_flows.start(LOGIN_KIND, ask, browser=NO_BROWSER, user=user, method=auth)
         return await self._two_step_response(user, handle)
 
     async def _two_step_response(self, user: User, handle: str) -> dict[str, object]:
-        offered = (await self._factors.load_factors(user)).accepted_factors
+        offered = (await self.factors.load_factors(user)).accepted_factors
         return {"status": "2STEP", "request_id": handle, "methods": [factor.value for factor in offered]}
 
     async def _find_pending_login(self, handle: str) -> tuple[SignInFlow, User]:
-        flow = await self._sign_in_flows.find(handle, browser=NO_BROWSER)
+        flow = await self.sign_in_flows.find(handle, browser=NO_BROWSER)
         if flow.kind != LOGIN_KIND or flow.step is not FlowStep.FACTOR or flow.user_id is None:
             raise SignInFlowGone
-        user = await self._accounts.user(flow.user_id)
+        user = await self.accounts.user(flow.user_id)
         if user.blocked:
             raise SignInRefused
         if not first_factor_is_valid(flow, user):
@@ -142,17 +133,17 @@ class LoginCompletion:
             method = Factor(step.method) if step.method else None
         except ValueError as error:
             raise BadInput("method must be one of those offered") from error
-        await self._factors.verify(user, step.otp, method, origin=origin_of(request, user.user_id))
+        await self.factors.verify(user, step.otp, method, origin=origin_of(request, user.user_id))
 
     async def _login_data(
         self, request: Request, user: User, auth: SignInMethod, options: LoginOptions
     ) -> dict[str, object]:
-        return await self._login_result.login_data(user, auth, options, origin_of(request, user.user_id))
+        return await self.login_result.login_data(user, auth, options, origin_of(request, user.user_id))
 
     def _open_options(self, flow: SignInFlow) -> LoginOptions:
         """Open the sealed options. Raises SignInFlowGone when they are damaged: the login has to start again."""
         sealed = base64.b64decode(flow.ask["options"])
-        opened = self._masters.try_open(sealed, purpose=SEAL_PURPOSE)
+        opened = self.masters.try_open(sealed, purpose=SEAL_PURPOSE)
         if opened is None:
             raise SignInFlowGone
         return msgspec.json.decode(opened, type=LoginOptions)

@@ -8,6 +8,7 @@ import hashlib
 from typing import Final
 from urllib.parse import urlencode
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -36,19 +37,18 @@ class SiteDeniedContext(PageContext, frozen=True, kw_only=True):
     more: str  # address of the same page here, with the people to ask
 
 
-class SiteDeniedPage:
-    def __init__(self, *, pages: PageRenderer, base_url: str) -> None:
-        self._pages = pages
-        self._base_url = base_url
+class SiteDeniedPage(Struct, kw_only=True, eq=False):
+    pages: PageRenderer
+    base_url: str
 
     def render(self, request: Request, site: ProtectedSite, login: str) -> Response:
         context = SiteDeniedContext(
             application=host_of(site.origin),
             login=login,
             style=DENIED_STYLE,
-            more=f"{self._base_url}{DENIED_PATH}?{urlencode({SITE_KEY: site.origin})}",
+            more=f"{self.base_url}{DENIED_PATH}?{urlencode({SITE_KEY: site.origin})}",
         )
-        return self._pages.render(request, context, headers={"Content-Security-Policy": DENIED_POLICY})
+        return self.pages.render(request, context, headers={"Content-Security-Policy": DENIED_POLICY})
 
 
 def host_of(origin: str) -> str:

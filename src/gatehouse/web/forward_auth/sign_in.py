@@ -4,6 +4,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -56,29 +57,16 @@ class SiteSignInQuery(msgspec.Struct, frozen=True, kw_only=True):
     challenge: str
 
 
-class SiteSignInPages:
-    def __init__(
-        self,
-        *,
-        site_sign_in: SiteSignIn,
-        cookies: SiteCookies,
-        sign_in_flows: SignInFlows,
-        browsers: BrowserSessions,
-        owners: ApplicationOwners,
-        denied_page: SiteDeniedPage,
-        pages: PageRenderer,
-        rate_limiter: RateLimiter,
-        base_url: str,
-    ) -> None:
-        self._site_sign_in = site_sign_in
-        self._cookies = cookies
-        self._sign_in_flows = sign_in_flows
-        self._browsers = browsers
-        self._owners = owners
-        self._denied_page = denied_page
-        self._pages = pages
-        self._rate_limiter = rate_limiter
-        self._base_url = base_url
+class SiteSignInPages(Struct, kw_only=True, eq=False):
+    site_sign_in: SiteSignIn
+    cookies: SiteCookies
+    sign_in_flows: SignInFlows
+    browsers: BrowserSessions
+    owners: ApplicationOwners
+    denied_page: SiteDeniedPage
+    pages: PageRenderer
+    rate_limiter: RateLimiter
+    base_url: str
 
     async def start(self, request: Request) -> Response:
         """On the site: set the cookie that the sign-in must come back to, and go to this service."""
@@ -86,83 +74,83 @@ class SiteSignInPages:
         path = read_query(request, StartQuery).to
         if not is_site_path(path):
             raise BadSiteRequest
-        await self._site_sign_in.find_site(origin)
-        secret = self._cookies.read_start(request, origin) or new_secret()  # one for all tabs
+        await self.site_sign_in.find_site(origin)
+        secret = self.cookies.read_start(request, origin) or new_secret()  # one for all tabs
         asked = SiteSignInRequest(origin=origin, path=path, challenge=sha256(secret).hex())
-        response = see_other(f"{self._base_url}{Path.SITE_SIGN_IN}?{urlencode(encode_request_fields(asked))}")
-        self._cookies.set_start(response, origin, secret)
+        response = see_other(f"{self.base_url}{Path.SITE_SIGN_IN}?{urlencode(encode_request_fields(asked))}")
+        self.cookies.set_start(response, origin, secret)
         return response
 
     async def sign_in(self, request: Request) -> Response:
         """Here: hand the sign-in over to the site, after the person has signed in."""
         query = read_query(request, SiteSignInQuery)
         asked = decode_site_request(msgspec.structs.asdict(query))
-        site = await self._site_sign_in.find_site(asked.origin)
+        site = await self.site_sign_in.find_site(asked.origin)
         if is_prefetch(request):
             return Response(None, SERVICE_UNAVAILABLE, NO_STORE)
-        browser = await self._browsers.read(request)
+        browser = await self.browsers.read(request)
         if not is_full_session(browser.signed_in):
             return await self._begin_sign_in(request, browser, asked)
         proof = proof_of_session(browser.signed_in.session)
         origin = origin_of(request, proof.user_id)
-        if await self._sign_in_flows.find_terms_for(proof.user_id, (site.application_id,), origin.address):
+        if await self.sign_in_flows.find_terms_for(proof.user_id, (site.application_id,), origin.address):
             return await self._begin_sign_in(request, browser, asked, proof)
-        return see_other(await self._site_sign_in.hand_over(asked, proof, origin))
+        return see_other(await self.site_sign_in.hand_over(asked, proof, origin))
 
     async def _begin_sign_in(
         self, request: Request, browser: Browser, asked: SiteSignInRequest, proof: SignInProof | None = None
     ) -> Response:
         """Start a sign-in flow: at its first step, or with `proof` at the terms."""
-        wait = self._rate_limiter.admit(SITE_LIMIT_KEY, caller_address_of(request.scope).source)
+        wait = self.rate_limiter.admit(SITE_LIMIT_KEY, caller_address_of(request.scope).source)
         if wait:
             raise TooMany(wait, "sign-ins begun from one source")
         fields = encode_request_fields(asked)
         again = pack_request(f"{Path.SITE_SIGN_IN}?{urlencode(fields)}".encode())
         if proof is None:
-            handle = await self._sign_in_flows.start(KIND, fields, browser=browser.browser_id, request=again)
+            handle = await self.sign_in_flows.start(KIND, fields, browser=browser.browser_id, request=again)
             response = see_other(step_address(FlowStep.LOGIN, handle))
         else:
             address = origin_of(request, proof.user_id).address
-            handle, flow = await self._sign_in_flows.start_with_proof(
+            handle, flow = await self.sign_in_flows.start_with_proof(
                 KIND, fields, proof, browser=browser.browser_id, address=address, request=again
             )
             # The terms may have been accepted meanwhile, in another window.
-            response = await continue_flow(self._sign_in_flows, self._pages, request, flow, handle)
-        return self._browsers.set_browser_cookie(response, browser)
+            response = await continue_flow(self.sign_in_flows, self.pages, request, flow, handle)
+        return self.browsers.set_browser_cookie(response, browser)
 
     async def finish(self, request: Request) -> Response:
         """On the site: use the code, in the browser that began, and set the cookie of the session."""
         origin = read_forwarded_request(request).origin
         code = read_query(request, ReturnQuery).code
-        cookie = self._cookies.read_start(request, origin)
-        opened = await self._site_sign_in.open_session(origin, code, cookie, origin_of(request, ""))
+        cookie = self.cookies.read_start(request, origin)
+        opened = await self.site_sign_in.open_session(origin, code, cookie, origin_of(request, ""))
         response = see_other(opened.path)
-        self._cookies.set_session(response, origin, opened.secret)
+        self.cookies.set_session(response, origin, opened.secret)
         return response
 
     async def sign_out(self, request: Request) -> Response:
         """On the site: go to the page here that ends the person's session, and the one on the site with it."""
-        await self._site_sign_in.find_site(read_forwarded_request(request).origin)
-        return see_other(f"{self._base_url}{Path.LOGOUT}")
+        await self.site_sign_in.find_site(read_forwarded_request(request).origin)
+        return see_other(f"{self.base_url}{Path.LOGOUT}")
 
     async def show_denied_on_site(self, request: Request) -> Response:
         """On the site: the page for a proxy that passes on the status of /proxy/auth without its body (nginx)."""
-        site = await self._site_sign_in.find_site(read_forwarded_request(request).origin)
-        login = await self._site_sign_in.visitor_login(site.origin, self._cookies.read_session(request, site.origin))
-        return self._denied_page.render(request, site, login)
+        site = await self.site_sign_in.find_site(read_forwarded_request(request).origin)
+        login = await self.site_sign_in.visitor_login(site.origin, self.cookies.read_session(request, site.origin))
+        return self.denied_page.render(request, site, login)
 
     async def show_denied(self, request: Request) -> Response:
         """Here: say that the person has no access to the site, and whom to ask."""
-        site = await self._site_sign_in.find_site(read_query(request, DeniedQuery).site)
-        browser = await self._browsers.read(request)
+        site = await self.site_sign_in.find_site(read_query(request, DeniedQuery).site)
+        browser = await self.browsers.read(request)
         if browser.signed_in is None:
             return see_other(f"{site.origin}/")
-        owner = await self._owners.owner(site.application_id)
+        owner = await self.owners.owner(site.application_id)
         user = browser.signed_in.user
         context = AccessDeniedContext(
             application=host_of(site.origin), login=user.login or user.nick, ask=(owner,) if owner else ()
         )
-        return self._pages.render(request, context)
+        return self.pages.render(request, context)
 
     def endpoints(self) -> list[Endpoint]:
         here = Endpoint(

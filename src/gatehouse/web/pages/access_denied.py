@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import urlencode
 
+from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -24,21 +25,20 @@ MISSING_RIGHTS: Final[Mapping[LoginRefusalReason, str]] = {
 }  # the others do not depend on a permission
 
 
-class DenialReasons:
-    def __init__(self, rules: LoginRules) -> None:
-        self._rules = rules
+class DenialReasons(Struct, eq=False):
+    rules: LoginRules
 
     async def find_refusing_application(self, user: User, application_ids: Sequence[int]) -> int | None:
         """Return the first application that denies the user access; None when all of them admit the user now."""
-        refused = await self._rules.find_refusal(user.user_id, application_ids)
+        refused = await self.rules.find_refusal(user.user_id, application_ids)
         return None if refused is None else refused.application_id
 
     async def explain(self, signed_in: UserSession | None, application_ids: Sequence[int]) -> DenialReason | None:
         """Return the reason for an administrator; None for other people, and when access is not denied any more."""
-        if not is_full_session(signed_in) or not await self._rules.is_administrator(signed_in.user):
+        if not is_full_session(signed_in) or not await self.rules.is_administrator(signed_in.user):
             return None
         user_id = signed_in.user.user_id
-        refused = await self._rules.find_refusal(user_id, application_ids)
+        refused = await self.rules.find_refusal(user_id, application_ids)
         if refused is None:
             return None
         asked = urlencode({"user_id": user_id, "application_id": refused.application_id})
@@ -53,11 +53,10 @@ class DenialReasons:
 # to the client at once (RFC 6749 §4.1.2.1, checklist AZ-31).
 
 
-class AccessDeniedPage:
-    def __init__(self, *, reasons: DenialReasons, owners: ApplicationOwners, pages: PageRenderer) -> None:
-        self._reasons = reasons
-        self._owners = owners
-        self._pages = pages
+class AccessDeniedPage(Struct, kw_only=True, eq=False):
+    reasons: DenialReasons
+    owners: ApplicationOwners
+    pages: PageRenderer
 
     async def show(
         self,
@@ -74,15 +73,15 @@ class AccessDeniedPage:
         """
         if signed_in is None:
             return None
-        why = await self._reasons.explain(signed_in, application_ids)
-        refusing = await self._reasons.find_refusing_application(signed_in.user, application_ids)
+        why = await self.reasons.explain(signed_in, application_ids)
+        refusing = await self.reasons.find_refusing_application(signed_in.user, application_ids)
         if why is None or refusing is None:
             return None
         context = await self._context(signed_in.user, client, refusing)
         if isinstance(answer, str):
-            return self._pages.render(request, replace(context, return_to=answer, why=why))
+            return self.pages.render(request, replace(context, return_to=answer, why=why))
         policy = {"Content-Security-Policy": content_security_policy(form_action=[answer.form_action])}
-        return self._pages.render(request, replace(context, return_form=answer, why=why), headers=policy)
+        return self.pages.render(request, replace(context, return_form=answer, why=why), headers=policy)
 
     async def show_on_device(
         self,
@@ -95,13 +94,13 @@ class AccessDeniedPage:
         """Return the page for everyone, because a device has no page of its own; None when access is not denied."""
         if not is_full_session(signed_in):
             return None
-        refusing = await self._reasons.find_refusing_application(signed_in.user, application_ids)
+        refusing = await self.reasons.find_refusing_application(signed_in.user, application_ids)
         if refusing is None:
             return None
-        why = await self._reasons.explain(signed_in, application_ids)
+        why = await self.reasons.explain(signed_in, application_ids)
         shown = replace(await self._context(signed_in.user, client, refusing), on_device=True, why=why)
-        return self._pages.render(request, shown)
+        return self.pages.render(request, shown)
 
     async def _context(self, user: User, client: Client, application_id: int) -> AccessDeniedContext:
-        owner = await self._owners.owner(application_id)
+        owner = await self.owners.owner(application_id)
         return AccessDeniedContext(application=client.name, login=user.login or "", ask=(owner,) if owner else ())

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -48,19 +49,18 @@ class RevokeApplicationForm(CsrfForm, frozen=True, kw_only=True):
     client_id: str
 
 
-class ConnectedApplicationForms:
-    def __init__(self, *, consents: Consents, view: AccountView) -> None:
-        self._consents = consents
-        self._view = view
+class ConnectedApplicationForms(Struct, kw_only=True, eq=False):
+    consents: Consents
+    view: AccountView
 
     async def revoke(self, request: Request, account: AccountRequest, form: RevokeApplicationForm) -> Response:  # noqa: ARG002
         """Revoke an application's access; one that is gone already looks the same."""
-        await self._consents.withdraw(account.user.user_id, form.client_id, account.origin)
-        return self._view.redirect_with_notice(Notice.APPLICATION_REVOKED)
+        await self.consents.withdraw(account.user.user_id, form.client_id, account.origin)
+        return self.view.redirect_with_notice(Notice.APPLICATION_REVOKED)
 
     def endpoints(self) -> list[Endpoint]:
         return [
-            self._view.form(
+            self.view.form(
                 Path.APPLICATION_REVOKE,
                 RevokeApplicationForm,
                 self.revoke,
@@ -91,24 +91,23 @@ class EndOwnSessionForm(CsrfForm, frozen=True, kw_only=True):
     session_id: str
 
 
-class SessionForms:
-    def __init__(self, *, sessions: Sessions, view: AccountView) -> None:
-        self._sessions = sessions
-        self._view = view
+class SessionForms(Struct, kw_only=True, eq=False):
+    sessions: Sessions
+    view: AccountView
 
     async def end_session(self, request: Request, account: AccountRequest, form: EndOwnSessionForm) -> Response:  # noqa: ARG002
         """End one session; one that is gone already looks the same."""
-        await self._sessions.end(account.signed_in, form.session_id, account.origin)
-        return self._view.redirect_with_notice(Notice.SESSION_ENDED)
+        await self.sessions.end(account.signed_in, form.session_id, account.origin)
+        return self.view.redirect_with_notice(Notice.SESSION_ENDED)
 
     async def end_others(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         """End every other session, and every token of the account (LG-20)."""
-        await self._sessions.sign_out_everywhere(account.user.user_id, account.origin, keep=account.session)
-        return self._view.redirect_with_notice(Notice.OTHERS_ENDED)
+        await self.sessions.sign_out_everywhere(account.user.user_id, account.origin, keep=account.session)
+        return self.view.redirect_with_notice(Notice.OTHERS_ENDED)
 
     def endpoints(self) -> list[Endpoint]:
         return [
-            self._view.form(
+            self.view.form(
                 Path.SESSION_END,
                 EndOwnSessionForm,
                 self.end_session,
@@ -116,7 +115,7 @@ class SessionForms:
                 summary="Sign out a device",
                 fresh=True,
             ),
-            self._view.form(
+            self.view.form(
                 Path.SESSIONS_END_OTHERS,
                 CsrfForm,
                 self.end_others,
@@ -137,26 +136,16 @@ class DeleteAccountForm(CsrfForm, frozen=True, kw_only=True):
     login: str
 
 
-class PersonalDataForms:
-    def __init__(
-        self,
-        *,
-        export: DataExport,
-        data: DataRequests,
-        erasure: Erasure,
-        browsers: BrowserSessions,
-        view: AccountView,
-        clock: Clock,
-    ) -> None:
-        self._export = export
-        self._data = data
-        self._erasure = erasure
-        self._browsers = browsers
-        self._view = view
-        self._clock = clock
+class PersonalDataForms(Struct, kw_only=True, eq=False):
+    export: DataExport
+    data: DataRequests
+    erasure: Erasure
+    browsers: BrowserSessions
+    view: AccountView
+    clock: Clock
 
     async def download(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        data = await self._export.export_user(account.user, account.origin)
+        data = await self.export.export_user(account.user, account.origin)
         name = f"gatehouse-{account.user.user_id}.json"
         return Response(
             msgspec.json.format(msgspec.json.encode(data)),
@@ -165,8 +154,8 @@ class PersonalDataForms:
         )
 
     async def request_application_data(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        await self._data.request_export(account.user.user_id, account.origin)
-        return self._view.redirect_with_notice(Notice.DATA_ASKED)
+        await self.data.request_export(account.user.user_id, account.origin)
+        return self.view.redirect_with_notice(Notice.DATA_ASKED)
 
     async def show_delete(self, request: Request, account: AccountRequest) -> Response:
         return self._delete_page(request, account)
@@ -175,7 +164,7 @@ class PersonalDataForms:
         if not names_account(form.login, account.user):
             return self._delete_page(request, account, problem=ProblemKind.LOGIN_DIFFERS, status=BAD_REQUEST)
         try:
-            await self._erasure.erase(account.user, account.origin)
+            await self.erasure.erase(account.user, account.origin)
         except LastAdministrator:
             return self._delete_page(request, account, problem=ProblemKind.LAST_ADMINISTRATOR, status=CONFLICT)
         return self._deleted_page(request, account)
@@ -189,42 +178,42 @@ class PersonalDataForms:
         status: int | None = None,
     ) -> Response:
         context = DeleteAccountContext(
-            csrf=self._view.csrf_token(account),
+            csrf=self.view.csrf_token(account),
             login=account.user.login or account.user.nick,
             has_email=account.user.login is not None,
-            is_banned=account.user.is_banned_anywhere(self._clock.now()),
+            is_banned=account.user.is_banned_anywhere(self.clock.now()),
             problem=None if problem is None else PageProblem(what=problem),
         )
-        return self._view.show(request, context, status=status)
+        return self.view.show(request, context, status=status)
 
     def _deleted_page(self, request: Request, account: AccountRequest) -> Response:
         """Return the sign-in page without any account."""
         signed_out = replace(account.browser, session=None, signed_in=None)
         context = SignInContext(
-            csrf=self._browsers.csrf_token(signed_out), notice=Notice.ACCOUNT_DELETED, passkeys_enabled=False
+            csrf=self.browsers.csrf_token(signed_out), notice=Notice.ACCOUNT_DELETED, passkeys_enabled=False
         )
-        return self._browsers.clear_session_cookie(self._view.show(request, context))
+        return self.browsers.clear_session_cookie(self.view.show(request, context))
 
     def endpoints(self) -> list[Endpoint]:
         return [
-            self._view.form(
+            self.view.form(
                 Path.EXPORT, CsrfForm, self.download, name="account.export", summary="Export personal data"
             ),
-            self._view.form(
+            self.view.form(
                 Path.EXPORT_ASK,
                 CsrfForm,
                 self.request_application_data,
                 name="account.export_ask",
                 summary="Request personal data from applications",
             ),
-            self._view.page(
+            self.view.page(
                 Path.DELETE,
                 self.show_delete,
                 name="account.delete_ask",
                 summary="Show the account deletion page",
                 fresh=True,
             ),
-            self._view.form(
+            self.view.form(
                 Path.DELETE,
                 DeleteAccountForm,
                 self.delete,

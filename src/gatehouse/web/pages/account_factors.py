@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -69,25 +70,14 @@ class EmailCodeSwitchForm(CsrfForm, frozen=True, kw_only=True):
     on: Literal["0", "1"]
 
 
-class FactorForms:
-    def __init__(
-        self,
-        *,
-        totp: Totp,
-        passkeys: Passkeys,
-        email_codes: EmailCodes,
-        recovery: RecoveryCodes,
-        email_sign_in: EmailSignIn,
-        account: AccountPage,
-        view: AccountView,
-    ) -> None:
-        self._email_sign_in = email_sign_in
-        self._totp = totp
-        self._passkeys = passkeys
-        self._email_codes = email_codes
-        self._recovery = recovery
-        self._account = account
-        self._view = view
+class FactorForms(Struct, kw_only=True, eq=False):
+    totp: Totp
+    passkeys: Passkeys
+    email_codes: EmailCodes
+    recovery: RecoveryCodes
+    email_sign_in: EmailSignIn
+    account: AccountPage
+    view: AccountView
 
     # -- authenticator app ----------------------------------------------------------------------------
 
@@ -104,7 +94,7 @@ class FactorForms:
         if account.user.sealed_totp is not None:
             return see_other(section_address(AccountSection.FACTORS))
         try:
-            codes = await self._totp.confirm_enrollment(
+            codes = await self.totp.confirm_enrollment(
                 account.user, form.otp.strip(), origin=account.origin, device=account.device
             )
         except SecondFactorWrong:
@@ -116,10 +106,10 @@ class FactorForms:
 
     async def remove_totp(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         try:
-            await self._totp.remove(account.user, origin=account.origin, device=account.device)
+            await self.totp.remove(account.user, origin=account.origin, device=account.device)
         except FactorMissing:
             return await self._conflict(request, account)
-        return self._view.redirect_with_notice(Notice.TOTP_REMOVED)
+        return self.view.redirect_with_notice(Notice.TOTP_REMOVED)
 
     async def _totp_form(
         self,
@@ -130,23 +120,21 @@ class FactorForms:
         *,
         status: int = 200,
     ) -> Response:
-        enrolment = await self._totp.pending_enrollment(account.user) or await self._totp.begin_enrollment(
-            account.user
-        )
+        enrolment = await self.totp.pending_enrollment(account.user) or await self.totp.begin_enrollment(account.user)
         context = TotpSetupContext(
-            csrf=self._view.csrf_token(account),
+            csrf=self.view.csrf_token(account),
             uri=enrolment.uri,
             secret=enrolment.secret,
             next=next_page,
-            other=setup_address(Path.PASSKEY, next_page) if self._passkeys.are_supported else "",
+            other=setup_address(Path.PASSKEY, next_page) if self.passkeys.are_supported else "",
             problem=problem_from(trouble),
         )
-        return self._view.show(request, context, status=status)
+        return self.view.show(request, context, status=status)
 
     # -- passkeys -------------------------------------------------------------------------------------
 
     async def show_passkey(self, request: Request, account: AccountRequest) -> Response:
-        if not self._passkeys.are_supported:
+        if not self.passkeys.are_supported:
             raise PasskeysImpossible
         try:
             return await self._passkey_form(request, account, own_next(request.query_params.get("next", "")))
@@ -156,7 +144,7 @@ class FactorForms:
     async def add_passkey(self, request: Request, account: AccountRequest, form: PasskeySetupForm) -> Response:
         again = partial(self._passkey_form, request, account, own_next(form.next), form.name)
         try:
-            codes = await self._passkeys.register(
+            codes = await self.passkeys.register(
                 account.user,
                 form.credential,
                 name=form.name,
@@ -174,21 +162,21 @@ class FactorForms:
 
     async def rename_passkey(self, request: Request, account: AccountRequest, form: RenamePasskeyForm) -> Response:
         try:
-            await self._passkeys.rename(account.user, form.passkey_id, form.name, origin=account.origin)
+            await self.passkeys.rename(account.user, form.passkey_id, form.name, origin=account.origin)
         except BadPasskeyName:
             return await self._problem_page(request, account, ProblemKind.PASSKEY_NAME, status=BAD_REQUEST)
         except FactorMissing:
             return await self._conflict(request, account)
-        return self._view.redirect_with_notice(Notice.PASSKEY_RENAMED)
+        return self.view.redirect_with_notice(Notice.PASSKEY_RENAMED)
 
     async def remove_passkey(self, request: Request, account: AccountRequest, form: RemovePasskeyForm) -> Response:
         try:
-            await self._passkeys.remove(
+            await self.passkeys.remove(
                 account.user,
                 form.passkey_id,
                 origin=account.origin,
                 device=account.device,
-                email_counts=await self._email_sign_in.is_available_to(
+                email_counts=await self.email_sign_in.is_available_to(
                     replace(account.user, passkeys=account.user.passkeys - 1)
                 ),
             )
@@ -196,7 +184,7 @@ class FactorForms:
             return await self._problem_page(request, account, ProblemKind.LAST_SIGN_IN_METHOD, status=CONFLICT)
         except FactorMissing:
             return await self._conflict(request, account)
-        return self._view.redirect_with_notice(Notice.PASSKEY_REMOVED)
+        return self.view.redirect_with_notice(Notice.PASSKEY_REMOVED)
 
     async def _passkey_form(
         self,
@@ -208,16 +196,16 @@ class FactorForms:
         *,
         status: int = 200,
     ) -> Response:
-        options = await self._passkeys.registration_options(account.user, browser=account.browser_digest)
+        options = await self.passkeys.registration_options(account.user, browser=account.browser_digest)
         context = PasskeySetupContext(
-            csrf=self._view.csrf_token(account),
+            csrf=self.view.csrf_token(account),
             passkey_options=options,
             name=name,
             next=next_page,
             other="" if account.user.sealed_totp is not None else setup_address(Path.TOTP, next_page),
             problem=problem_from(trouble),
         )
-        return self._view.show(request, context, status=status)
+        return self.view.show(request, context, status=status)
 
     # -- codes ----------------------------------------------------------------------------------------
 
@@ -226,9 +214,9 @@ class FactorForms:
     ) -> Response:
         try:
             if form.on == "0":
-                await self._email_codes.disable(account.user, origin=account.origin, device=account.device)
-                return self._view.redirect_with_notice(Notice.EMAIL_CODE_OFF)
-            codes = await self._email_codes.enable(account.user, origin=account.origin, device=account.device)
+                await self.email_codes.disable(account.user, origin=account.origin, device=account.device)
+                return self.view.redirect_with_notice(Notice.EMAIL_CODE_OFF)
+            codes = await self.email_codes.enable(account.user, origin=account.origin, device=account.device)
         except EmailNotVerified:
             return await self._problem_page(request, account, ProblemKind.EMAIL_UNVERIFIED, status=CONFLICT)
         except SameMailbox:
@@ -239,7 +227,7 @@ class FactorForms:
 
     async def renew_codes(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         try:
-            codes = await self._recovery.renew(account.user, origin=account.origin, device=account.device)
+            codes = await self.recovery.renew(account.user, origin=account.origin, device=account.device)
         except FactorMissing:
             return await self._problem_page(request, account, ProblemKind.NO_FACTOR, status=CONFLICT)
         return self._show_codes(request, account, codes)
@@ -250,7 +238,7 @@ class FactorForms:
         """Continue with the next page, or show the recovery codes that the first factor created, once."""
         if codes:
             return self._show_codes(request, account, codes, next_page)
-        return see_other(next_page) if next_page else self._view.redirect_with_notice(notice)
+        return see_other(next_page) if next_page else self.view.redirect_with_notice(notice)
 
     def _show_codes(
         self, request: Request, account: AccountRequest, codes: Sequence[str], next_page: str = ""
@@ -260,7 +248,7 @@ class FactorForms:
             login=account.user.login or account.user.nick,
             next=next_page or section_address(AccountSection.FACTORS),
         )
-        return self._view.show(request, context)
+        return self.view.show(request, context)
 
     # -- errors ---------------------------------------------------------------------------------------
 
@@ -271,10 +259,10 @@ class FactorForms:
         self, request: Request, account: AccountRequest, trouble: ProblemKind, *, status: int
     ) -> Response:
         problem = PageProblem(what=trouble)
-        return await self._account.show_problem(request, account, AccountSection.FACTORS, problem, status=status)
+        return await self.account.show_problem(request, account, AccountSection.FACTORS, problem, status=status)
 
     def endpoints(self) -> list[Endpoint]:
-        shown, posted = self._view.page, self._view.form
+        shown, posted = self.view.page, self.view.form
         return [
             shown(Path.TOTP, self.show_totp, name="totp.show", summary="Set up an authenticator app", fresh=True),
             posted(

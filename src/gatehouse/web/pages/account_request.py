@@ -144,27 +144,18 @@ def page_to_return_to(request: Request, path: Path) -> str:
     return setup_address(path, request.query_params.get("next", ""))
 
 
-class AccountView:
-    def __init__(
-        self,
-        *,
-        browsers: BrowserSessions,
-        sessions: Sessions,
-        sign_in_flows: SignInFlows,
-        pages: PageRenderer,
-        notices: NoticeCookie,
-    ) -> None:
-        self._browsers = browsers
-        self._sessions = sessions
-        self._sign_in_flows = sign_in_flows
-        self._pages = pages
-        self._notices = notices
+class AccountView(Struct, kw_only=True, eq=False):
+    browsers: BrowserSessions
+    sessions: Sessions
+    sign_in_flows: SignInFlows
+    pages: PageRenderer
+    notices: NoticeCookie
 
     def page(self, path: Path, show: PageHandler, *, name: str, summary: str, fresh: bool = False) -> Endpoint:
         """Wrap a handler that shows a page to the account's owner; a sign-in leads back to it."""
 
         async def handler(request: Request) -> Response:
-            browser = await self._browsers.read(request)
+            browser = await self.browsers.read(request)
             visit = self.request_of(request, browser)
             if visit is None:
                 return await self._sign_in_first(browser, page_to_return_to(request, path))
@@ -192,7 +183,7 @@ class AccountView:
             if visit is None:
                 return see_other(Path.SIGN_IN)
             form = await read_form(request, into)
-            self._browsers.check_form(request, visit.browser, form.csrf)
+            self.browsers.check_form(request, visit.browser, form.csrf)
             if fresh and not self.is_fresh(visit):
                 return self.reauthenticate(path)
             return await act(request, visit, form)
@@ -207,7 +198,7 @@ class AccountView:
             if visit is None:
                 return see_other(Path.SIGN_IN)
             form, content = await read_upload(request, CsrfForm, field)
-            self._browsers.check_form(request, visit.browser, form.csrf)
+            self.browsers.check_form(request, visit.browser, form.csrf)
             return await act(request, visit, content)
 
         endpoint = account_endpoint("POST", path, handler, name=name, summary=summary, rate_class=RateClass.LOGIN)
@@ -216,29 +207,29 @@ class AccountView:
     async def _sign_in_first(self, browser: Browser, address: str) -> Response:
         if address not in RETURN_ADDRESSES and next_of_setup(address) == "":
             return see_other(Path.SIGN_IN)
-        handle = await self._sign_in_flows.start(ACCOUNT_KIND, {RETURN_TO: address}, browser=browser.browser_id)
+        handle = await self.sign_in_flows.start(ACCOUNT_KIND, {RETURN_TO: address}, browser=browser.browser_id)
         response = see_other(f"{Path.SIGN_IN}?{urlencode({'interaction': handle})}")
-        return self._browsers.set_browser_cookie(response, browser)
+        return self.browsers.set_browser_cookie(response, browser)
 
     def is_fresh(self, account: AccountRequest) -> bool:
-        return self._sessions.is_fresh(account.signed_in)
+        return self.sessions.is_fresh(account.signed_in)
 
     def reauthenticate(self, path: str) -> Response:
         return see_other(f"{Path.CONFIRM}?{urlencode({'next': path})}")
 
     def csrf_token(self, account: AccountRequest) -> str:
-        return self._browsers.csrf_token(account.browser)
+        return self.browsers.csrf_token(account.browser)
 
     def show(self, request: Request, context: PageContext, *, status: int | None = None) -> Response:
-        return self._pages.render_off_loop(request, lambda: context, status=status or context.status)
+        return self.pages.render_off_loop(request, lambda: context, status=status or context.status)
 
     def redirect_with_notice(self, notice: Notice) -> Response:
         """Redirect to a part of the account page, which shows the notice once."""
-        return self._notices.set(see_other(section_address(NOTICE_SECTIONS[notice])), notice)
+        return self.notices.set(see_other(section_address(NOTICE_SECTIONS[notice])), notice)
 
     async def _account_request(self, request: Request) -> AccountRequest | None:
         """Return the request; None without a session, or with a limited one, which is for applications (R1)."""
-        browser = await self._browsers.read(request)
+        browser = await self.browsers.read(request)
         return self.request_of(request, browser)
 
     def request_of(self, request: Request, browser: Browser) -> AccountRequest | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -96,47 +97,33 @@ class SignInLinkForm(FlowForm, frozen=True, kw_only=True):
     token: str
 
 
-class EmailSignInPages:
-    def __init__(
-        self,
-        *,
-        email_sign_in: EmailSignIn,
-        sign_in: SignInPages,
-        sign_in_flows: SignInFlows,
-        completion: SignInCompletion,
-        browsers: BrowserSessions,
-        pages: PageRenderer,
-        flow_pages: SignInFlowPages,
-        forms: PublicForms,
-        offers_passkeys: Callable[[], bool],
-        mail_is_logged: Callable[[], bool],
-    ) -> None:
-        self._email_sign_in = email_sign_in
-        self._sign_in = sign_in
-        self._sign_in_flows = sign_in_flows
-        self._completion = completion
-        self._browsers = browsers
-        self._pages = pages
-        self._flow_pages = flow_pages
-        self._forms = forms
-        self._offers_passkeys = offers_passkeys
-        self._mail_is_logged = mail_is_logged
+class EmailSignInPages(Struct, kw_only=True, eq=False):
+    email_sign_in: EmailSignIn
+    sign_in: SignInPages
+    sign_in_flows: SignInFlows
+    completion: SignInCompletion
+    browsers: BrowserSessions
+    pages: PageRenderer
+    flow_pages: SignInFlowPages
+    forms: PublicForms
+    offers_passkeys: Callable[[], bool]
+    mail_is_logged: Callable[[], bool]
 
     async def send(self, request: Request) -> Response:
         """Send a link and a code; the response is the same for every address, also over the quota (LG-05, LG-16)."""
-        return await self._flow_pages.handle_form(request, EmailSignInForm, self._send)
+        return await self.flow_pages.handle_form(request, EmailSignInForm, self._send)
 
     async def _send(self, request: Request, browser: Browser, form: EmailSignInForm) -> Response:
-        await self._flow_pages.destination(browser, form.interaction)  # an expired flow sends no email
+        await self.flow_pages.destination(browser, form.interaction)  # an expired flow sends no email
         try:
-            await self._email_sign_in.request(
+            await self.email_sign_in.request(
                 form.login,
                 browser=sha256(browser.browser_id),
                 handle=form.interaction,
-                requester=replace(self._forms.link_requester(request), device_cookie=browser.device),
+                requester=replace(self.forms.link_requester(request), device_cookie=browser.device),
             )
         except BadAccount as error:
-            return await self._sign_in.show_form(
+            return await self.sign_in.show_form(
                 request, browser, form.interaction, form.login, problem_with(error), status=BAD_REQUEST
             )
         return await self.show_code_page(
@@ -145,33 +132,33 @@ class EmailSignInPages:
 
     async def register(self, request: Request, browser: Browser, context: EmailSignInContext) -> Response:
         """Send a link and a code that create an account. Raises BadAccount and SignInFlowGone."""
-        await self._flow_pages.destination(browser, context.interaction)
-        await self._email_sign_in.request_registration(
+        await self.flow_pages.destination(browser, context.interaction)
+        await self.email_sign_in.request_registration(
             context.login,
             context.nick,
             browser=sha256(browser.browser_id),
             handle=context.interaction,
-            requester=self._forms.link_requester(request),
+            requester=self.forms.link_requester(request),
         )
         return await self.show_code_page(request, browser, context)
 
     async def show_code_page(
         self, request: Request, browser: Browser, context: EmailSignInContext, *, status: int = 200
     ) -> Response:
-        destination = await self._flow_pages.destination(browser, context.interaction)
-        shown = replace(context, csrf=self._browsers.csrf_token(browser), mail_is_logged=self._mail_is_logged())
-        return self._flow_pages.show(request, browser, destination, shown, status=status)
+        destination = await self.flow_pages.destination(browser, context.interaction)
+        shown = replace(context, csrf=self.browsers.csrf_token(browser), mail_is_logged=self.mail_is_logged())
+        return self.flow_pages.show(request, browser, destination, shown, status=status)
 
     def show_expired(self, request: Request, handle: str) -> Response:
-        return self._flow_pages.show_expired(request, handle)
+        return self.flow_pages.show_expired(request, handle)
 
     async def submit_code(self, request: Request) -> Response:
-        return await self._flow_pages.handle_form(request, SignInCodeForm, self._try_code)
+        return await self.flow_pages.handle_form(request, SignInCodeForm, self._try_code)
 
     async def _try_code(self, request: Request, browser: Browser, form: SignInCodeForm) -> Response:
-        await self._flow_pages.destination(browser, form.interaction)  # an expired flow uses no code
+        await self.flow_pages.destination(browser, form.interaction)  # an expired flow uses no code
         try:
-            accepted = await self._email_sign_in.accept_code(
+            accepted = await self.email_sign_in.accept_code(
                 form.otp, client_of(request, browser), confirmed=bool(form.confirmed)
             )
         except (EmailCodeWrong, EmailSignInGone) as error:
@@ -186,7 +173,7 @@ class EmailSignInPages:
             )
             return await self.show_code_page(request, browser, context, status=FORBIDDEN)
         except PersonBanned as banned:
-            return self._pages.render(request, banned_page(form.login, banned.ban))
+            return self.pages.render(request, banned_page(form.login, banned.ban))
         if isinstance(accepted, EndedMethods):
             return await self._show_ending(request, browser, form, accepted)
         return await self._complete(request, browser, accepted)
@@ -195,9 +182,9 @@ class EmailSignInPages:
         self, request: Request, browser: Browser, form: SignInCodeForm, ending: EndedMethods
     ) -> Response:
         """Ask before a right code is used: it ends what this browser did not prove (R10)."""
-        destination = await self._flow_pages.destination(browser, form.interaction)
+        destination = await self.flow_pages.destination(browser, form.interaction)
         context = EmailedLinkContext(
-            csrf=self._browsers.csrf_token(browser),
+            csrf=self.browsers.csrf_token(browser),
             token="",
             code=form.otp,
             interaction=form.interaction,
@@ -206,56 +193,56 @@ class EmailSignInPages:
             application=destination.application,
             returns_to=destination.returns_to,
         )
-        return self._flow_pages.show(request, browser, destination, context)
+        return self.flow_pages.show(request, browser, destination, context)
 
     async def show_link(self, request: Request) -> Response:
         """Ask before the link is used; another browser than the one that asked learns nothing."""
         token = read_query(request, MailedLinkQuery).token
-        browser = await self._browsers.read(request)
+        browser = await self.browsers.read(request)
         try:
-            found = await self._email_sign_in.find_link(token, browser=sha256(browser.browser_id))
+            found = await self.email_sign_in.find_link(token, browser=sha256(browser.browser_id))
         except EmailSignInGone:
-            return self._pages.render(request, LinkElsewhereContext())
+            return self.pages.render(request, LinkElsewhereContext())
         try:
-            destination = await self._flow_pages.destination(browser, found.handle)
+            destination = await self.flow_pages.destination(browser, found.handle)
         except SignInFlowGone:
-            return self._flow_pages.show_expired(request, found.handle)
+            return self.flow_pages.show_expired(request, found.handle)
         context = EmailedLinkContext(
-            csrf=self._browsers.csrf_token(browser),
+            csrf=self.browsers.csrf_token(browser),
             token=token,
             login=found.login,
             creates=found.creates,
-            ending=await self._email_sign_in.find_ending(found.login, client_of(request, browser)),
+            ending=await self.email_sign_in.find_ending(found.login, client_of(request, browser)),
             application=destination.application,
             returns_to=destination.returns_to,
         )
-        return self._flow_pages.show(request, browser, destination, context)
+        return self.flow_pages.show(request, browser, destination, context)
 
     async def submit_link(self, request: Request) -> Response:
-        return await self._flow_pages.handle_form(request, SignInLinkForm, self._use_link)
+        return await self.flow_pages.handle_form(request, SignInLinkForm, self._use_link)
 
     async def _use_link(self, request: Request, browser: Browser, form: SignInLinkForm) -> Response:
         try:
-            accepted = await self._email_sign_in.accept_link(form.token, client_of(request, browser))
+            accepted = await self.email_sign_in.accept_link(form.token, client_of(request, browser))
         except EmailSignInGone:
-            return self._pages.render(request, LinkElsewhereContext())
+            return self.pages.render(request, LinkElsewhereContext())
         except PersonBanned as banned:
-            return self._pages.render(request, banned_page("", banned.ban))
+            return self.pages.render(request, banned_page("", banned.ban))
         return await self._complete(request, browser, accepted)
 
     async def _complete(self, request: Request, browser: Browser, accepted: EmailSignInResult) -> Response:
         """Continue to the second factor or the session; a new account without a flow gets its first passkey."""
         handle = accepted.handle
         try:
-            if accepted.created and not handle and self._offers_passkeys():
-                handle = await self._sign_in_flows.start(
+            if accepted.created and not handle and self.offers_passkeys():
+                handle = await self.sign_in_flows.start(
                     ACCOUNT_KIND, {RETURN_TO: Path.PASSKEY}, browser=browser.browser_id
                 )
-            return await self._completion.accept_first_factor(
+            return await self.completion.accept_first_factor(
                 request, browser, accepted.user, SignInMethod.EMAIL, handle
             )
         except SignInFlowGone:
-            return self._flow_pages.show_expired(request, handle)
+            return self.flow_pages.show_expired(request, handle)
 
     def endpoints(self) -> list[Endpoint]:
         return [

@@ -6,6 +6,7 @@ A GET never answers for a person: the link leads to the sign-in and the confirma
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -59,27 +60,15 @@ class GameOverResponse(msgspec.Struct, frozen=True, kw_only=True):
     state: str = "over"
 
 
-class GamePages:
-    def __init__(
-        self,
-        *,
-        purpose: GameSignInPurpose,
-        owners: ApplicationOwners,
-        reasons: DenialReasons,
-        sign_in_flows: SignInFlows,
-        browsers: BrowserSessions,
-        pages: PageRenderer,
-        rate_limiter: RateLimiter,
-        clock: Clock,
-    ) -> None:
-        self._purpose = purpose
-        self._owners = owners
-        self._reasons = reasons
-        self._sign_in_flows = sign_in_flows
-        self._browsers = browsers
-        self._pages = pages
-        self._rate_limiter = rate_limiter
-        self._clock = clock
+class GamePages(Struct, kw_only=True, eq=False):
+    purpose: GameSignInPurpose
+    owners: ApplicationOwners
+    reasons: DenialReasons
+    sign_in_flows: SignInFlows
+    browsers: BrowserSessions
+    pages: PageRenderer
+    rate_limiter: RateLimiter
+    clock: Clock
 
     async def open_link(self, request: Request, browser: Browser, gsid: str) -> Response:
         """Handle `/?gsid=…`. The rest of the query is ignored, because the game's request counts (GS-20)."""
@@ -88,7 +77,7 @@ class GamePages:
         if request.method == "HEAD":
             return Response(None, 200, NO_STORE)  # a prefetch starts no sign-in, as at authorize (AZ-30)
         try:
-            return self._browsers.set_browser_cookie(
+            return self.browsers.set_browser_cookie(
                 see_other(await self._begin_sign_in(request, browser, gsid)), browser
             )
         except SignInFlowGone:
@@ -96,16 +85,16 @@ class GamePages:
 
     async def _begin_sign_in(self, request: Request, browser: Browser, gsid: str) -> str:
         """Start a sign-in flow; how many one source may start is limited, as at authorize (AZ-33)."""
-        wait = self._rate_limiter.admit(GAME_SIGN_IN_LIMIT_KEY, caller_address_of(request.scope).source)
+        wait = self.rate_limiter.admit(GAME_SIGN_IN_LIMIT_KEY, caller_address_of(request.scope).source)
         if wait:
             raise TooMany(wait, "game sign-ins started from one source")
-        ask = await self._purpose.open_page(gsid)
+        ask = await self.purpose.open_page(gsid)
         again, signed_in = pack_request(page_url(LINK_PATH, gsid).encode()), browser.signed_in
         if not is_full_session(signed_in):
-            handle = await self._sign_in_flows.start(KIND, ask, browser=browser.browser_id, request=again)
+            handle = await self.sign_in_flows.start(KIND, ask, browser=browser.browser_id, request=again)
             return step_address(FlowStep.LOGIN, handle)
         proof = proof_of_session(signed_in.session)
-        handle, flow = await self._sign_in_flows.start_with_proof(
+        handle, flow = await self.sign_in_flows.start_with_proof(
             KIND,
             ask,
             proof,
@@ -117,30 +106,30 @@ class GamePages:
 
     async def show_done(self, request: Request) -> Response:
         """Show that the person confirmed; the page then shows what the game reports."""
-        await self._browsers.read(request)  # for the language of the person
+        await self.browsers.read(request)  # for the language of the person
         gsid = read_query(request, GsidQuery).gsid
-        session = await self._purpose.find_session(gsid)
+        session = await self.purpose.find_session(gsid)
         if session is not None and session.state is GameSessionState.PENDING:
             return see_other(page_url(LINK_PATH, gsid))
         end = game_end_of(session)
         return self._end_page(request, end, gsid=gsid, until=FOLLOWED_STATES.get(end, ""))
 
     async def show_cancelled(self, request: Request) -> Response:
-        await self._browsers.read(request)
+        await self.browsers.read(request)
         return self._end_page(request, GameEnd.CANCELLED)
 
     async def show_wrong_code(self, request: Request) -> Response:
-        await self._browsers.read(request)
+        await self.browsers.read(request)
         return self._end_page(request, GameEnd.WRONG_CODE)
 
     async def show_not_merged(self, request: Request) -> Response:
-        await self._browsers.read(request)
+        await self.browsers.read(request)
         return self._end_page(request, GameEnd.NOT_MERGED)
 
     async def show_denied(self, request: Request) -> Response:
         """Show which application denies this account access, and whom to ask."""
-        browser = await self._browsers.read(request)
-        session = await self._purpose.find_session(read_query(request, GsidQuery).gsid)
+        browser = await self.browsers.read(request)
+        session = await self.purpose.find_session(read_query(request, GsidQuery).gsid)
         user = browser.signed_in.user if browser.signed_in else None
         if (
             session is None
@@ -149,33 +138,33 @@ class GamePages:
             or session.user_id != user.user_id
         ):
             return self._end_page(request, GameEnd.OVER)
-        ban = await self._purpose.find_session_ban(session)
+        ban = await self.purpose.find_session_ban(session)
         if ban is not None:
-            application = await self._purpose.application(session)
-            return self._pages.render(request, banned_page(user.login or user.nick, ban, application.name))
-        named = self._purpose.application_ids(session)
-        refusing = await self._reasons.find_refusing_application(user, named) or self._purpose.first_application_id(
+            application = await self.purpose.application(session)
+            return self.pages.render(request, banned_page(user.login or user.nick, ban, application.name))
+        named = self.purpose.application_ids(session)
+        refusing = await self.reasons.find_refusing_application(user, named) or self.purpose.first_application_id(
             session
         )
         context = GameDeniedContext(
-            application=(await self._purpose.application_by_id(refusing)).name,
+            application=(await self.purpose.application_by_id(refusing)).name,
             login=user.login or "",
-            ask=await self._owners.owner(refusing),
-            why=await self._reasons.explain(browser.signed_in, named),
+            ask=await self.owners.owner(refusing),
+            why=await self.reasons.explain(browser.signed_in, named),
         )
-        return self._pages.render(request, context)
+        return self.pages.render(request, context)
 
     async def show_state(self, request: Request) -> Response:
-        session = await self._purpose.find_session(read_query(request, GsidQuery).gsid)
+        session = await self.purpose.find_session(read_query(request, GsidQuery).gsid)
         if session is None:
             return json_response(GameOverResponse())
-        waiting = session.is_waited_for(self._clock.now())
+        waiting = session.is_waited_for(self.clock.now())
         return json_response(GameStateResponse(state=session.stage.value, closed=session.closed, waiting=waiting))
 
     def _end_page(self, request: Request, end: GameEnd, *, gsid: str = "", until: str = "") -> Response:
         status = NOT_FOUND if end is GameEnd.OVER else None
         followed = gsid if until else ""
-        return self._pages.render(request, GameEndContext(end=end, gsid=followed, until=until), status=status)
+        return self.pages.render(request, GameEndContext(end=end, gsid=followed, until=until), status=status)
 
     def endpoints(self) -> list[Endpoint]:
         done = Endpoint(

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import urlencode
 
+from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -83,36 +84,22 @@ class DisconnectForm(CsrfForm, frozen=True, kw_only=True):
     end_sessions: str = ""  # "1" if the box is checked
 
 
-class ProviderPages:
-    def __init__(
-        self,
-        *,
-        providers: ProviderSignIn,
-        identities: IdentityAccounts,
-        email_sign_in: EmailSignIn,
-        sign_in: SignInPages,
-        completion: SignInCompletion,
-        browsers: BrowserSessions,
-        pages: PageRenderer,
-        flow_pages: SignInFlowPages,
-        account: AccountPage,
-        view: AccountView,
-    ) -> None:
-        self._providers = providers
-        self._identities = identities
-        self._email_sign_in = email_sign_in
-        self._sign_in = sign_in
-        self._completion = completion
-        self._browsers = browsers
-        self._pages = pages
-        self._flow_pages = flow_pages
-        self._account = account
-        self._view = view
+class ProviderPages(Struct, kw_only=True, eq=False):
+    providers: ProviderSignIn
+    identities: IdentityAccounts
+    email_sign_in: EmailSignIn
+    sign_in: SignInPages
+    completion: SignInCompletion
+    browsers: BrowserSessions
+    pages: PageRenderer
+    flow_pages: SignInFlowPages
+    account: AccountPage
+    view: AccountView
 
     async def start(self, request: Request) -> Response:
         """Send the browser to the provider. It is a link: a form could not leave for another site (form-action)."""
         provider = self._find(request)
-        browser = await self._browsers.read(request)
+        browser = await self.browsers.read(request)
         handle = request.query_params.get("interaction", "")
         if is_prefetch(request):
             return Response(status_code=CONFLICT)
@@ -120,32 +107,32 @@ class ProviderPages:
             # Another site must not sign a person in, or out of the present account: they press the button themselves.
             return see_other(step_address(FlowStep.LOGIN, handle) if handle else Path.SIGN_IN)
         try:
-            destination = await self._flow_pages.destination(browser, handle)
+            destination = await self.flow_pages.destination(browser, handle)
             if not provider.is_offered_by(destination.application_id):
                 raise NotFound("the application does not offer this provider")
-            target = await self._providers.start(
+            target = await self.providers.start(
                 provider,
                 browser=sha256(browser.browser_id),
                 handle=handle,
                 again=destination.asks_again or browser.signed_in is not None,
             )
         except SignInFlowGone:
-            return self._flow_pages.show_expired(request, handle)
+            return self.flow_pages.show_expired(request, handle)
         except ProviderProblem as error:
             return await self._show_failure(request, browser, provider, handle, error)
-        return self._browsers.set_browser_cookie(see_other(target), browser)
+        return self.browsers.set_browser_cookie(see_other(target), browser)
 
     async def receive(self, request: Request) -> Response:
         """Take the answer that the browser brings from the provider."""
         provider = self._find(request)
-        browser = await self._browsers.read(request)
+        browser = await self.browsers.read(request)
         answer = answer_in(query_pairs(request))
         try:
-            taken = await self._providers.take_request(
+            taken = await self.providers.take_request(
                 provider, answer.get("state", ""), browser=sha256(browser.browser_id)
             )
         except ProviderRequestGone:
-            return self._flow_pages.show_expired(request, "")
+            return self.flow_pages.show_expired(request, "")
         if taken.link_to:
             return await self._link(request, browser, taken, answer)
         return await self._sign_in_with(request, browser, taken, answer)
@@ -167,12 +154,12 @@ class ProviderPages:
     ) -> Response:
         provider = taken.provider
         try:
-            await self._flow_pages.destination(browser, taken.handle)  # an expired flow creates no account
-            person = await self._providers.fetch_person(taken, answer)
-            found = await self._identities.sign_in(
-                person, provider.rules, lang=self._pages.language_of(request), origin=origin_of(request, "provider")
+            await self.flow_pages.destination(browser, taken.handle)  # an expired flow creates no account
+            person = await self.providers.fetch_person(taken, answer)
+            found = await self.identities.sign_in(
+                person, provider.rules, lang=self.pages.language_of(request), origin=origin_of(request, "provider")
             )
-            return await self._completion.accept_first_factor(
+            return await self.completion.accept_first_factor(
                 request,
                 browser,
                 found.user,
@@ -181,9 +168,9 @@ class ProviderPages:
                 proved=identity_proof(person.issuer, person.subject),
             )
         except SignInFlowGone:
-            return self._flow_pages.show_expired(request, taken.handle)
+            return self.flow_pages.show_expired(request, taken.handle)
         except PersonBanned as banned:
-            return self._pages.render(request, banned_page(person.label, banned.ban))
+            return self.pages.render(request, banned_page(person.label, banned.ban))
         except (ProviderProblem, NotSignedIn) as error:
             return await self._show_failure(request, browser, provider, taken.handle, error)
 
@@ -192,26 +179,26 @@ class ProviderPages:
     ) -> Response:
         problem, status = problem_of(error, provider)
         try:
-            return await self._sign_in.show_form(request, browser, handle, problem=problem, status=status)
+            return await self.sign_in.show_form(request, browser, handle, problem=problem, status=status)
         except SignInFlowGone:
-            return self._flow_pages.show_expired(request, handle)
+            return self.flow_pages.show_expired(request, handle)
 
     # -- on the account page --------------------------------------------------------------------------
 
     async def connect(self, request: Request, account: AccountRequest, form: ConnectForm) -> Response:
         """Begin to connect an identity. The page that answers leads on: a form may not leave for another site."""
-        provider = self._providers.find(form.provider)
+        provider = self.providers.find(form.provider)
         try:
-            target = await self._providers.start(provider, browser=account.browser_digest, link_to=account.user)
+            target = await self.providers.start(provider, browser=account.browser_digest, link_to=account.user)
         except ProviderProblem as error:
             problem, status = problem_of(error, provider)
-            return await self._account.show_problem(
+            return await self.account.show_problem(
                 request, account, AccountSection.IDENTITIES, problem, status=status
             )
         context = ProviderRedirectContext(
             target=target, host=web_origin_of(target.partition("?")[0]), provider=provider.name
         )
-        response = self._view.show(request, context)
+        response = self.view.show(request, context)
         response.headers["Refresh"] = f"0; url={target}"
         return response
 
@@ -219,12 +206,12 @@ class ProviderPages:
         self, request: Request, browser: Browser, taken: TakenRequest, answer: Mapping[str, str]
     ) -> Response:
         """Only the account that asked is linked, in the session that asked, while it is still signed in."""
-        account = self._view.request_of(request, browser)
+        account = self.view.request_of(request, browser)
         if account is None or (account.user.user_id, account.user.rev) != (taken.link_to, taken.link_rev):
-            return self._flow_pages.show_expired(request, "")
+            return self.flow_pages.show_expired(request, "")
         try:
-            person = await self._providers.fetch_person(taken, answer)
-            await self._identities.link(
+            person = await self.providers.fetch_person(taken, answer)
+            await self.identities.link(
                 person,
                 taken.provider.rules,
                 account.user,
@@ -233,40 +220,40 @@ class ProviderPages:
             )
         except (ProviderProblem, NotSignedIn, IdentityTaken, TooManyIdentities, EmailNotVerified) as error:
             problem, status = problem_of(error, taken.provider)
-            return await self._account.show_problem(
+            return await self.account.show_problem(
                 request, account, AccountSection.IDENTITIES, problem, status=status
             )
         except UserChanged:
-            return self._flow_pages.show_expired(request, "")
-        return self._view.redirect_with_notice(Notice.IDENTITY_LINKED)
+            return self.flow_pages.show_expired(request, "")
+        return self.view.redirect_with_notice(Notice.IDENTITY_LINKED)
 
     async def disconnect(self, request: Request, account: AccountRequest, form: DisconnectForm) -> Response:
-        provider = self._providers.all_providers().get(form.provider)
+        provider = self.providers.all_providers().get(form.provider)
         try:
-            await self._identities.unlink(
+            await self.identities.unlink(
                 account.user,
                 form.issuer,
                 form.subject,
                 provider_name=provider.name if provider else form.provider,
                 origin=account.origin,
                 device=account.device,
-                email_counts=await self._email_sign_in.is_available_to(account.user),
+                email_counts=await self.email_sign_in.is_available_to(account.user),
                 keep=account.session.session_id if form.end_sessions else None,
             )
         except LastSignInMethod:
             problem = PageProblem(what=ProblemKind.LAST_SIGN_IN_METHOD)
-            return await self._account.show_problem(
+            return await self.account.show_problem(
                 request, account, AccountSection.IDENTITIES, problem, status=CONFLICT
             )
         except IdentityNotFound:
             problem = PageProblem(what=ProblemKind.CHANGED_MEANWHILE)
-            return await self._account.show_problem(
+            return await self.account.show_problem(
                 request, account, AccountSection.IDENTITIES, problem, status=CONFLICT
             )
-        return self._view.redirect_with_notice(Notice.IDENTITY_UNLINKED)
+        return self.view.redirect_with_notice(Notice.IDENTITY_UNLINKED)
 
     def _find(self, request: Request) -> Provider:
-        return self._providers.find(request.path_params["provider"])
+        return self.providers.find(request.path_params["provider"])
 
     def endpoints(self) -> list[Endpoint]:
         started = Endpoint(
@@ -298,7 +285,7 @@ class ProviderPages:
                 summary="Receive a provider's posted answer",
                 body_limit=MAX_ANSWER_BYTES,
             ),
-            self._view.form(
+            self.view.form(
                 Path.IDENTITY_CONNECT,
                 ConnectForm,
                 self.connect,
@@ -307,7 +294,7 @@ class ProviderPages:
                 fresh=True,
                 rate_class=RateClass.LOGIN,
             ),
-            self._view.form(
+            self.view.form(
                 Path.IDENTITY_REMOVE,
                 DisconnectForm,
                 self.disconnect,

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -58,69 +59,60 @@ class RegisterQuery(msgspec.Struct, frozen=True, kw_only=True):
     interaction: str = ""
 
 
-class RegisterPage:
-    def __init__(
-        self,
-        *,
-        registration: SelfRegistration,
-        email_sign_in: EmailSignIn,
-        email_pages: EmailSignInPages,
-        forms: PublicForms,
-        mail_is_logged: Callable[[], bool],
-    ) -> None:
-        self._registration = registration
-        self._email_sign_in = email_sign_in
-        self._email_pages = email_pages
-        self._forms = forms
-        self._mail_is_logged = mail_is_logged
+class RegisterPage(Struct, kw_only=True, eq=False):
+    registration: SelfRegistration
+    email_sign_in: EmailSignIn
+    email_pages: EmailSignInPages
+    forms: PublicForms
+    mail_is_logged: Callable[[], bool]
 
     async def show(self, request: Request) -> Response:
-        self._registration.refuse_when_closed()
-        browser = await self._forms.read_browser(request)
+        self.registration.refuse_when_closed()
+        browser = await self.forms.read_browser(request)
         context = RegisterContext(
-            csrf=self._forms.csrf_token(browser),
+            csrf=self.forms.csrf_token(browser),
             interaction=read_query(request, RegisterQuery).interaction,
-            domains=self._registration.domains,
-            password_optional=self._email_sign_in.registers,
-            puzzle=await self._forms.puzzle(PuzzlePurpose.REGISTER),
+            domains=self.registration.domains,
+            password_optional=self.email_sign_in.registers,
+            puzzle=await self.forms.puzzle(PuzzlePurpose.REGISTER),
         )
-        return self._forms.show(request, browser, context)
+        return self.forms.show(request, browser, context)
 
     async def submit(self, request: Request) -> Response:
         """Register; the response is the same for new and known addresses (LG-05), except for invalid input."""
-        browser, form = await self._forms.read(request, RegisterForm)
+        browser, form = await self.forms.read(request, RegisterForm)
         try:
-            if self._email_sign_in.registers and not form.password and not form.repeated:
+            if self.email_sign_in.registers and not form.password and not form.repeated:
                 return await self._register_by_email(request, browser, form)
             await self._register(request, browser, form)
         except (BadAccount, PuzzleUnsolved, UnsolvedTooMany) as error:
             return await self._show_again(request, browser, form, error)
         context = CheckMailContext(
-            csrf=self._forms.csrf_token(browser),
+            csrf=self.forms.csrf_token(browser),
             purpose=MailPurpose.VERIFY,
             login=form.login,
-            mail_is_logged=self._mail_is_logged(),
+            mail_is_logged=self.mail_is_logged(),
         )
-        return self._forms.show(request, browser, context)
+        return self.forms.show(request, browser, context)
 
     async def _register_by_email(self, request: Request, browser: Browser, form: RegisterForm) -> Response:
         """Send a code that creates the account and continues the sign-in flow, if there is one."""
         context = EmailSignInContext(
             csrf="", interaction=form.interaction, login=form.login, registers=True, nick=form.nick
         )
-        await self._forms.require_solution(request, PuzzlePurpose.REGISTER, form)
+        await self.forms.require_solution(request, PuzzlePurpose.REGISTER, form)
         try:
-            return await self._email_pages.register(request, browser, context)
+            return await self.email_pages.register(request, browser, context)
         except SignInFlowGone:
-            return self._email_pages.show_expired(request, form.interaction)
+            return self.email_pages.show_expired(request, form.interaction)
 
     async def _register(self, request: Request, browser: Browser, form: RegisterForm) -> None:
-        self._registration.refuse_when_closed()
+        self.registration.refuse_when_closed()
         refuse_different_passwords(form.password, form.repeated)
-        await self._forms.require_solution(request, PuzzlePurpose.REGISTER, form)
+        await self.forms.require_solution(request, PuzzlePurpose.REGISTER, form)
         newcomer = NewAccount(login=form.login, nick=form.nick, password=form.password)
-        requester = replace(self._forms.link_requester(request), browser=sha256(browser.browser_id).hex())
-        await self._registration.register(newcomer, requester)
+        requester = replace(self.forms.link_requester(request), browser=sha256(browser.browser_id).hex())
+        await self.registration.register(newcomer, requester)
 
     async def _show_again(
         self,
@@ -130,16 +122,16 @@ class RegisterPage:
         error: BadAccount | PuzzleUnsolved | UnsolvedTooMany,
     ) -> Response:
         context = RegisterContext(
-            csrf=self._forms.csrf_token(browser),
+            csrf=self.forms.csrf_token(browser),
             interaction=form.interaction,
             login=form.login,
             nick=form.nick,
-            domains=self._registration.domains,
-            password_optional=self._email_sign_in.registers,
+            domains=self.registration.domains,
+            password_optional=self.email_sign_in.registers,
             problem=problem_with(error),
-            puzzle=await self._forms.puzzle(PuzzlePurpose.REGISTER),
+            puzzle=await self.forms.puzzle(PuzzlePurpose.REGISTER),
         )
-        return self._forms.show(request, browser, context, status=status_of(error))
+        return self.forms.show(request, browser, context, status=status_of(error))
 
     def endpoints(self) -> list[Endpoint]:
         return [
@@ -160,44 +152,43 @@ class InviteForm(CsrfForm, frozen=True, kw_only=True):
     repeated: str
 
 
-class InvitePage:
-    def __init__(self, *, invitations: Invitations, forms: PublicForms) -> None:
-        self._invitations = invitations
-        self._forms = forms
+class InvitePage(Struct, kw_only=True, eq=False):
+    invitations: Invitations
+    forms: PublicForms
 
     async def show(self, request: Request) -> Response:
         token = read_query(request, MailedLinkQuery).token
-        owner = await self._invitations.find_invited(token)
-        browser = await self._forms.read_browser(request)
-        return self._forms.show(request, browser, await self._context(browser, token, owner, owner.nick))
+        owner = await self.invitations.find_invited(token)
+        browser = await self.forms.read_browser(request)
+        return self.forms.show(request, browser, await self._context(browser, token, owner, owner.nick))
 
     async def _context(
         self, browser: Browser, token: str, owner: User, nick: str, problem: PageProblem | None = None
     ) -> InviteContext:
         return InviteContext(
-            csrf=self._forms.csrf_token(browser),
+            csrf=self.forms.csrf_token(browser),
             token=token,
             login=owner.login or "",
             nick=nick,
-            ending=await self._invitations.find_ending(owner, proving_browser_of(browser, owner)),
+            ending=await self.invitations.find_ending(owner, proving_browser_of(browser, owner)),
             problem=problem,
         )
 
     async def submit(self, request: Request) -> Response:
         """Accept the invitation and show the sign-in page."""
-        browser, form = await self._forms.read(request, InviteForm)
-        owner = await self._invitations.find_invited(form.token)
+        browser, form = await self.forms.read(request, InviteForm)
+        owner = await self.invitations.find_invited(form.token)
         try:
             await self._accept(request, browser, owner, form)
         except BadAccount as error:
             context = await self._context(browser, form.token, owner, form.nick, problem_with(error))
-            return self._forms.show(request, browser, context, status=BAD_REQUEST)
+            return self.forms.show(request, browser, context, status=BAD_REQUEST)
         return see_other(f"{Path.SIGN_IN}?notice={Notice.WELCOME}")
 
     async def _accept(self, request: Request, browser: Browser, owner: User, form: InviteForm) -> None:
         refuse_different_passwords(form.password, form.repeated)
-        asker = self._forms.link_requester(request)
-        await self._invitations.accept(
+        asker = self.forms.link_requester(request)
+        await self.invitations.accept(
             form.token,
             proving_browser_of(browser, owner),
             nick=form.nick,
@@ -208,7 +199,7 @@ class InvitePage:
         )
 
     def endpoints(self) -> list[Endpoint]:
-        show, submit = self._forms.with_dead_link_page(self.show), self._forms.with_dead_link_page(self.submit)
+        show, submit = self.forms.with_dead_link_page(self.show), self.forms.with_dead_link_page(self.submit)
         return [
             page_endpoint("GET", Path.INVITE, show, name="invite.show", summary="Show the invitation page"),
             page_endpoint("POST", Path.INVITE, submit, name="invite.submit", summary="Accept an invitation"),
@@ -228,24 +219,16 @@ class ResendForm(CsrfForm, frozen=True, kw_only=True):
     login: str
 
 
-class VerifyEmailPage:
-    def __init__(
-        self,
-        *,
-        registration: SelfRegistration,
-        proofs: EmailVerification,
-        forms: PublicForms,
-        mail_is_logged: Callable[[], bool],
-    ) -> None:
-        self._registration = registration
-        self._proofs = proofs
-        self._forms = forms
-        self._mail_is_logged = mail_is_logged
+class VerifyEmailPage(Struct, kw_only=True, eq=False):
+    registration: SelfRegistration
+    proofs: EmailVerification
+    forms: PublicForms
+    mail_is_logged: Callable[[], bool]
 
     async def show(self, request: Request) -> Response:
         """Show the page without using the link, because mail scanners open every link."""
         token = read_query(request, MailedLinkQuery).token
-        browser = await self._forms.read_browser(request)
+        browser = await self.forms.read_browser(request)
         return await self._show(request, browser, token)
 
     async def _show(
@@ -258,22 +241,22 @@ class VerifyEmailPage:
         status: int | None = None,
     ) -> Response:
         """Show what the link would do in this browser."""
-        proof = await self._proofs.find_proof(token, sha256(browser.browser_id), browser.signed_in)
+        proof = await self.proofs.find_proof(token, sha256(browser.browser_id), browser.signed_in)
         context = VerifyEmailContext(
-            csrf=self._forms.csrf_token(browser),
+            csrf=self.forms.csrf_token(browser),
             token=token,
             login=proof.owner.login or "",
             ending=proof.ending,
             needs_session=proof.needs_session,
             problem=problem,
         )
-        return self._forms.show(request, browser, context, status=status)
+        return self.forms.show(request, browser, context, status=status)
 
     async def submit(self, request: Request) -> Response:
-        browser, form = await self._forms.read(request, VerifyEmailForm)
+        browser, form = await self.forms.read(request, VerifyEmailForm)
         try:
             refuse_different_passwords(form.password, form.repeated)
-            owner = await self._proofs.verify_email(
+            owner = await self.proofs.verify_email(
                 form.token,
                 sha256(browser.browser_id),
                 browser.signed_in,
@@ -285,23 +268,23 @@ class VerifyEmailPage:
             return await self._show(request, browser, form.token, problem_with(error), status=BAD_REQUEST)
         except LinkNeedsSession:
             return await self._show(request, browser, form.token, status=FORBIDDEN)
-        return self._forms.show(request, browser, EmailVerifiedContext(login=owner.login or ""))
+        return self.forms.show(request, browser, EmailVerifiedContext(login=owner.login or ""))
 
     async def send_again(self, request: Request) -> Response:
         """Send a new link; the response is the same for every address (LG-05)."""
-        browser, form = await self._forms.read(request, ResendForm)
-        await self._registration.resend_verification(form.login, self._forms.link_requester(request))
+        browser, form = await self.forms.read(request, ResendForm)
+        await self.registration.resend_verification(form.login, self.forms.link_requester(request))
         context = CheckMailContext(
-            csrf=self._forms.csrf_token(browser),
+            csrf=self.forms.csrf_token(browser),
             purpose=MailPurpose.VERIFY,
             login=form.login,
-            mail_is_logged=self._mail_is_logged(),
+            mail_is_logged=self.mail_is_logged(),
         )
-        return self._forms.show(request, browser, context)
+        return self.forms.show(request, browser, context)
 
     def endpoints(self) -> list[Endpoint]:
-        show = self._forms.with_dead_link_page(self.show, start_again=Path.SIGN_IN)
-        submit = self._forms.with_dead_link_page(self.submit, start_again=Path.SIGN_IN)
+        show = self.forms.with_dead_link_page(self.show, start_again=Path.SIGN_IN)
+        submit = self.forms.with_dead_link_page(self.submit, start_again=Path.SIGN_IN)
         return [
             page_endpoint(
                 "GET", Path.VERIFY_EMAIL, show, name="verify_email.show", summary="Show the email confirmation page"

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -68,48 +69,35 @@ class SecondFactorStep(msgspec.Struct, frozen=True, kw_only=True):
     factors: EnabledFactors
 
 
-class SecondFactorPages:
-    def __init__(
-        self,
-        *,
-        accounts: AccountStore,
-        factors: SecondFactors,
-        email_codes: EmailCodes,
-        passkeys: Passkeys,
-        sign_in_flows: SignInFlows,
-        completion: SignInCompletion,
-        browsers: BrowserSessions,
-        flow_pages: SignInFlowPages,
-        mail_is_logged: Callable[[], bool],
-    ) -> None:
-        self._accounts = accounts
-        self._factors = factors
-        self._email_codes = email_codes
-        self._passkeys = passkeys
-        self._sign_in_flows = sign_in_flows
-        self._completion = completion
-        self._browsers = browsers
-        self._flow_pages = flow_pages
-        self._mail_is_logged = mail_is_logged
+class SecondFactorPages(Struct, kw_only=True, eq=False):
+    accounts: AccountStore
+    factors: SecondFactors
+    email_codes: EmailCodes
+    passkeys: Passkeys
+    sign_in_flows: SignInFlows
+    completion: SignInCompletion
+    browsers: BrowserSessions
+    flow_pages: SignInFlowPages
+    mail_is_logged: Callable[[], bool]
 
     async def show(self, request: Request) -> Response:
         query = read_query(request, FactorQuery)
         try:
-            step = await self._find_step(await self._browsers.read(request), query.interaction)
+            step = await self._find_step(await self.browsers.read(request), query.interaction)
         except SignInFlowGone:
-            return self._flow_pages.show_expired(request, query.interaction)
+            return self.flow_pages.show_expired(request, query.interaction)
         notice = Notice.CODE_SENT if query.sent else None
         return await self._form_page(request, step, query.method, notice=notice)
 
     async def submit(self, request: Request) -> Response:
-        return await self._flow_pages.handle_form(request, FactorForm, self._try_factor)
+        return await self.flow_pages.handle_form(request, FactorForm, self._try_factor)
 
     async def _try_factor(self, request: Request, browser: Browser, form: FactorForm) -> Response:
         step = await self._find_step(browser, form.interaction)
         try:
             used, proved = await self._prove(request, step, form)
         except (SecondFactorWrong, PasskeyRefused):
-            step = replace(step, flow=await self._sign_in_flows.count_failure(step.flow))
+            step = replace(step, flow=await self.sign_in_flows.count_failure(step.flow))
             problem = PageProblem(what=ProblemKind.PASSKEY_FAILED if form.credential else ProblemKind.WRONG_CODE)
             return await self._form_page(request, step, form.method, problem=problem, status=FORBIDDEN)
         except TooMany as blocked:
@@ -118,7 +106,7 @@ class SecondFactorPages:
         has_password = has_password_proof(step.flow)
         auth = SignInMethod.PASSKEY if used is Factor.PASSKEY and not has_password else SignInMethod.TWO_STEP
         second_factor = used.value if has_password else ""
-        return await self._completion.open_session(
+        return await self.completion.open_session(
             request,
             step.browser,
             step.user,
@@ -130,7 +118,7 @@ class SecondFactorPages:
 
     async def choose_method(self, request: Request) -> Response:
         """Show another method; choosing email sends a code."""
-        return await self._flow_pages.handle_form(request, MethodForm, self._choose_method)
+        return await self.flow_pages.handle_form(request, MethodForm, self._choose_method)
 
     async def _choose_method(self, request: Request, browser: Browser, form: MethodForm) -> Response:
         step = await self._find_step(browser, form.interaction)
@@ -154,28 +142,28 @@ class SecondFactorPages:
         origin = origin_of(request, step.user.user_id)
         if form.credential:
             browser = sha256(step.browser.browser_id)
-            passkey = await self._passkeys.authenticate(
+            passkey = await self.passkeys.authenticate(
                 form.credential, browser=browser, origin=origin, user=step.user
             )
             return Factor.PASSKEY, passkey_proof(passkey.passkey_id)
         method = None if form.method in (None, FactorMethod.PASSKEY) else Factor(form.method)
-        used = await self._factors.verify(
+        used = await self.factors.verify(
             step.user, form.otp.strip(), method, origin=origin, device=device_name(step.browser.agent)
         )
         return used, used.value
 
     async def _send_code(self, request: Request, step: SecondFactorStep) -> None:
         origin = origin_of(request, step.user.user_id)
-        await self._email_codes.send(step.user, origin=origin, device=device_name(step.browser.agent))
+        await self.email_codes.send(step.user, origin=origin, device=device_name(step.browser.agent))
 
     async def _find_step(self, browser: Browser, handle: str) -> SecondFactorStep:
-        flow = await self._sign_in_flows.find(handle, browser=browser.browser_id)
+        flow = await self.sign_in_flows.find(handle, browser=browser.browser_id)
         if flow.user_id is None or flow.step is not FlowStep.FACTOR:
             raise SignInFlowGone
-        user = await self._accounts.user(flow.user_id)
+        user = await self.accounts.user(flow.user_id)
         if has_email_proof(flow):  # a code by email would prove the same mailbox again
             user = replace(user, email_code=False)
-        factors = await self._factors.load_factors(user)
+        factors = await self.factors.load_factors(user)
         if user.blocked or not first_factor_is_valid(flow, user) or not factors.accepted_factors:
             raise SignInFlowGone
         return SecondFactorStep(browser=browser, handle=handle, flow=flow, user=user, factors=factors)
@@ -190,11 +178,11 @@ class SecondFactorPages:
         notice: Notice | None = None,
         status: int = 200,
     ) -> Response:
-        destination = await self._sign_in_flows.destination(step.flow)
+        destination = await self.sign_in_flows.destination(step.flow)
         offered = tuple(FactorMethod(factor) for factor in step.factors.accepted_factors)
         method = chosen if chosen in offered else offered[0]
         context = SecondFactorContext(
-            csrf=self._browsers.csrf_token(step.browser),
+            csrf=self.browsers.csrf_token(step.browser),
             interaction=step.handle,
             method=method,
             others=tuple(other for other in offered if other is not method),
@@ -203,14 +191,14 @@ class SecondFactorPages:
             passkey_options=await self._passkey_options(step) if method is FactorMethod.PASSKEY else "",
             problem=problem,
             notice=notice,
-            mail_is_logged=self._mail_is_logged(),
+            mail_is_logged=self.mail_is_logged(),
         )
-        return self._flow_pages.show(
+        return self.flow_pages.show(
             request, step.browser, destination, context, status=status, account_lang=step.user.lang
         )
 
     async def _passkey_options(self, step: SecondFactorStep) -> str:
-        return await self._passkeys.sign_in_options(browser=sha256(step.browser.browser_id), user=step.user)
+        return await self.passkeys.sign_in_options(browser=sha256(step.browser.browser_id), user=step.user)
 
     def endpoints(self) -> list[Endpoint]:
         shown = Endpoint(

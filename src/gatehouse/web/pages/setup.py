@@ -3,6 +3,7 @@
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -47,36 +48,24 @@ class SetupForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     repeated: str
 
 
-class SetupPage:
-    def __init__(
-        self,
-        *,
-        setup: Setup,
-        attempts: AttemptLimiter,
-        sessions: Sessions,
-        devices: DeviceCookies,
-        browsers: BrowserSessions,
-        pages: PageRenderer,
-        base_url: str,
-        samples: SampleCommands = NO_SAMPLES,
-    ) -> None:
-        self._setup = setup
-        self._attempts = attempts
-        self._sessions = sessions
-        self._devices = devices
-        self._browsers = browsers
-        self._pages = pages
-        self._base_url = base_url
-        self._samples = samples
+class SetupPage(Struct, kw_only=True, eq=False):
+    setup: Setup
+    attempts: AttemptLimiter
+    sessions: Sessions
+    devices: DeviceCookies
+    browsers: BrowserSessions
+    pages: PageRenderer
+    base_url: str
+    samples: SampleCommands = NO_SAMPLES
 
     async def show(self, request: Request) -> Response:
         link = read_query(request, SetupQuery)
         await self._check_link(request, link.token)
-        return self._pages.render(request, SetupContext(token=link.token))
+        return self.pages.render(request, SetupContext(token=link.token))
 
     async def submit(self, request: Request) -> Response:
         """Create the administrator and sign them in: the link and the password prove as much as a sign-in."""
-        refuse_foreign_page(request, self._base_url)
+        refuse_foreign_page(request, self.base_url)
         form = await read_form(request, SetupForm)
         await self._check_link(request, form.token)
         if form.password != form.repeated:
@@ -89,14 +78,14 @@ class SetupPage:
             nick=user.nick,
             login=user.login or "",
             user_id=user.user_id,
-            sample_app=self._samples.app,
-            sample_game=self._samples.game,
+            sample_app=self.samples.app,
+            sample_game=self.samples.game,
         )
-        return await self._signed_in(request, user, self._pages.render(request, done))
+        return await self._signed_in(request, user, self.pages.render(request, done))
 
     async def _signed_in(self, request: Request, user: User, response: Response) -> Response:
-        browser = await self._browsers.read(request)
-        opened = await self._sessions.open(
+        browser = await self.browsers.read(request)
+        opened = await self.sessions.open(
             user,
             SignInMethod.LOGIN,
             origin=origin_of(request, user.user_id),
@@ -104,27 +93,27 @@ class SetupPage:
             replaces=browser.session,
             proved=[PASSWORD_PROOF],
         )
-        self._browsers.set_browser_cookie(response, browser)
-        device = self._devices.issue(user, browser.device)
-        return self._browsers.set_session_cookie(response, opened.secret, device)
+        self.browsers.set_browser_cookie(response, browser)
+        device = self.devices.issue(user, browser.device)
+        return self.browsers.set_session_cookie(response, opened.secret, device)
 
     async def _complete(self, form: SetupForm, origin: AuditOrigin) -> User:
-        return await self._setup.complete(
+        return await self.setup.complete(
             form.token, login=form.login, nick=form.nick, password=form.password, origin=origin
         )
 
     def _show_again(self, request: Request, form: SetupForm, problem: PageProblem) -> Response:
         typed = SetupContext(token=form.token, login=form.login, nick=form.nick, problem=problem)
-        return self._pages.render(request, typed, status=400)
+        return self.pages.render(request, typed, status=400)
 
     async def _check_link(self, request: Request, token: str) -> None:
         """Limit attempts at the link by source; the link itself has 256 bits."""
         source = caller_address_of(request.scope).source
-        await self._attempts.refuse_blocked("setup", source)
+        await self.attempts.refuse_blocked("setup", source)
         try:
-            await self._setup.refuse_dead_link(token)
+            await self.setup.refuse_dead_link(token)
         except Exception:
-            await self._attempts.record_failure("setup", source)
+            await self.attempts.record_failure("setup", source)
             raise
 
     def endpoints(self) -> list[Endpoint]:

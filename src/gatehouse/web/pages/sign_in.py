@@ -6,6 +6,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -72,58 +73,41 @@ def provider_buttons(providers: Sequence[Provider], handle: str) -> tuple[Provid
     )
 
 
-class SignInPages:
-    def __init__(
-        self,
-        *,
-        sign_in: PasswordSignIn,
-        accounts: AccountStore,
-        passkeys: Passkeys,
-        sessions: Sessions,
-        completion: SignInCompletion,
-        browsers: BrowserSessions,
-        pages: PageRenderer,
-        flow_pages: SignInFlowPages,
-        providers: ProviderSignIn,
-        register_enabled: Callable[[], bool],
-        email_enabled: Callable[[], bool],
-        usernames_enabled: Callable[[], bool],
-        base_url: str,
-    ) -> None:
-        self._sign_in = sign_in
-        self._accounts = accounts
-        self._passkeys = passkeys
-        self._sessions = sessions
-        self._completion = completion
-        self._browsers = browsers
-        self._pages = pages
-        self._flow_pages = flow_pages
-        self._providers = providers
-        self._register_enabled = register_enabled
-        self._email_enabled = email_enabled
-        self._usernames_enabled = usernames_enabled
-        self._base_url = base_url
+class SignInPages(Struct, kw_only=True, eq=False):
+    sign_in: PasswordSignIn
+    accounts: AccountStore
+    passkeys: Passkeys
+    sessions: Sessions
+    completion: SignInCompletion
+    browsers: BrowserSessions
+    pages: PageRenderer
+    flow_pages: SignInFlowPages
+    providers: ProviderSignIn
+    register_enabled: Callable[[], bool]
+    email_enabled: Callable[[], bool]
+    usernames_enabled: Callable[[], bool]
+    base_url: str
 
     async def show(self, request: Request) -> Response:
-        browser = await self._browsers.read(request)
+        browser = await self.browsers.read(request)
         query = read_query(request, SignInQuery)
         try:
             return await self.show_form(request, browser, query.interaction, notice=ARRIVAL_NOTICES.get(query.notice))
         except SignInFlowGone:
-            return self._flow_pages.show_expired(request, query.interaction)
+            return self.flow_pages.show_expired(request, query.interaction)
 
     async def submit(self, request: Request) -> Response:
-        return await self._flow_pages.handle_form(request, SignInForm, self._try_password)
+        return await self.flow_pages.handle_form(request, SignInForm, self._try_password)
 
     async def _try_password(self, request: Request, browser: Browser, form: SignInForm) -> Response:
-        await self._flow_pages.destination(browser, form.interaction)  # an expired flow checks no password
+        await self.flow_pages.destination(browser, form.interaction)  # an expired flow checks no password
         attempt = PasswordAttempt(
             password=form.password,
             source=caller_address_of(request.scope).source,
             device_cookie=browser.device,
         )
         try:
-            user = await self._sign_in.verify(form.login, attempt)
+            user = await self.sign_in.verify(form.login, attempt)
         except SignInRefused:
             problem = PageProblem(what=ProblemKind.WRONG_LOGIN)
             return await self.show_form(request, browser, form.interaction, form.login, problem, status=FORBIDDEN)
@@ -135,28 +119,28 @@ class SignInPages:
             answer.headers["Retry-After"] = str(closed.retry_after)
             return answer
         stays = form.stay == STAY_VALUE
-        response = await self._completion.accept_first_factor(
+        response = await self.completion.accept_first_factor(
             request, replace(browser, stays=stays), user, SignInMethod.LOGIN, form.interaction, proved=PASSWORD_PROOF
         )
-        return response if stays == browser.stays else self._browsers.set_stay_cookie(response, stays=stays)
+        return response if stays == browser.stays else self.browsers.set_stay_cookie(response, stays=stays)
 
     async def submit_passkey(self, request: Request) -> Response:
         """Sign in with a passkey alone: it names its owner, who unlocked it, which is two factors in one."""
-        return await self._flow_pages.handle_form(request, PasskeySignInForm, self._try_passkey)
+        return await self.flow_pages.handle_form(request, PasskeySignInForm, self._try_passkey)
 
     async def _try_passkey(self, request: Request, browser: Browser, form: PasskeySignInForm) -> Response:
-        await self._flow_pages.destination(browser, form.interaction)
+        await self.flow_pages.destination(browser, form.interaction)
         try:
-            passkey = await self._passkeys.authenticate(
+            passkey = await self.passkeys.authenticate(
                 form.credential, browser=sha256(browser.browser_id), origin=origin_of(request, "passkey")
             )
-            user = await self._accounts.user(passkey.user_id)
+            user = await self.accounts.user(passkey.user_id)
         except PasskeyRefused:
             user = None
         if user is None or user.blocked:
             problem = PageProblem(what=ProblemKind.PASSKEY_FAILED)
             return await self.show_form(request, browser, form.interaction, problem=problem, status=FORBIDDEN)
-        return await self._completion.open_session(
+        return await self.completion.open_session(
             request,
             browser,
             user,
@@ -166,13 +150,13 @@ class SignInPages:
         )
 
     async def sign_out(self, request: Request) -> Response:
-        browser = await self._browsers.read(request)
+        browser = await self.browsers.read(request)
         form = await read_form(request, SignOutForm)
-        self._browsers.check_form(request, browser, form.csrf)
+        self.browsers.check_form(request, browser, form.csrf)
         if browser.signed_in is not None:
             origin = origin_of(request, browser.signed_in.user.user_id)
-            await self._sessions.end(browser.signed_in, browser.signed_in.session.session_id, origin)
-        return self._browsers.clear_session_cookie(self._pages.render(request, SignedOutContext()))
+            await self.sessions.end(browser.signed_in, browser.signed_in.session.session_id, origin)
+        return self.browsers.clear_session_cookie(self.pages.render(request, SignedOutContext()))
 
     async def show_form(
         self,
@@ -185,31 +169,31 @@ class SignInPages:
         notice: Notice | None = None,
         status: int = 200,
     ) -> Response:
-        destination = await self._flow_pages.destination(browser, interaction)
-        possible = self._passkeys.are_supported
+        destination = await self.flow_pages.destination(browser, interaction)
+        possible = self.passkeys.are_supported
         context = SignInContext(
-            csrf=self._browsers.csrf_token(browser),
+            csrf=self.browsers.csrf_token(browser),
             interaction=interaction,
             login=login or destination.login_hint,
             problem=problem,
             notice=notice,
             stays=browser.stays,
-            stay_cookie=self._browsers.stay_cookie,
+            stay_cookie=self.browsers.stay_cookie,
             application=destination.application,
             returns_to=destination.returns_to,
             logo=destination.logo,
             links=destination.links,
-            phone_link=f"{self._base_url}{destination.hand_over}" if destination.hand_over else "",
-            register_enabled=self._register_enabled(),
-            email_enabled=self._email_enabled(),
-            usernames_enabled=self._usernames_enabled(),
-            providers=provider_buttons(self._providers.offered_by(destination.application_id), interaction),
+            phone_link=f"{self.base_url}{destination.hand_over}" if destination.hand_over else "",
+            register_enabled=self.register_enabled(),
+            email_enabled=self.email_enabled(),
+            usernames_enabled=self.usernames_enabled(),
+            providers=provider_buttons(self.providers.offered_by(destination.application_id), interaction),
             passkeys_enabled=possible,
-            passkey_options=await self._passkeys.sign_in_options(browser=sha256(browser.browser_id))
+            passkey_options=await self.passkeys.sign_in_options(browser=sha256(browser.browser_id))
             if possible
             else "",
         )
-        return self._flow_pages.show(request, browser, destination, context, status=status)
+        return self.flow_pages.show(request, browser, destination, context, status=status)
 
     def endpoints(self) -> list[Endpoint]:
         shown = Endpoint(
@@ -254,42 +238,39 @@ class ChooseAccountForm(FlowForm, frozen=True, kw_only=True, forbid_unknown_fiel
     decision: AccountChoice
 
 
-class ChooseAccountPage:
-    def __init__(
-        self, *, completion: SignInCompletion, browsers: BrowserSessions, flow_pages: SignInFlowPages
-    ) -> None:
-        self._completion = completion
-        self._browsers = browsers
-        self._flow_pages = flow_pages
+class ChooseAccountPage(Struct, kw_only=True, eq=False):
+    completion: SignInCompletion
+    browsers: BrowserSessions
+    flow_pages: SignInFlowPages
 
     async def show(self, request: Request) -> Response:
-        browser = await self._browsers.read(request)
+        browser = await self.browsers.read(request)
         handle = read_query(request, ChooseAccountQuery).interaction
         try:
-            destination = await self._flow_pages.destination(browser, handle)
+            destination = await self.flow_pages.destination(browser, handle)
         except SignInFlowGone:
-            return self._flow_pages.show_expired(request, handle)
+            return self.flow_pages.show_expired(request, handle)
         if browser.signed_in is None:
             return see_other(step_address(FlowStep.LOGIN, handle))
         user = browser.signed_in.user
         context = AlreadySignedInContext(
-            csrf=self._browsers.csrf_token(browser),
+            csrf=self.browsers.csrf_token(browser),
             interaction=handle,
             nick=user.nick,
             login=user.login or "",
             application=destination.application,
             returns_to=destination.returns_to,
         )
-        return self._flow_pages.show(request, browser, destination, context)
+        return self.flow_pages.show(request, browser, destination, context)
 
     async def choose(self, request: Request) -> Response:
-        return await self._flow_pages.handle_form(request, ChooseAccountForm, self._choose)
+        return await self.flow_pages.handle_form(request, ChooseAccountForm, self._choose)
 
     async def _choose(self, request: Request, browser: Browser, form: ChooseAccountForm) -> Response:
         if form.decision is AccountChoice.ANOTHER or browser.signed_in is None:
             return see_other(step_address(FlowStep.LOGIN, form.interaction))
         proof = proof_of_session(browser.signed_in.session)
-        return await self._completion.continue_flow(request, browser, proof, form.interaction)
+        return await self.completion.continue_flow(request, browser, proof, form.interaction)
 
     def endpoints(self) -> list[Endpoint]:
         return [

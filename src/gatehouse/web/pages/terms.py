@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -76,50 +77,40 @@ class TermsRequest(msgspec.Struct, frozen=True, kw_only=True):
     flow: SignInFlow | None = None
 
 
-class TermsPage:
-    def __init__(
-        self,
-        *,
-        terms: Terms,
-        sign_in_flows: SignInFlows,
-        completion: SignInCompletion,
-        browsers: BrowserSessions,
-        flow_pages: SignInFlowPages,
-        pages: PageRenderer,
-    ) -> None:
-        self._terms = terms
-        self._sign_in_flows = sign_in_flows
-        self._completion = completion
-        self._browsers = browsers
-        self._flow_pages = flow_pages
-        self._pages = pages
+class TermsPage(Struct, kw_only=True, eq=False):
+    terms: Terms
+    sign_in_flows: SignInFlows
+    completion: SignInCompletion
+    browsers: BrowserSessions
+    flow_pages: SignInFlowPages
+    pages: PageRenderer
 
     async def show(self, request: Request) -> Response:
-        browser = await self._browsers.read(request)
+        browser = await self.browsers.read(request)
         query = read_query(request, TermsQuery)
         try:
             asked = await self._find_request(request, browser, query.interaction, query.token)
         except SignInFlowGone:
-            return self._flow_pages.show_expired(request, query.interaction)
+            return self.flow_pages.show_expired(request, query.interaction)
         except TermsLinkDead:
-            return self._pages.render(request, DeadLinkContext())
+            return self.pages.render(request, DeadLinkContext())
         if asked.found is None:
             return await self._go_on(request, asked, query.interaction)
         return self._render(request, browser, asked, query)
 
     async def decide(self, request: Request) -> Response:
-        browser = await self._browsers.read(request)
+        browser = await self.browsers.read(request)
         form = await read_form(request, TermsForm)
         try:
-            self._browsers.check_form(request, browser, form.csrf)
+            self.browsers.check_form(request, browser, form.csrf)
             asked = await self._find_request(request, browser, form.interaction, form.token)
             return await self._decide(request, browser, form, asked)
         except FormExpired:
-            return stale_form_page(self._pages, request, form.interaction)
+            return stale_form_page(self.pages, request, form.interaction)
         except SignInFlowGone:
-            return self._flow_pages.show_expired(request, form.interaction)
+            return self.flow_pages.show_expired(request, form.interaction)
         except TermsLinkDead:
-            return self._pages.render(request, DeadLinkContext())
+            return self.pages.render(request, DeadLinkContext())
 
     async def _decide(self, request: Request, browser: Browser, form: TermsForm, asked: TermsRequest) -> Response:
         found = asked.found
@@ -129,49 +120,49 @@ class TermsPage:
             return await self._go_on(request, asked, form.interaction)
         if form.version != found.version:  # another version was published while the page was open
             return self._render(request, browser, asked, form, ProblemKind.TERMS_CHANGED)
-        age = self._terms.age_of(form.birth) if found.minimum_age else 0
+        age = self.terms.age_of(form.birth) if found.minimum_age else 0
         if age is None:
             return self._render(request, browser, asked, form, ProblemKind.BIRTH_DATE)
-        earlier = self._terms.read_remembered_age(browser.age)
+        earlier = self.terms.read_remembered_age(browser.age)
         if age < found.minimum_age or (earlier is not None and earlier < found.minimum_age):
             response = await self._end(request, asked, TermsEnd.TOO_YOUNG)
             # The first answer counts for a day: another date must not help.
-            remembered = self._terms.remember_age(age) if earlier is None else ""
-            return self._browsers.set_age_cookie(response, remembered) if remembered else response
-        await self._terms.accept(asked.user_id, found, age=age, origin=origin_of(request, asked.user_id))
+            remembered = self.terms.remember_age(age) if earlier is None else ""
+            return self.browsers.set_age_cookie(response, remembered) if remembered else response
+        await self.terms.accept(asked.user_id, found, age=age, origin=origin_of(request, asked.user_id))
         return await self._go_on(request, asked, form.interaction)
 
     async def _find_request(self, request: Request, browser: Browser, handle: str, token: str) -> TermsRequest:
         """Return whom the page asks. Raises SignInFlowGone, TermsLinkDead."""
         if token:
-            link = self._terms.read_link(token)
-            found = await self._terms.find_pending(link.user_id, link.application_ids, country=link.country)
+            link = self.terms.read_link(token)
+            found = await self.terms.find_pending(link.user_id, link.application_ids, country=link.country)
             return TermsRequest(user_id=link.user_id, found=found, destination=Destination())
-        flow = await self._sign_in_flows.find(handle, browser=browser.browser_id)
+        flow = await self.sign_in_flows.find(handle, browser=browser.browser_id)
         if flow.step is not FlowStep.TERMS:
             raise SignInFlowGone
         user_id = session_of_flow(browser, flow).user.user_id
         return TermsRequest(
             user_id=user_id,
-            found=await self._sign_in_flows.find_terms(flow, origin_of(request, user_id).address),
-            destination=await self._sign_in_flows.destination(flow),
+            found=await self.sign_in_flows.find_terms(flow, origin_of(request, user_id).address),
+            destination=await self.sign_in_flows.destination(flow),
             flow=flow,
         )
 
     async def _go_on(self, request: Request, asked: TermsRequest, handle: str) -> Response:
         if asked.flow is None:
-            return self._pages.render(request, TermsEndContext(end=TermsEnd.ACCEPTED))
+            return self.pages.render(request, TermsEndContext(end=TermsEnd.ACCEPTED))
         address = origin_of(request, asked.user_id).address
-        moved = await self._sign_in_flows.pass_terms(asked.flow, address=address)
-        return await self._completion.go_on(request, moved, handle)
+        moved = await self.sign_in_flows.pass_terms(asked.flow, address=address)
+        return await self.completion.go_on(request, moved, handle)
 
     async def _end(self, request: Request, asked: TermsRequest, end: TermsEnd) -> Response:
         """End the flow without storing anything; the application that waits is told."""
         if asked.flow is not None:
-            target = await self._sign_in_flows.decline_terms(asked.flow, origin_of(request, asked.user_id))
+            target = await self.sign_in_flows.decline_terms(asked.flow, origin_of(request, asked.user_id))
             if target and end is TermsEnd.DECLINED:
-                return self._flow_pages.leave(request, target)
-        return self._pages.render(request, TermsEndContext(end=end))
+                return self.flow_pages.leave(request, target)
+        return self.pages.render(request, TermsEndContext(end=end))
 
     def _render(
         self,
@@ -183,7 +174,7 @@ class TermsPage:
     ) -> Response:
         found = asked.found or NOTHING_PENDING
         context = TermsContext(
-            csrf=self._browsers.csrf_token(browser),
+            csrf=self.browsers.csrf_token(browser),
             interaction=given.interaction,
             token=given.token,
             application=asked.destination.application,
@@ -193,7 +184,7 @@ class TermsPage:
             problem=None if problem is None else PageProblem(what=problem),
         )
         status = None if problem is None else BAD_REQUEST
-        return self._flow_pages.show(request, browser, asked.destination, context, status=status)
+        return self.flow_pages.show(request, browser, asked.destination, context, status=status)
 
     def endpoints(self) -> list[Endpoint]:
         return [

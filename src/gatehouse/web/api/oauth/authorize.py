@@ -4,6 +4,7 @@ from typing import Final, Literal
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -40,23 +41,22 @@ from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.sign_in_flow import continue_flow, pack_request, step_address
 
 
-class ClientErrorPage:
-    def __init__(self, *, rules: LoginRules, pages: PageRenderer, refusals: PageRefusals) -> None:
-        self._rules = rules
-        self._refusals = refusals
-        self._pages = pages
+class ClientErrorPage(Struct, kw_only=True, eq=False):
+    rules: LoginRules
+    pages: PageRenderer
+    refusals: PageRefusals
 
     async def show(self, request: Request, browser: Browser, refused: NotRedirected) -> Response:
         """Show an error text; administrators also see the received address beside the registered ones."""
         actor = "" if browser.signed_in is None else browser.signed_in.user.user_id
-        await self._refusals.add(request, refused, actor=actor, client_id=refused.client_id)
+        await self.refusals.add(request, refused, actor=actor, client_id=refused.client_id)
         context = ClientErrorContext(
             reference=request_id_of(request.scope),
             application=refused.client.name if refused.client else "",
         )
         if await self._may_see_details(browser, refused):
             context = with_details(context, refused)
-        return self._pages.render(request, context)
+        return self.pages.render(request, context)
 
     async def _may_see_details(self, browser: Browser, refused: NotRedirected) -> bool:
         if refused.client is not None and refused.client.explain_errors:
@@ -64,7 +64,7 @@ class ClientErrorPage:
         signed_in = browser.signed_in
         if signed_in is None or signed_in.session.strength is not SessionStrength.FULL:
             return False
-        return await self._rules.is_administrator(signed_in.user)
+        return await self.rules.is_administrator(signed_in.user)
 
 
 def with_details(context: ClientErrorContext, refused: NotRedirected) -> ClientErrorContext:
@@ -128,42 +128,31 @@ class AuthorizeFields(msgspec.Struct, frozen=True, kw_only=True):
     resource: str = ""
 
 
-class AuthorizeEndpoint:
-    def __init__(
-        self,
-        *,
-        authorize: AuthorizeService,
-        sign_in_flows: SignInFlows,
-        browsers: BrowserSessions,
-        error_page: ClientErrorPage,
-        denied_page: AccessDeniedPage,
-        rate_limiter: RateLimiter,
-        pages: PageRenderer,
-    ) -> None:
-        self._authorize = authorize
-        self._sign_in_flows = sign_in_flows
-        self._browsers = browsers
-        self._error_page = error_page
-        self._denied_page = denied_page
-        self._rate_limiter = rate_limiter
-        self._pages = pages
+class AuthorizeEndpoint(Struct, kw_only=True, eq=False):
+    authorize: AuthorizeService
+    sign_in_flows: SignInFlows
+    browsers: BrowserSessions
+    error_page: ClientErrorPage
+    denied_page: AccessDeniedPage
+    rate_limiter: RateLimiter
+    pages: PageRenderer
 
     async def handle_get(self, request: Request) -> Response:
         asked = AuthorizeParameters(query_pairs(request))
         try:
-            client = await self._authorize.find_client(asked, document_caller(request))
+            client = await self.authorize.find_client(asked, document_caller(request))
         except NotRedirected as refused:
-            return await self._error_page.show(request, await self._browsers.read(request), refused)
+            return await self.error_page.show(request, await self.browsers.read(request), refused)
         try:
             return await self._respond(request, asked, client)
         except AuthorizeRefused as refused:
-            answer = self._authorize.refusal(error_target(asked, client), refused)
+            answer = self.authorize.refusal(error_target(asked, client), refused)
             page = (
                 await self._access_denied(request, asked, client, answer, refused)
                 if isinstance(refused, NotLetIn)
                 else None
             )
-            return page or continue_browser(self._pages, request, answer)
+            return page or continue_browser(self.pages, request, answer)
 
     async def _access_denied(
         self,
@@ -176,8 +165,8 @@ class AuthorizeEndpoint:
         """Return the page of a person without access, unless the client wants no page or the browser prefetches."""
         if "none" in asked["prompt"].split(" ") or is_prefetch(request):
             return None
-        browser = await self._browsers.read(request)
-        return await self._denied_page.show(
+        browser = await self.browsers.read(request)
+        return await self.denied_page.show(
             request, browser.signed_in, client, answer, application_ids=refused.application_ids
         )
 
@@ -202,9 +191,9 @@ class AuthorizeEndpoint:
         return see_other(f"{Path.AUTHORIZE}?{query}")
 
     async def _respond(self, request: Request, asked: AuthorizeParameters, client: Client) -> Response:
-        wanted = await self._authorize.read_request(asked, client)
-        browser = await self._browsers.read(request)
-        step = await self._authorize.next_step(wanted, client, browser.signed_in)
+        wanted = await self.authorize.read_request(asked, client)
+        browser = await self.browsers.read(request)
+        step = await self.authorize.next_step(wanted, client, browser.signed_in)
         if is_prefetch(request):
             return Response(None, SERVICE_UNAVAILABLE, NO_STORE)
         if step is NextStep.RETURN_TO_CLIENT and await self._has_pending_terms(request, browser, wanted, client):
@@ -214,10 +203,10 @@ class AuthorizeEndpoint:
         if step is NextStep.RETURN_TO_CLIENT and browser.signed_in is not None:
             session = browser.signed_in.session
             origin = origin_of(request, session.user_id)
-            answer = await self._authorize.create_grant(wanted, client, proof_of_session(session), origin)
-            return continue_browser(self._pages, request, answer)
+            answer = await self.authorize.create_grant(wanted, client, proof_of_session(session), origin)
+            return continue_browser(self.pages, request, answer)
         response = await self._begin_sign_in(request, browser, wanted, step)
-        return self._browsers.set_browser_cookie(response, browser)
+        return self.browsers.set_browser_cookie(response, browser)
 
     async def _has_pending_terms(
         self, request: Request, browser: Browser, wanted: AuthorizationRequest, client: Client
@@ -226,22 +215,22 @@ class AuthorizeEndpoint:
             return False
         user_id = browser.signed_in.user.user_id
         address = origin_of(request, user_id).address
-        application_ids = await self._authorize.deciding_applications(wanted, client)
-        found = await self._sign_in_flows.find_terms_for(user_id, application_ids, address)
+        application_ids = await self.authorize.deciding_applications(wanted, client)
+        found = await self.sign_in_flows.find_terms_for(user_id, application_ids, address)
         return found is not None
 
     async def _begin_sign_in(
         self, request: Request, browser: Browser, wanted: AuthorizationRequest, next_step: NextStep
     ) -> Response:
         """Start a sign-in flow; how many one source may start is limited (AZ-33)."""
-        wait = self._rate_limiter.admit(AUTHORIZE_LIMIT_KEY, caller_address_of(request.scope).source)
+        wait = self.rate_limiter.admit(AUTHORIZE_LIMIT_KEY, caller_address_of(request.scope).source)
         if wait:
             raise TooMany(wait, "sign-ins begun from one source")
         query = pack_request(request.scope["query_string"])
         signed_in = browser.signed_in
         if next_step is NextStep.CONSENT and signed_in is not None:
             proof = proof_of_session(signed_in.session)
-            handle, interaction = await self._sign_in_flows.start_with_proof(
+            handle, interaction = await self.sign_in_flows.start_with_proof(
                 KIND,
                 encode_request(wanted),
                 proof,
@@ -250,8 +239,8 @@ class AuthorizeEndpoint:
                 request=query,
             )
             # Consent may have been given meanwhile, in another window.
-            return await continue_flow(self._sign_in_flows, self._pages, request, interaction, handle)
-        handle = await self._sign_in_flows.start(
+            return await continue_flow(self.sign_in_flows, self.pages, request, interaction, handle)
+        handle = await self.sign_in_flows.start(
             KIND, encode_request(wanted), browser=browser.browser_id, request=query
         )
         if next_step is NextStep.CHOOSE_ACCOUNT:

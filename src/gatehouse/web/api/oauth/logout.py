@@ -5,6 +5,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -52,29 +53,20 @@ class LogoutForm(CsrfForm, frozen=True, kw_only=True):
         )
 
 
-class LogoutEndpoints:
-    def __init__(
-        self,
-        *,
-        logouts: LogoutRequests,
-        sessions: Sessions,
-        browsers: BrowserSessions,
-        pages: PageRenderer,
-        refusals: PageRefusals,
-    ) -> None:
-        self._refusals = refusals
-        self._logouts = logouts
-        self._sessions = sessions
-        self._browsers = browsers
-        self._pages = pages
+class LogoutEndpoints(Struct, kw_only=True, eq=False):
+    logouts: LogoutRequests
+    sessions: Sessions
+    browsers: BrowserSessions
+    pages: PageRenderer
+    refusals: PageRefusals
 
     async def handle_get(self, request: Request) -> Response:
         if is_prefetch(request):
             return Response(None, SERVICE_UNAVAILABLE, NO_STORE)
-        browser = await self._browsers.read(request)
+        browser = await self.browsers.read(request)
         try:
             query = read_query(request, LogoutRequest)
-            logout = await self._logouts.check(query)
+            logout = await self.logouts.check(query)
         except BadInput as error:
             return await self._bad_request_page(request, browser, error)
         if browser.signed_in is None:
@@ -101,13 +93,13 @@ class LogoutEndpoints:
         return see_other(f"{Path.LOGOUT}?{query}")
 
     async def decide(self, request: Request) -> Response:
-        browser = await self._browsers.read(request)
+        browser = await self.browsers.read(request)
         form = await read_form(request, LogoutForm)
-        self._browsers.check_form(request, browser, form.csrf)
+        self.browsers.check_form(request, browser, form.csrf)
         if form.decision is LogoutDecision.CANCEL:
             return see_other(Path.HOME)
         try:
-            logout = await self._logouts.check(form.logout_request())
+            logout = await self.logouts.check(form.logout_request())
         except BadLogout as error:
             return await self._bad_request_page(request, browser, error)
         if browser.signed_in is not None:
@@ -118,17 +110,17 @@ class LogoutEndpoints:
         signed_in = browser.signed_in
         actor = "" if signed_in is None else signed_in.user.user_id
         client_id = error.client_id if isinstance(error, BadLogout) else ""
-        await self._refusals.add(request, error, actor=actor, client_id=client_id)
+        await self.refusals.add(request, error, actor=actor, client_id=client_id)
         context = BadSignOutContext(
             reference=request_id_of(request.scope),
             reason=str(error),
-            csrf="" if signed_in is None else self._browsers.csrf_token(browser),
+            csrf="" if signed_in is None else self.browsers.csrf_token(browser),
         )
-        return self._browsers.set_browser_cookie(self._pages.render(request, context), browser)
+        return self.browsers.set_browser_cookie(self.pages.render(request, context), browser)
 
     async def _end_session(self, request: Request, signed_in: UserSession) -> None:
         origin = origin_of(request, signed_in.user.user_id)
-        await self._sessions.end(signed_in, signed_in.session.session_id, origin)
+        await self.sessions.end(signed_in, signed_in.session.session_id, origin)
 
     def _signed_out_response(self, request: Request, logout: CheckedLogout, *, returns_to_client: bool) -> Response:
         """Redirect to the client if it requested that and it is allowed.
@@ -136,16 +128,16 @@ class LogoutEndpoints:
         Otherwise show a page with a link to the client.
         """
         if logout.redirect_url and returns_to_client:
-            return self._browsers.clear_session_cookie(see_other(logout.redirect_url))
+            return self.browsers.clear_session_cookie(see_other(logout.redirect_url))
         name = logout.client.name if logout.client else ""
         context = SignedOutContext(application=name, return_to=logout.redirect_url)
-        return self._browsers.clear_session_cookie(self._pages.render(request, context))
+        return self.browsers.clear_session_cookie(self.pages.render(request, context))
 
     def _confirmation_page(
         self, request: Request, browser: Browser, signed_in: UserSession, asked: LogoutRequest, logout: CheckedLogout
     ) -> Response:
         context = SignOutContext(
-            csrf=self._browsers.csrf_token(browser),
+            csrf=self.browsers.csrf_token(browser),
             nick=signed_in.user.nick,
             login=signed_in.user.login or "",
             application=logout.client.name if logout.client else "",
@@ -156,7 +148,7 @@ class LogoutEndpoints:
         # Browsers apply form-action to redirects after a form too.
         leads_to = [csp_source(asked.post_logout_redirect_uri)] if logout.redirect_url else []
         policy = {"Content-Security-Policy": content_security_policy(form_action=leads_to)}
-        return self._browsers.set_browser_cookie(self._pages.render(request, context, headers=policy), browser)
+        return self.browsers.set_browser_cookie(self.pages.render(request, context, headers=policy), browser)
 
     def endpoints(self) -> list[Endpoint]:
         asked = Endpoint(

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -27,10 +28,9 @@ POLICY: Final = CredentialPolicy(audience=True)  # who is calling; the endpoint 
 CREDENTIAL_NAMES: Final = tuple(CredentialFields.__struct_fields__)
 
 
-class IdempotentCreates:
-    def __init__(self, *, idempotency: Idempotency, authenticator: RequestAuthenticator) -> None:
-        self._idempotency = idempotency
-        self._authenticator = authenticator
+class IdempotentCreates(Struct, kw_only=True, eq=False):
+    idempotency: Idempotency
+    authenticator: RequestAuthenticator
 
     def wrap(self, endpoint: Endpoint) -> Endpoint:
         """Return the endpoint with the header; actions that create nothing ignore it."""
@@ -54,7 +54,7 @@ class IdempotentCreates:
         async def perform() -> bytes:
             return bytes((await handler(request)).body)
 
-        answer = await self._idempotency.run(caller_key, digest, perform)
+        answer = await self.idempotency.run(caller_key, digest, perform)
         return Response(answer, 200, NO_STORE, media_type=JSON)
 
     async def _caller_key(self, request: Request, key: str, body: Mapping[str, object]) -> CallerKey:
@@ -66,7 +66,7 @@ class IdempotentCreates:
             raise Malformed(str(error)) from None
         about = body.get("application_id")
         application_id = about if isinstance(about, int) and not isinstance(about, bool) else None
-        visit = await self._authenticator.authenticate(request, asked, POLICY, application_id=application_id)
+        visit = await self.authenticator.authenticate(request, asked, POLICY, application_id=application_id)
         reach = visit.rights.service_reach
         return CallerKey(
             user_id=visit.caller.user_id, through=reach.application_id if reach else 0, digest=sha256(key)

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -91,33 +92,31 @@ class ListAsk(msgspec.Struct, frozen=True, kw_only=True):
 ReadPage: TypeAlias = Callable[[ListAsk], Awaitable[ListedPage]]
 
 
-class Cursors:
+class Cursors(Struct, kw_only=True, eq=False):
     """Cursors show nothing, and work for one caller and one question, for an hour."""
 
-    def __init__(self, *, masters: MasterKeys, clock: Clock) -> None:
-        self._masters = masters
-        self._clock = clock
+    masters: MasterKeys
+    clock: Clock
 
     def issue(self, binding: str, position: object) -> str:
-        content = msgspec.json.encode([self._clock.now() + HOUR, position])
-        return urlsafe_b64encode(self._masters.seal(content, purpose=binding)).decode()
+        content = msgspec.json.encode([self.clock.now() + HOUR, position])
+        return urlsafe_b64encode(self.masters.seal(content, purpose=binding)).decode()
 
     def open(self, binding: str, after: str) -> object:
         """Return the position. Raises Malformed."""
         try:
-            content = self._masters.open(urlsafe_b64decode(after[:MAX_CURSOR].encode()), purpose=binding)
+            content = self.masters.open(urlsafe_b64decode(after[:MAX_CURSOR].encode()), purpose=binding)
         except (NotBase64, ValueError, Tampered, WrongMasterKey):
             raise Malformed("data.after: is not from an answer to this question; start without it") from None
         ends_at, position = msgspec.json.decode(content)
-        if ends_at <= self._clock.now():
+        if ends_at <= self.clock.now():
             raise Malformed("data.after: has expired; start without it")
         return position
 
 
-class Lists:
-    def __init__(self, *, cursors: Cursors, authenticator: RequestAuthenticator) -> None:
-        self._cursors = cursors
-        self._authenticator = authenticator
+class Lists(Struct, kw_only=True, eq=False):
+    cursors: Cursors
+    authenticator: RequestAuthenticator
 
     def add(
         self,
@@ -146,10 +145,10 @@ class Lists:
     async def _answer(self, request: Request, path: str, filters: frozenset[str], read_page: ReadPage) -> Response:
         ask = await read_json(request, ListRequest)
         application_id = parse_optional_application_id(ask.application_id)
-        visit = await self._authenticator.authenticate(request, ask, DEFAULT_POLICY, application_id=application_id)
+        visit = await self.authenticator.authenticate(request, ask, DEFAULT_POLICY, application_id=application_id)
         check_question(ask.data, filters)
         binding = cursor_binding(path, visit, ask.data)
-        position = None if ask.data.after is None else self._cursors.open(binding, ask.data.after)
+        position = None if ask.data.after is None else self.cursors.open(binding, ask.data.after)
         page = await read_page(
             ListAsk(
                 visit=visit,
@@ -159,7 +158,7 @@ class Lists:
                 position=position,
             )
         )
-        after = None if page.position is None else self._cursors.issue(binding, page.position)
+        after = None if page.position is None else self.cursors.issue(binding, page.position)
         return untagged_response(ListResponse(status="OK", data=page.records, after=after))
 
 

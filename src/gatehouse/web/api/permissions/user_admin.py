@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, Literal, assert_never
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -121,27 +121,17 @@ class UserAdminServices(msgspec.Struct, frozen=True, kw_only=True):
     account_of_former_id: AccountOfFormerId
 
 
-class UserAdminEndpoint:
-    def __init__(
-        self,
-        *,
-        load: Callable[[], UserAdminServices],
-        data_requests: DataRequests,
-        data_export: DataExport,
-        authenticator: RequestAuthenticator,
-        clock: Clock,
-        base_url: str,
-    ) -> None:
-        self._load = load
-        self._data_requests = data_requests
-        self._data_export = data_export
-        self._authenticator = authenticator
-        self._clock = clock
-        self._base_url = base_url
+class UserAdminEndpoint(Struct, kw_only=True, eq=False):
+    load: Callable[[], UserAdminServices]
+    data_requests: DataRequests
+    data_export: DataExport
+    authenticator: RequestAuthenticator
+    clock: Clock
+    base_url: str
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, UserAdminRequest)
-        visit = await self._authenticator.authenticate(
+        visit = await self.authenticator.authenticate(
             request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
         )
         if ask.action == "get":
@@ -149,11 +139,11 @@ class UserAdminEndpoint:
         return await self._perform(actor_of(request, visit), ask)
 
     async def _get(self, visit: AuthenticatedRequest, actor: Actor, data: UserAdminData) -> UserEntry | UserName:
-        services = self._load()
+        services = self.load()
         if is_open(visit.rights, Operation.ADMINISTER):
             user_id = named_user(data)
-            account = await services.account_of_former_id(user_id, self._clock.now())
-            return user_entry(await services.people_admin.person(actor, account or user_id), self._base_url)
+            account = await services.account_of_former_id(user_id, self.clock.now())
+            return user_entry(await services.people_admin.person(actor, account or user_id), self.base_url)
         refuse_about_others(visit)
         application_id, user_id = visit.named_application().application.application_id, named_user(data)
         nick = await services.find_nick(application_id, user_id)
@@ -162,18 +152,18 @@ class UserAdminEndpoint:
         return UserName(user_id=user_id, nick=nick)
 
     async def _perform(self, actor: Actor, ask: UserAdminRequest) -> Response:
-        people, data = self._load().people_admin, ask.data
+        people, data = self.load().people_admin, ask.data
         match ask.action:
             case "create":
-                return data_response(user_entry(await self._create(actor, data), self._base_url))
+                return data_response(user_entry(await self._create(actor, data), self.base_url))
             case "save":
                 version = None if data.version is UNSET else data.version
                 fields = given_changes(data) | await self._picture_field(actor, data, named_user(data))
                 saved = await people.save_fields(actor, named_user(data), fields, version=version)
-                return data_response(user_entry(saved, self._base_url))
+                return data_response(user_entry(saved, self.base_url))
             case "block" | "unblock":
                 await people.block(actor, named_user(data), blocked=ask.action == "block")
-                return data_response(user_entry(await people.person(actor, named_user(data)), self._base_url))
+                return data_response(user_entry(await people.person(actor, named_user(data)), self.base_url))
             case "invite":
                 return data_response(await self._invite(actor, data))
             case "end_sessions":
@@ -195,7 +185,7 @@ class UserAdminEndpoint:
         if data.user_id is not UNSET:
             raise Malformed("data.user_id: is generated")
         fields = given_changes(data) | await self._picture_field(actor, data)
-        return await self._load().people_admin.create(
+        return await self.load().people_admin.create(
             actor,
             login=fields.pop("login", ""),
             nick=fields.pop("nick", ""),
@@ -208,11 +198,11 @@ class UserAdminEndpoint:
         """Return the change of the picture; none if the request does not name a picture."""
         if data.picture is UNSET:
             return {}
-        return {"picture": await self._load().people_admin.load_picture(actor, data.picture, user_id)}
+        return {"picture": await self.load().people_admin.load_picture(actor, data.picture, user_id)}
 
     async def _invite(self, actor: Actor, data: UserAdminData) -> InvitedUserEntry:
         """Invite an address, or send an existing account a link to set a password."""
-        people = self._load().people_admin
+        people = self.load().people_admin
         if data.user_id is UNSET:
             fields = given_changes(data)
             invitation: Invitation | None = await people.invite(
@@ -221,11 +211,11 @@ class UserAdminEndpoint:
         else:
             invitation = await people.send_password_link(actor, named_user(data))
         user = invitation.user if invitation else await people.person(actor, named_user(data))
-        link = f"{self._base_url}{invitation.path}" if invitation and invitation.path else ""
-        return InvitedUserEntry(user=user_entry(user, self._base_url), link=link)
+        link = f"{self.base_url}{invitation.path}" if invitation and invitation.path else ""
+        return InvitedUserEntry(user=user_entry(user, self.base_url), link=link)
 
     async def _end_sessions(self, actor: Actor, data: UserAdminData) -> None:
-        people, user_id = self._load().people_admin, named_user(data)
+        people, user_id = self.load().people_admin, named_user(data)
         await people.person(actor, user_id)
         if isinstance(data.client_id, str):
             await people.disconnect(actor, user_id, data.client_id)
@@ -235,7 +225,7 @@ class UserAdminEndpoint:
             await people.sign_out(actor, user_id, keep=None)
 
     async def _reset_factors(self, actor: Actor, data: UserAdminData) -> None:
-        people, user_id = self._load().people_admin, named_user(data)
+        people, user_id = self.load().people_admin, named_user(data)
         if data.factor == ALL_FACTORS:
             await people.remove_all_factors(actor, user_id, reason=data.reason)
         else:
@@ -247,9 +237,9 @@ class UserAdminEndpoint:
 
         It is streamed, because applications may have answered with many megabytes.
         """
-        user = await self._load().people_admin.person(actor, named_user(data))
-        export = await self._data_export.export_user(user, actor.origin)
-        request_id = await self._data_requests.request_export(user.user_id, actor.origin)
+        user = await self.load().people_admin.person(actor, named_user(data))
+        export = await self.data_export.export_user(user, actor.origin)
+        request_id = await self.data_requests.request_export(user.user_id, actor.origin)
         answer = DataResponse(status="OK", data=UserExportEntry(request_id=request_id, export=export))
         return StreamingResponse(iter_json_chunks(lambda: answer), 200, NO_STORE, media_type="application/json")
 

@@ -52,13 +52,13 @@ class HttpBrowser:
 
 
 def form_to(path: str, page: str) -> str:
-    """Return the form with this action, or all of the page but its menu of languages if there is none."""
+    """Return the form with this action, or all of the page but its menu of languages and Undo if there is none."""
     forms: list[str] = FORM.findall(page)
     wanted = [form for form in forms if f'action="{path}"' in form.partition(">")[0]]
     if wanted:
         return wanted[0]
     for form in forms:
-        page = page.replace(form, "") if 'name="next"' in form else page
+        page = page.replace(form, "") if 'name="next"' in form or ">Undo</button>" in form else page
     return page
 
 

@@ -58,13 +58,12 @@ from gatehouse.web.console.projects.members import MemberScreens
 from gatehouse.web.console.projects.project import ProjectErasureScreens, ProjectScreens
 from gatehouse.web.console.projects.service_accounts import ServiceAccountScreens
 from gatehouse.web.console.projects.services import ProjectServiceScreens
-from gatehouse.web.console.providers import ProviderScreens
 from gatehouse.web.console.role_editor import RoleEditorScreens
 from gatehouse.web.console.role_members import RoleMemberScreens
 from gatehouse.web.console.search import GlobalSearchScreens
 from gatehouse.web.console.settings import SettingScreens, SettingTabScreens, SigningKeyScreens
 from gatehouse.web.console.settings_form import SettingForms, SettingRowScreens
-from gatehouse.web.console.terms import TermsScreens
+from gatehouse.web.console.settings_tables import SETTINGS_TABLES, SettingsTableScreens
 from gatehouse.web.console.view import ConsoleRoute, ConsoleRouter
 from gatehouse.web.console.webhooks import WebhookScreens
 from gatehouse.web.pages.rendering import PageRenderer
@@ -464,7 +463,7 @@ def setting_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         callback=lambda provider_id: f"{services.base_url}{callback_path(provider_id)}",
         view=view,
     )
-    branding = BrandingScreens(installation=installation, forms=forms, save=save, view=view)
+    branding = BrandingScreens(forms=forms, save=save, view=view)
     previews = BrandingPreviews(
         pages=console.pages,
         composer=services.mail_composer,
@@ -476,8 +475,11 @@ def setting_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         *branding.routes(),
         *SigningKeyScreens(key_admin=installation.keys, view=view).routes(),
         *screens.routes(),
-        *SettingTabScreens(installation=installation, forms=forms, view=view).routes(),
+        *SettingTabScreens(forms=forms, view=view).routes(),
         *rows.routes(),
-        *ProviderScreens(installation=installation, save=save, view=view).routes(),
-        *TermsScreens(installation=installation, save=save, view=view).routes(),
+        *(
+            route
+            for table in SETTINGS_TABLES
+            for route in SettingsTableScreens(table, installation=installation, save=save, view=view).routes()
+        ),
     ]

@@ -7,7 +7,6 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec.structs import replace
 from starlette.requests import Request
-from starlette.responses import Response
 
 from gatehouse.admin.names import NamedPerson, NameStore
 from gatehouse.admin.own_permissions import rule_prefix
@@ -25,8 +24,8 @@ from gatehouse.permissions.questions.who_can import HolderCell, HolderMatrix, Ho
 from gatehouse.permissions.store import ProjectStore
 from gatehouse.web.console.access_check import ENTRY
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
-from gatehouse.web.console.forms import csv_stream
 from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.lookup import Lookup, readable_rules
 from gatehouse.web.console.view import (
     EXPECTED_ERRORS,
@@ -36,7 +35,6 @@ from gatehouse.web.console.view import (
     FormProblem,
     problem_from,
 )
-from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 
 PAGE_ROWS: Final = 25
@@ -56,14 +54,12 @@ CELL_MARKS: Final[Sequence[tuple[str, frozenset[SourceKind]]]] = (
 )
 
 
-class WhoCanQuery(msgspec.Struct, frozen=True, kw_only=True):
+class WhoCanQuery(ListQuery, frozen=True, kw_only=True):
     application_id: str = ""
     project_id: str = ""
     rules: str = ""  # what the rules begin with; several by commas
-    q: str = ""  # a person
     columns: int = 1  # the page of rules
     after: str = ""
-    format: str = ""
 
 
 class WhoCanCell(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +77,6 @@ class WhoCanRow(msgspec.Struct, frozen=True, kw_only=True):
 class WhoCanContext(PageContext, frozen=True, kw_only=True):
     template = "console/access/who.html"
 
-    query: WhoCanQuery
     picked: Mapping[str, ComboboxOption]
     application: str = ""
     rules: Page[Rule] = NO_RULES
@@ -115,20 +110,18 @@ class WhoCanScreens:
         self._lookup = lookup
         self._view = view
 
-    async def show(self, request: Request, admin: AdminRequest) -> Response:
-        query = read_query(request, WhoCanQuery)
+    async def _list(
+        self, _request: Request, admin: AdminRequest, query: WhoCanQuery
+    ) -> WhoCanContext | CsvFile[WhoCanRow]:
         try:
-            answer = await self._answer(admin, query)
+            return await self._answer(admin, query)
         except EXPECTED_ERRORS as error:
-            answer = replace(await self._empty_context(admin, query), problem=problem_from(error))
-        if isinstance(answer, Response):
-            return answer
-        return self._view.render(request, admin, ENTRY, answer)
+            return replace(await self._empty_context(admin, query), problem=problem_from(error))
 
     async def _empty_context(self, admin: AdminRequest, query: WhoCanQuery) -> WhoCanContext:
-        return WhoCanContext(query=query, picked=await self._lookup.describe(admin, query, FIELDS))
+        return WhoCanContext(picked=await self._lookup.describe(admin, query, FIELDS))
 
-    async def _answer(self, admin: AdminRequest, query: WhoCanQuery) -> WhoCanContext | Response:
+    async def _answer(self, admin: AdminRequest, query: WhoCanQuery) -> WhoCanContext | CsvFile[WhoCanRow]:
         blank = await self._empty_context(admin, query)
         query = await self._lookup.resolve(admin, query, FIELDS)
         if not query.application_id:
@@ -143,15 +136,15 @@ class WhoCanScreens:
         people = await self._search_people(admin, query.q)
         page = rules_page(rules, query.columns)
         ask = HolderMatrixQuery(
-            rules=tuple(rules if query.format else page.rows),
+            rules=tuple(rules if query.is_file else page.rows),
             scope=scope,
             after=query.after,
             limit=PAGE_ROWS,
             people=people,
             include_without_rules=people is not None and admin.rights.administers,
         )
-        if query.format:
-            return await self._export(model, ask)
+        if query.is_file:
+            return self._export(model, ask)
         found = await self._who_can.page(model, ask) if rules else HolderMatrix(rows=(), after=None)
         return replace(
             blank,
@@ -159,8 +152,8 @@ class WhoCanScreens:
             rules=page,
             rule_prefixes=rule_prefixes(offered),
             rows=[*build_rows(application_id, found.rows, await self._load_names(found.rows), ask)],
-            page_query=query_string(query, "columns") if page.number > 1 else query_string(query),
-            filter_query=query_string(query),
+            page_query=query.kept,
+            filter_query=query.without("columns"),
             after=found.after or "",
             scope=scope,
             call=members_call(application_id, ask) if rules else None,
@@ -190,7 +183,7 @@ class WhoCanScreens:
     async def _load_names(self, rows: Sequence[HolderRow]) -> Mapping[str, NamedPerson]:
         return await self._names.people_by_id([row.user_id for row in rows])
 
-    async def _export(self, model: ApplicationModel, ask: HolderMatrixQuery) -> Response:
+    def _export(self, model: ApplicationModel, ask: HolderMatrixQuery) -> CsvFile[WhoCanRow]:
         application_id = model.application.application_id
 
         async def pages() -> AsyncIterator[Iterator[WhoCanRow]]:
@@ -203,10 +196,10 @@ class WhoCanScreens:
                 yield build_rows(application_id, page.rows, await self._load_names(page.rows), ask)
                 left, after = left - len(page.rows), page.after
 
-        return csv_stream("who-can", csv_columns(ask.rules), pages())
+        return CsvFile(name="who-can", columns=csv_columns(ask.rules), pages=pages())
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        return [self._view.page("/access/who", self.show)]
+        return ListScreen(view=self._view, path="/access/who", query=WhoCanQuery, page=self._list).routes()
 
 
 def build_rows(
@@ -248,11 +241,6 @@ def rules_page(rules: Sequence[Rule], number: int) -> Page[Rule]:
     page = replace(NO_RULES, total=len(rules))
     here = min(max(1, number), page.last)
     return replace(page, number=here, rows=rules[(here - 1) * MAX_COLUMNS : here * MAX_COLUMNS])
-
-
-def query_string(query: WhoCanQuery, *more: str) -> str:
-    names = ("application_id", "project_id", "rules", "q", *more)
-    return f"{urlencode({name: getattr(query, name) for name in names if getattr(query, name)})}&"
 
 
 def explain_query(application_id: int, rule: Rule, scope: Scope) -> str:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
-from urllib.parse import urlencode
 
 import msgspec
 from markupsafe import Markup
@@ -47,8 +46,8 @@ from gatehouse.web.console.activity_text import (
     detail_lines,
 )
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
-from gatehouse.web.console.forms import csv_file
 from gatehouse.web.console.frame import ApiCall, record_call
+from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.view import (
@@ -59,7 +58,6 @@ from gatehouse.web.console.view import (
     FormProblem,
     problem_from,
 )
-from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import NO_STORE
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.translations import Translator
@@ -78,16 +76,14 @@ LOGGED_ID: Final = re.compile(r"[0-9]+|[a-z_]+ [^ ]+", re.ASCII)  # an actor or 
 RECORD_ID_LENGTH: Final = 32  # characters
 
 
-class ActivityQuery(msgspec.Struct, frozen=True, kw_only=True):
+class ActivityQuery(ListQuery, frozen=True, kw_only=True):
     group: str = ""
     actor: str = ""
     subject: str = ""
     application_id: str = ""
     since: str = ""  # a day
     until: str = ""  # a day, included
-    q: str = ""
     after: str = ""
-    format: str = ""
 
 
 class RecordView(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,7 +121,6 @@ class ActivityContext(PageContext, frozen=True, kw_only=True):
     template = "console/activity/list.html"
 
     found: Sequence[RecordView]
-    query: ActivityQuery
     kept: str  # the filter, as the query of an address
     older: str  # the address of what is older; empty when that is all
     examined: bool
@@ -227,8 +222,10 @@ class ActivityScreens:
         self._view = view
         self._verification = verification
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
-        typed, problem = read_query(request, ActivityQuery), None
+    async def _list(
+        self, request: Request, admin: AdminRequest, typed: ActivityQuery
+    ) -> ActivityContext | CsvFile[AuditRecord] | Response:
+        problem: FormProblem | None = None
         query = typed
         try:
             query = await self._lookup.resolve(admin, typed, lookup_fields(typed))
@@ -240,16 +237,15 @@ class ActivityScreens:
             return await self._export(admin, query, looked)
         found = ActivityPage(records=()) if problem else await self._search(looked, query)
         state = await self._verification.state() if admin.rights.administers else LogState()
-        context = ActivityContext(
+        return ActivityContext(
             found=await self._describer.describe(found.records, admin, self._view.words(request)),
-            query=typed,
             picked=await self._lookup.describe(admin, typed, FIELDS),
             problem=problem,
-            kept=filter_query(query),
-            older=f"?{filter_query(query)}after={format_cursor(found.after)}" if found.after else "",
+            kept=query.kept,
+            older=f"?{query.kept}after={format_cursor(found.after)}" if found.after else "",
             examined=found.examined,
             cut_at=truncated_at(looked.subjects),
-            is_filtered=bool(filter_query(query)),
+            is_filtered=bool(query.kept),
             administers=admin.rights.administers,
             groups=EVENT_GROUPS,
             is_live=not query.after,
@@ -257,7 +253,6 @@ class ActivityScreens:
             sealed=state.sealed,
             log_problems=state.problems,
         )
-        return self._view.render(request, admin, ENTRY, context)
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
         record = await self._log.record(admin.authenticated, admin.visibility, request.path_params["record_id"])
@@ -296,7 +291,9 @@ class ActivityScreens:
             after=parse_cursor(query.after),
         )
 
-    async def _export(self, admin: AdminRequest, query: ActivityQuery, activity_filter: ActivityFilter) -> Response:
+    async def _export(
+        self, admin: AdminRequest, query: ActivityQuery, activity_filter: ActivityFilter
+    ) -> CsvFile[AuditRecord] | Response:
         records: list[AuditRecord] = []
         activity_filter = replace(activity_filter, text=query.q.strip()[:SEARCH_LONGEST], after=None)
         while len(records) < EXPORT_MOST:
@@ -306,12 +303,14 @@ class ActivityScreens:
                 break
             activity_filter = replace(activity_filter, after=found.after)
         cut = [redact_record(record, admin.rights) for record in records]
-        return csv_file("activity", RECORD_COLUMNS, cut) if query.format == "csv" else json_lines_response(cut)
+        if query.is_file:
+            return CsvFile(name="activity", columns=RECORD_COLUMNS, rows=cut)
+        return json_lines_response(cut)
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view = self._view
         return [
-            view.page("/activity", self.list),
+            *ListScreen(view=view, path="/activity", query=ActivityQuery, page=self._list).routes(),
             view.page("/activity/{record_id}", self.show),
         ]
 
@@ -345,13 +344,6 @@ def json_lines_response(records: Sequence[AuditRecord]) -> Response:
     )
     headers = {**NO_STORE, "Content-Disposition": 'attachment; filename="activity.jsonl"'}
     return Response(msgspec.json.Encoder().encode_lines(entries), 200, headers, media_type="application/jsonl")
-
-
-def filter_query(query: ActivityQuery) -> str:
-    """The filter without the page, ready for something to follow."""
-    names = [name for name in query.__struct_fields__ if name not in ("after", "format")]
-    given = {name: getattr(query, name) for name in names if getattr(query, name)}
-    return f"{urlencode(given)}&" if given else ""
 
 
 def format_cursor(cursor: ActivityCursor | None) -> str:
@@ -391,7 +383,6 @@ def parse_day(text: str, *, days: int = 0) -> int:
 # Activity, what was refused: requests that were not allowed, with the reason, which their callers did not see.
 
 
-REFUSALS_ENTRY: Final = ConsoleEntry.ACTIVITY
 # An erasure does not reach a file, so the file has no client addresses.
 REFUSAL_COLUMNS: Final = {
     **{name: RECORD_COLUMNS[name] for name in ("at", "event", "subject", "request_id", "record_id")},
@@ -399,9 +390,8 @@ REFUSAL_COLUMNS: Final = {
 }
 
 
-class RefusalsQuery(msgspec.Struct, frozen=True, kw_only=True):
+class RefusalsQuery(ListQuery, frozen=True, kw_only=True):
     after: int = 0
-    format: str = ""
 
 
 class RefusalsContext(PageContext, frozen=True, kw_only=True):
@@ -417,21 +407,23 @@ class RefusalScreens:
         self._store = store
         self._view = view
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
+    async def _list(self, _request: Request, admin: AdminRequest, query: RefusalsQuery) -> RefusalsContext:
         """For administrators: these are attempts, not changes of a project."""
         require_operation(admin.rights, Operation.ADMINISTER)
-        query = read_query(request, RefusalsQuery)
-        if query.format == "csv":
-            whole = await self._store.refusals(0, EXPORT_MOST)
-            return csv_file("refusals", REFUSAL_COLUMNS, [redact_record(one, admin.rights) for one in whole.rows])
-        found = await self._store.refusals(query.after, PAGE)
-        cut = [redact_record(row, admin.rights) for row in found.rows]
-        context = RefusalsContext(
-            lines=cut,
+        found = await self._store.refusals(
+            0 if query.is_file else query.after, EXPORT_MOST if query.is_file else PAGE
+        )
+        return RefusalsContext(
+            lines=[redact_record(row, admin.rights) for row in found.rows],
             is_first=not query.after,
             after=found.after,
         )
-        return self._view.render(request, admin, REFUSALS_ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        return [self._view.page("/activity/refusals", self.list)]
+        return ListScreen(
+            view=self._view,
+            path="/activity/refusals",
+            query=RefusalsQuery,
+            page=self._list,
+            file=lambda page: CsvFile(name="refusals", columns=REFUSAL_COLUMNS, rows=page.lines),
+        ).routes()

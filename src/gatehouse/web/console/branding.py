@@ -3,20 +3,22 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.settings import SettingListItem
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.web.api.permissions import installation
-from gatehouse.web.api.permissions.installation import InstallationReader, SaveSettings
+from gatehouse.web.api.permissions.installation import Installation, SaveSettings
 from gatehouse.web.console.branding_preview import PREVIEW_PATH, SCREENS, THEMES
+from gatehouse.web.console.edit_screen import FormDraft
 from gatehouse.web.console.frame import ApiCall, settings_call
 from gatehouse.web.console.image_forms import LogoForm, logo_routes
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.settings import ENTRY, SETTINGS_TABS
 from gatehouse.web.console.settings_form import SettingFormData, SettingForms
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
 from gatehouse.web.http.context import content_security_policy
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
@@ -35,29 +37,13 @@ class BrandingContext(PageContext, frozen=True, kw_only=True):
     screens: Sequence[str] = SCREENS
     themes: Sequence[str] = tuple(THEMES)
     settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
-    problem: FormProblem | None = None
 
 
 class BrandingScreens:
-    def __init__(
-        self, *, installation: InstallationReader, forms: SettingForms, save: SaveSettings, view: ConsoleView
-    ) -> None:
-        self._installation = installation
+    def __init__(self, *, forms: SettingForms, save: SaveSettings, view: ConsoleView) -> None:
         self._forms = forms
         self._save = save
         self._view = view
-
-    async def show(self, request: Request, admin: AdminRequest) -> Response:
-        return self._render(request, admin)
-
-    async def change(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        await self._forms.save(admin, "branding", form)
-        return self._view.redirect_with_flash(f"{ENTRY.path}/branding", "settings_saved")
-
-    async def rerender_form(
-        self, request: Request, admin: AdminRequest, form: CsrfForm, problem: FormProblem
-    ) -> Response:
-        return self._render(request, admin, problem, form)
 
     async def upload(self, request: Request, admin: AdminRequest, form: LogoForm) -> Response:
         return await self._change(request, admin, form.given, "logo_saved")
@@ -72,44 +58,25 @@ class BrandingScreens:
         await self._save({requested_setting(request): logo}, admin.actor.origin)
         return self._view.redirect_with_flash(f"{ENTRY.path}/branding", message)
 
-    async def rerender(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        form: CsrfForm,  # noqa: ARG002
-        problem: FormProblem,
-    ) -> Response:
-        return self._render(request, admin, problem)
-
-    def _render(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        problem: FormProblem | None = None,
-        form: CsrfForm | None = None,
-    ) -> Response:
-        installed = self._installation.installation(admin.actor)
+    async def _page(
+        self, _request: Request, admin: AdminRequest, installed: Installation, draft: FormDraft[CsrfForm]
+    ) -> BrandingContext:
         by_name = {line.name: line for line in installed.branding}
-        context = BrandingContext(
-            form=self._forms.load(admin, "branding", f"{ENTRY.path}/branding", form, problem),
+        return BrandingContext(
+            form=self._forms.load(admin, "branding", f"{ENTRY.path}/branding", draft),
             logos={theme: by_name[name] for theme, name in LOGO_SETTINGS.items()},
             call=settings_call(installation.branding_part(installed)),
-            problem=problem,
         )
-        page = self._view.render(request, admin, ENTRY, context)
-        page.headers["Content-Security-Policy"] = content_security_policy(frames=True)
-        return page
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        routes = [
-            self._view.page(PATH, self.show),
-            self._view.form(PATH, self._forms.form_type, self.change, rerender=self.rerender_form, fresh=True),
+        screen = self._forms.screen(self._view, "branding", PATH, self._page)
+        screen = replace(screen, headers={"Content-Security-Policy": content_security_policy(frames=True)})
+        logos = [
+            route
+            for theme in LOGO_SETTINGS
+            for route in logo_routes(screen, self.upload, self.remove, suffix=f"/{theme}")
         ]
-        for theme in LOGO_SETTINGS:
-            routes += logo_routes(
-                self._view, PATH, self.upload, self.remove, rerender=self.rerender, suffix=f"/{theme}"
-            )
-        return routes
+        return [*screen.routes(), *logos]
 
 
 def requested_setting(request: Request) -> str:

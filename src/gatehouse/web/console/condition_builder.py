@@ -8,7 +8,7 @@ the form as it then is; nothing is saved by them.
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Final, assert_never
+from typing import Any, Final, assert_never
 
 from markupsafe import Markup
 from msgspec import Struct, field
@@ -30,9 +30,8 @@ from gatehouse.permissions.model.condition import (
     OneOfUsers,
     tests_in,
 )
-from gatehouse.web.console.forms import split_lines
+from gatehouse.web.console.forms import FieldConflict, ReviewedForm, split_lines
 from gatehouse.web.console.view import FormProblem, problem_from
-from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.translations import Translator
 
 ALL: Final = "all"
@@ -44,13 +43,12 @@ TEST_KINDS_WITH_ADDRESS: Final = ("domain", "tag", "uid", "purchase", "ip", *KIN
 MAX_NAMES_SHOWN: Final = 3  # of people, in words
 
 
-class ConditionForm(CsrfForm, frozen=True, kw_only=True):
-    """`do`: what a button other than the form's own asks for, such as `add:0`."""
+class ConditionForm(ReviewedForm, frozen=True, kw_only=True):
+    """The rows of a condition."""
 
     kind: tuple[str, ...] = ()
     value: tuple[str, ...] = ()
     depth: tuple[str, ...] = ()
-    do: str = ""
 
 
 class ConditionRow(Struct, frozen=True, kw_only=True):
@@ -199,6 +197,20 @@ def rows_from_form(form: ConditionForm) -> list[ConditionRow]:
     return rows
 
 
+def shown_rows(form: ConditionForm) -> list[ConditionRow]:
+    """The rows that were sent, after the button that changes them."""
+    return apply_row_action(rows_from_form(form), form.do)
+
+
+def fields_of_rows(rows: Sequence[ConditionRow]) -> Mapping[str, Any]:
+    """The fields of a form with these rows."""
+    return {
+        "kind": tuple(row.kind for row in rows),
+        "value": tuple(row.value for row in rows),
+        "depth": tuple(str(row.depth) for row in rows),
+    }
+
+
 def is_number(text: str) -> bool:
     return len(text) <= len(str(MAX_CONDITION_MEMBERS)) and text.isascii() and text.isdecimal()
 
@@ -275,6 +287,10 @@ def tests_address(test: ConditionTest) -> bool:
     return any(isinstance(one, FromNetwork) for one in tests_in(test))
 
 
+def test_of(condition: Condition | None) -> ConditionTest | None:
+    return None if condition is None else condition.test
+
+
 # -- words --------------------------------------------------------------------------------------------
 
 NO_NAMES: Final[Mapping[str, NamedPerson]] = MappingProxyType({})
@@ -318,3 +334,14 @@ def people_words(t: Translator, user_ids: Sequence[str], names: Mapping[str, Nam
     return (
         t("condition.words_uid_more", people=people, count=more) if more else t("condition.words_uid", value=people)
     )
+
+
+def condition_conflicts(
+    t: Translator, typed: ConditionForm, stored: Condition | None, *, with_address: bool
+) -> tuple[FieldConflict, ...]:
+    """The condition in words, if another one was saved meanwhile."""
+    tests = test_of(condition_from_rows(rows_from_form(typed), with_address=with_address)), test_of(stored)
+    if tests[0] == tests[1]:
+        return ()
+    words = ["" if test is None else condition_words(t, test).unescape() for test in tests]
+    return (FieldConflict(field="condition", typed=words[0], stored=words[1]),)

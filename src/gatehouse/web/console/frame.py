@@ -5,7 +5,9 @@ A flash message says on the next page, once, what was just done.
 In a cookie, not in the address: so no link can make a page claim something.
 """
 
+import base64
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -29,37 +31,73 @@ from gatehouse.web.api.permissions.projects import group_list as groups_listed
 from gatehouse.web.api.permissions.projects import project_record
 from gatehouse.web.api.permissions.schemas import whole_schema
 from gatehouse.web.api.permissions.settings import SettingsPart
-from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.paths import ConsoleEntry, is_console_page
 from gatehouse.web.pages.contexts import PageContext
 
 COOKIE_NAME: Final = "gh_note"
+UNDO_COOKIE: Final = "gh_undo"
+MAX_UNDO_LENGTH: Final = 3_000  # characters of the cookie; browsers keep 4,096 with its name
+MAX_UNDO_BYTES: Final = 65_536  # unpacked
 SIDEBAR_COOKIE: Final = "gh_sidebar"  # set by static/console.js
 MESSAGE_SECONDS: Final = 60  # seconds; it is read by the very next page of the console
 NOT_SAVED_MESSAGE: Final = "not_saved"  # of a form that a fresh sign-in interrupted
 MESSAGE_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 
 
+class Undo(msgspec.Struct, frozen=True, kw_only=True):
+    """A form that takes back what was just done: where it goes, and its fields."""
+
+    path: str
+    fields: Sequence[tuple[str, str]] = ()
+
+
 class FlashMessages:
+    """Messages, and the form that undoes what one is about if it fits into a cookie."""
+
     def __init__(self, *, https: bool) -> None:
         self._https = https
-        self._name = f"__Host-{COOKIE_NAME}" if https else COOKIE_NAME  # R8: plain names on loopback
+        prefix = "__Host-" if https else ""  # R8: plain names on loopback
+        self._name, self._undo_name = f"{prefix}{COOKIE_NAME}", f"{prefix}{UNDO_COOKIE}"
 
-    def set(self, response: Response, message: str, *, lifetime: int = MESSAGE_SECONDS) -> Response:
-        self._set_cookie(response, message, lifetime)
+    def set(
+        self, response: Response, message: str, *, lifetime: int = MESSAGE_SECONDS, undo: Undo | None = None
+    ) -> Response:
+        self._set_cookie(response, self._name, message, lifetime)
+        if undo is not None and len(text := encode_undo(undo)) <= MAX_UNDO_LENGTH:
+            self._set_cookie(response, self._undo_name, text, lifetime)
         return response
 
     def read(self, request: Request) -> str:
         message = request.cookies.get(self._name, "")
         return message if MESSAGE_NAME.fullmatch(message) else ""
 
+    def read_undo(self, request: Request) -> Undo | None:
+        return decode_undo(request.cookies.get(self._undo_name, ""))
+
     def clear(self, response: Response) -> Response:
-        self._set_cookie(response, "", 0)
+        self._set_cookie(response, self._name, "", 0)
+        self._set_cookie(response, self._undo_name, "", 0)
         return response
 
-    def _set_cookie(self, response: Response, value: str, max_age: int) -> None:
-        response.set_cookie(
-            self._name, value, max_age=max_age, path="/", secure=self._https, httponly=True, samesite="lax"
-        )
+    def _set_cookie(self, response: Response, name: str, value: str, max_age: int) -> None:
+        response.set_cookie(name, value, max_age=max_age, path="/", secure=self._https, httponly=True, samesite="lax")
+
+
+def encode_undo(undo: Undo) -> str:
+    packed = zlib.compress(msgspec.json.encode(undo))
+    return base64.urlsafe_b64encode(packed).decode().rstrip("=")
+
+
+def decode_undo(text: str) -> Undo | None:
+    """None for what no page of the console wrote: it leads to pages of the console only."""
+    if not 0 < len(text) <= MAX_UNDO_LENGTH:
+        return None
+    try:
+        packed = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        undo = msgspec.json.decode(zlib.decompressobj().decompress(packed, MAX_UNDO_BYTES), type=Undo)
+    except (ValueError, zlib.error, msgspec.DecodeError):
+        return None
+    return undo if is_console_page(undo.path) else None
 
 
 # The frame around every page, and pages that several entries share.
@@ -121,6 +159,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str
     csrf: str
     message: str  # what was just done; the text is `note.<message>`
+    undo: Undo | None  # takes it back
     now: int
     address: str  # this page's own
 

@@ -13,7 +13,7 @@ from gatehouse.web.pages.contexts import PageContext
 class ComponentsContext(PageContext, frozen=True, kw_only=True):
     template = "console/gallery.html"
 
-    wrong_field: FormProblem
+    problem: FormProblem
 
 
 class ComponentGallery:
@@ -24,7 +24,7 @@ class ComponentGallery:
         sample = FormProblem(
             text="This address has no host. Write it like https://example.com.", status=400, field="url"
         )
-        return self._view.render(request, admin, ConsoleEntry.HOME, ComponentsContext(wrong_field=sample))
+        return self._view.render(request, admin, ConsoleEntry.HOME, ComponentsContext(problem=sample), status=200)
 
     def routes(self) -> Sequence[ConsoleRoute]:
         return [self._view.page("/gallery", self.show)]

@@ -25,9 +25,9 @@ from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.errors import NoRight
 from gatehouse.permissions.rights.guard import Operation, is_open, require_operation
 from gatehouse.web.console.activity import SHOW_RECORD_COMMAND
-from gatehouse.web.console.forms import ListQuery, csv_file
 from gatehouse.web.console.frame import ApiCall, record_call, session_call
 from gatehouse.web.console.game_timeline import Timeline, build_timeline
+from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.view import (
     AdminRequest,
@@ -62,7 +62,6 @@ class GamesContext(PageContext, frozen=True, kw_only=True):
     template = "console/games/list.html"
 
     found: Page[GameSessionListItem]
-    query: GamesQuery
     states: Sequence[str]
     administers: bool
 
@@ -114,18 +113,14 @@ class GameScreens:
         self._view = view
         self._clock = clock
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
-        query = read_query(request, GamesQuery)
+    async def _list(self, _request: Request, admin: AdminRequest, query: GamesQuery) -> GamesContext:
         among = await self._visible_applications(admin)
         state = query.state if query.state in set(GameSessionState) else ""
         wanted = replace(query.page_request, search=search_by_ref(query.page_request.search))
         found = await self._lists.sessions(wanted, self._clock.now(), state=state, among=among)
         if among is not None:
             found = replace(found, rows=[without_people(line) for line in found.rows])
-        if query.is_file:
-            return csv_file("game-sessions", SESSION_COLUMNS, found.rows)
-        context = GamesContext(found=found, query=query, states=tuple(GameSessionState), administers=among is None)
-        return self._view.render(request, admin, ENTRY, context)
+        return GamesContext(found=found, states=tuple(GameSessionState), administers=among is None)
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
         session = await self._load_session(request, admin)
@@ -227,7 +222,7 @@ class GameScreens:
     def routes(self) -> Sequence[ConsoleRoute]:
         view = self._view
         return [
-            view.page("/games", self.list),
+            *ListScreen(view=view, path="/games", query=GamesQuery, page=self._list, file=sessions_file).routes(),
             view.page("/games/record", self.look_up_record),
             view.page("/games/{ref}", self.show),
             *view.confirmation("/games/{ref}/close", CloseGameForm, self.confirm_close, self.close),
@@ -247,6 +242,10 @@ SESSION_COLUMNS: Final = {
     "polled_at": lambda line: line.polled_at,
     "ends_at": lambda line: line.ends_at,
 }
+
+
+def sessions_file(page: GamesContext) -> CsvFile[GameSessionListItem]:
+    return CsvFile(name="game-sessions", columns=SESSION_COLUMNS, rows=page.found.rows)
 
 
 def search_by_ref(search: str) -> str:

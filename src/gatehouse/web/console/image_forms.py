@@ -1,10 +1,12 @@
 """The forms that replace and remove an image: a file, or the URL of one that is fetched once."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from gatehouse.web.console.view import ConsoleRoute, ConsoleView, FormHandler, FormRerender
+from gatehouse.web.console.edit_screen import EditScreen
+from gatehouse.web.console.view import ConsoleRoute, FormHandler
 from gatehouse.web.pages.forms import CsrfForm
 
 
@@ -28,31 +30,17 @@ class LogoForm(CsrfForm, frozen=True, kw_only=True):
 
 
 def logo_routes(
-    view: ConsoleView,
-    path: str,
+    screen: EditScreen[Any, Any, Any],
     upload: FormHandler[LogoForm],
     remove: FormHandler[CsrfForm],
     *,
-    rerender: FormRerender[CsrfForm],
     suffix: str = "/logo",
 ) -> Sequence[ConsoleRoute]:
-    """Return the routes of the forms that replace and remove a logo; the page at `path` has both forms."""
+    """Return the routes of the forms that replace and remove a logo; the screen's page has both forms."""
+    view, path, show_again = screen.view, f"{screen.path}{suffix}", screen.show_again
     return [
+        view.form(path, LogoForm, upload, show_again=show_again, fresh=True, form_suffix=suffix, file_field="logo"),
         view.form(
-            f"{path}{suffix}",
-            LogoForm,
-            upload,
-            rerender=rerender,
-            fresh=True,
-            form_suffix=suffix,
-            file_field="logo",
-        ),
-        view.form(
-            f"{path}{suffix}/remove",
-            CsrfForm,
-            remove,
-            rerender=rerender,
-            fresh=True,
-            form_suffix=f"{suffix}/remove",
+            f"{path}/remove", CsrfForm, remove, show_again=show_again, fresh=True, form_suffix=f"{suffix}/remove"
         ),
     ]

@@ -250,6 +250,11 @@ class ReviewContext(PageContext, frozen=True, kw_only=True):
     changes: Sequence[Difference] | None = None
     head: ApplicationHead | None = None  # of the application whose page this is
 
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is anything to review."""
+        return bool(self.consequences) or not has_no_impact(self.impacts)
+
 
 def review_context(
     form: msgspec.Struct,

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
-from urllib.parse import urlencode
 
+import msgspec
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -25,8 +25,9 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
-from gatehouse.web.console.forms import ListQuery, csv_file
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
 from gatehouse.web.console.frame import NewSecretContext
+from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.people_selected import BulkAction
@@ -38,7 +39,6 @@ from gatehouse.web.console.view import (
     FormProblem,
     problem_from,
 )
-from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.translations import Translator
@@ -97,18 +97,6 @@ class PeopleQuery(ListQuery, frozen=True, kw_only=True):
         return PeopleSort(self.sort) if self.sort in list(PeopleSort) else PeopleSort.NEWEST
 
     @property
-    def filters(self) -> str:
-        """The query string of the same list in another order."""
-        names = ("q", "among", "tag", "provider", "application_id", "role", "seen")
-        query = urlencode({name: getattr(self, name) for name in names if getattr(self, name)})
-        return f"{query}&" if query else ""
-
-    @property
-    def kept(self) -> str:
-        """The query string of the next page."""
-        return f"{self.filters}sort={self.order}&" if self.sort else self.filters
-
-    @property
     def has_more_filters(self) -> bool:
         return bool(self.provider or self.application_id or self.role or self.tag or self.seen not in ("", "any"))
 
@@ -117,7 +105,6 @@ class PeopleContext(PageContext, frozen=True, kw_only=True):
     template = "console/people/list.html"
 
     found: Page[PersonListItem]
-    query: PeopleQuery
     providers: Sequence[str]
     picked: Mapping[str, ComboboxOption]
     problem: FormProblem | None = None
@@ -131,7 +118,6 @@ class NewPersonContext(PageContext, frozen=True, kw_only=True):
 
     form: "NewPersonForm"
     onboarding_methods: Sequence[OnboardingMethod] = tuple(OnboardingMethod)
-    problem: FormProblem | None = None
 
 
 class NewPersonForm(CsrfForm, frozen=True, kw_only=True):
@@ -178,9 +164,9 @@ class PeopleScreens:
         self._sends_mail = sends_mail
         self._base_url = base_url
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
+    async def _list(self, _request: Request, admin: AdminRequest, query: PeopleQuery) -> PeopleContext:
         require_operation(admin.rights, Operation.ADMINISTER)
-        query, problem = read_query(request, PeopleQuery), None
+        problem: FormProblem | None = None
         found: Page[PersonListItem] = Page(rows=(), total=0)
         try:
             resolved = await self._lookup.resolve(admin, query, FILTER_FIELDS)
@@ -192,22 +178,24 @@ class PeopleScreens:
             found = await self._lists.people(wanted, query.page_request, self._clock.now())
         except EXPECTED_ERRORS as error:
             problem = problem_from(error)
-        if query.is_file and problem is None:
-            return csv_file("people", COLUMNS, found.rows)
-        context = PeopleContext(
+        return PeopleContext(
             found=found,
-            query=query,
             providers=await self._lists.providers(),
             picked=await self._lookup.describe(admin, query, FILTER_FIELDS),
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context)
 
-    async def new(self, request: Request, admin: AdminRequest) -> Response:
+    async def _require_right(self, _request: Request, admin: AdminRequest) -> None:
         require_operation(admin.rights, Operation.ADMINISTER)
-        return self._view.render(request, admin, ENTRY, NewPersonContext(form=NewPersonForm()))
 
-    async def create(self, request: Request, admin: AdminRequest, form: NewPersonForm) -> Response:
+    async def _new_page(
+        self, _request: Request, _admin: AdminRequest, _record: None, draft: FormDraft[NewPersonForm]
+    ) -> NewPersonContext:
+        return NewPersonContext(form=msgspec.structs.replace(draft.form, password=""))
+
+    async def _create(
+        self, request: Request, admin: AdminRequest, _record: None, form: NewPersonForm
+    ) -> Saved | Response:
         if form.entrance == OnboardingMethod.INVITE:
             invitation = await self._people_admin.invite(
                 admin.actor, login=form.login, nick=form.nick, lang=form.lang
@@ -224,20 +212,21 @@ class PeopleScreens:
         created = await self._people_admin.create(
             admin.actor, login=form.login, nick=form.nick, lang=form.lang, password=password
         )
-        return self._view.redirect_with_flash(f"{ENTRY.path}/{created.user_id}", "person_created")
-
-    async def rerender_new(
-        self, request: Request, admin: AdminRequest, form: NewPersonForm, problem: FormProblem
-    ) -> Response:
-        """Keeps what was typed, except the password."""
-        kept = NewPersonForm(login=form.login, nick=form.nick, lang=form.lang, entrance=form.entrance)
-        context = NewPersonContext(form=kept, problem=problem)
-        return self._view.render(request, admin, ENTRY, context)
+        return Saved(address=f"{ENTRY.path}/{created.user_id}", message="person_created")
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        view = self._view
-        return [
-            view.page("/people", self.list),
-            view.page("/people/new", self.new),
-            view.form("/people/new", NewPersonForm, self.create, rerender=self.rerender_new),
-        ]
+        people = ListScreen(view=self._view, path="/people", query=PeopleQuery, page=self._list, file=people_file)
+        new = EditScreen(
+            view=self._view,
+            path="/people/new",
+            form=NewPersonForm,
+            load=self._require_right,
+            form_of=lambda _record: NewPersonForm(),
+            page=self._new_page,
+            save=self._create,
+        )
+        return [*people.routes(), *new.routes()]
+
+
+def people_file(page: PeopleContext) -> CsvFile[PersonListItem]:
+    return CsvFile(name="people", columns=COLUMNS, rows=page.found.rows)

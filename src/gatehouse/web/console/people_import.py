@@ -14,8 +14,9 @@ from gatehouse.accounts.importing.lines import COLUMNS
 from gatehouse.accounts.importing.model import BadImportFile, EmailState, ImportFormat
 from gatehouse.admin.people_import import ImportResult, PeopleImport
 from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft
 from gatehouse.web.console.paths import ConsoleEntry
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
@@ -39,7 +40,6 @@ class ImportFileContext(PageContext, frozen=True, kw_only=True):
     template = "console/people/import.html"
 
     columns: Sequence[str] = COLUMNS
-    problem: FormProblem | None = None
 
 
 class ImportResultContext(PageContext, frozen=True, kw_only=True):
@@ -56,26 +56,21 @@ class ImportScreens:
         self._people = people
         self._view = view
 
-    async def choose(self, request: Request, admin: AdminRequest) -> Response:
+    async def _load(self, _request: Request, admin: AdminRequest) -> None:
         require_operation(admin.rights, Operation.ADMINISTER)
-        return self._view.render(request, admin, ENTRY, ImportFileContext())
 
-    async def plan(self, request: Request, admin: AdminRequest, form: ImportFileForm) -> Response:
+    async def _page(
+        self, _request: Request, _admin: AdminRequest, _record: None, _draft: FormDraft[ImportFileForm]
+    ) -> ImportFileContext:
+        return ImportFileContext()
+
+    async def _plan(self, request: Request, admin: AdminRequest, _record: None, form: ImportFileForm) -> Response:
         text = decode_file(form.file)
         result = await self._people.run(
             admin.actor, form.file, ImportFormat.CSV, dry_run=True, emails=chosen_state(form.emails)
         )
         context = ImportResultContext(result=result, parts=split_parts(text), emails=form.emails, is_plan=True)
         return self._view.render(request, admin, ENTRY, context)
-
-    async def rerender_choice(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        form: ImportFileForm,  # noqa: ARG002
-        problem: FormProblem,
-    ) -> Response:
-        return self._view.render(request, admin, ENTRY, ImportFileContext(problem=problem))
 
     async def run(self, request: Request, admin: AdminRequest, form: ImportPartsForm) -> Response:
         content = "".join(form.parts).encode()
@@ -91,16 +86,20 @@ class ImportScreens:
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view = self._view
+        upload = EditScreen(
+            view=view,
+            path="/people/import",
+            form=ImportFileForm,
+            load=self._load,
+            form_of=lambda _record: ImportFileForm(),
+            page=self._page,
+            save=self._plan,
+            fresh=True,
+            fresh_page=True,
+            file_field="file",
+        )
         return [
-            view.page("/people/import", self.choose, fresh=True),
-            view.form(
-                "/people/import",
-                ImportFileForm,
-                self.plan,
-                rerender=self.rerender_choice,
-                fresh=True,
-                file_field="file",
-            ),
+            *upload.routes(),
             view.form("/people/import/run", ImportPartsForm, self.run, fresh=True, form_suffix="/run"),
         ]
 

@@ -16,6 +16,7 @@ from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.permissions.store import GroupStore
 from gatehouse.web.console.applications.assignment_edits import AssignmentEditor
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
 from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.projects.group_access import GroupAccessScreens
@@ -69,12 +70,10 @@ class SelectedContext(PageContext, frozen=True, kw_only=True):
 
     action: BulkAction
     people: Sequence[NamedPerson]
-    form: SelectedForm
     picked: Mapping[str, ComboboxOption]
     ends: Mapping[RoleEnd, int]
     failures: Sequence[tuple[NamedPerson, FormProblem]] = ()
     done: int = 0  # of those who were selected
-    problem: FormProblem | None = None
     choices: Sequence[RoleEnd] = msgspec.field(default=tuple(RoleEnd))
 
 
@@ -102,13 +101,14 @@ class SelectedPeopleScreens:
         self._view = view
         self._clock = clock
 
-    async def review(self, request: Request, admin: AdminRequest) -> Response:
-        """The people, and what the action needs; the selection is in the address, so a fresh sign-in keeps it."""
+    async def _load(self, request: Request, admin: AdminRequest) -> SelectedForm:
+        """The selection is in the address, so a fresh sign-in keeps it."""
         require_operation(admin.rights, Operation.ADMINISTER)
-        return await self._render(request, admin, read_query(request, SelectedForm))
+        return read_query(request, SelectedForm) if request.method == "GET" else SelectedForm()
 
-    async def apply(self, request: Request, admin: AdminRequest, form: SelectedForm) -> Response:
-        require_operation(admin.rights, Operation.ADMINISTER)
+    async def _apply(
+        self, request: Request, admin: AdminRequest, _asked: SelectedForm, form: SelectedForm
+    ) -> Saved | Response:
         action, people = parse_action(form.action), await self._load_people(form)
         resolved = await self._lookup.resolve(admin, form, FIELDS)
         user_ids = [one.user_id for one in people]
@@ -126,14 +126,12 @@ class SelectedPeopleScreens:
         ]
         if not failures:
             waits = action is BulkAction.LINK and not self._sends_mail()
-            return self._view.redirect_with_flash(ENTRY.path, f"people_{action}{'_waits' if waits else ''}")
+            message = f"people_{action}{'_waits' if waits else ''}"
+            return Saved(address=ENTRY.path, message=message)
         left = msgspec.structs.replace(form, user_id=tuple(one.user_id for one, _ in failures))
-        return await self._render(request, admin, left, failures=failures, done=len(people) - len(failures))
-
-    async def rerender(
-        self, request: Request, admin: AdminRequest, form: SelectedForm, problem: FormProblem
-    ) -> Response:
-        return await self._render(request, admin, form, problem=problem)
+        context = await self._context(admin, left, failures=failures, done=len(people) - len(failures))
+        more = {"form": left, "problem": None}
+        return self._view.render(request, admin, ENTRY, context, status=409, more=more)
 
     async def _review_role(
         self, request: Request, admin: AdminRequest, form: SelectedForm, user_ids: Sequence[str]
@@ -178,35 +176,41 @@ class SelectedPeopleScreens:
             raise BadInput("Select at least one person").on_screen("select_someone")
         return found
 
-    async def _render(
+    async def _page(
+        self, _request: Request, admin: AdminRequest, _asked: SelectedForm, draft: FormDraft[SelectedForm]
+    ) -> SelectedContext:
+        return await self._context(admin, draft.form)
+
+    async def _context(
         self,
-        request: Request,
         admin: AdminRequest,
         form: SelectedForm,
         *,
         failures: Sequence[tuple[NamedPerson, FormProblem]] = (),
         done: int = 0,
-        problem: FormProblem | None = None,
-    ) -> Response:
-        context = SelectedContext(
+    ) -> SelectedContext:
+        return SelectedContext(
             action=parse_action(form.action),
             people=await self._load_people(form),
-            form=form,
             picked=await self._lookup.describe(admin, form, FIELDS),
             ends=quick_ends(admin, self._clock.now()),
             failures=failures,
             done=done,
-            problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=409 if failures else None)
 
     def routes(self) -> Sequence[ConsoleRoute]:
         """Before the routes of one person: `selected` is not an ID."""
-        view, path = self._view, "/people/selected"
-        return [
-            view.page(path, self.review, fresh=True),
-            view.form(path, SelectedForm, self.apply, rerender=self.rerender, fresh=True),
-        ]
+        return EditScreen(
+            view=self._view,
+            path="/people/selected",
+            form=SelectedForm,
+            load=self._load,
+            form_of=lambda asked: asked,
+            page=self._page,
+            save=self._apply,
+            fresh=True,
+            fresh_page=True,
+        ).routes()
 
 
 def parse_action(text: str) -> BulkAction:

@@ -20,8 +20,9 @@ from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.api.permissions.users import user_entry
 from gatehouse.web.console.combobox import ComboboxOption
-from gatehouse.web.console.forms import FieldConflict, VersionedForm, conflicts_after, join_lines, split_lines
-from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
+from gatehouse.web.console.forms import VersionedForm, join_lines, split_lines
+from gatehouse.web.console.frame import ApiCall, Undo
 from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.people import invitation_page
@@ -32,7 +33,6 @@ from gatehouse.web.console.view import (
     ConfirmationField,
     ConsoleRoute,
     ConsoleView,
-    FormProblem,
     require_confirmation_text,
 )
 from gatehouse.web.pages.contexts import PageContext
@@ -59,6 +59,14 @@ class PersonAction(StrEnum):
     @property
     def is_destructive(self) -> bool:
         return self in (PersonAction.BLOCK, PersonAction.SIGN_OUT, PersonAction.DEMOTE, PersonAction.ERASE)
+
+
+INVERSES: Final = {
+    PersonAction.BLOCK: PersonAction.UNBLOCK,
+    PersonAction.UNBLOCK: PersonAction.BLOCK,
+    PersonAction.PROMOTE: PersonAction.DEMOTE,
+    PersonAction.DEMOTE: PersonAction.PROMOTE,
+}
 
 
 class PersonHead(Struct, frozen=True, kw_only=True):
@@ -104,23 +112,16 @@ class PersonContext(PageContext, frozen=True, kw_only=True):
     head: PersonHead
     user: User
     state: AccountState
-    form: "PersonForm"
     rows: Sequence[tuple[DescribedField[AccountField], ...]]  # of the form
     assign: AssignRolePanel
     call: ApiCall
     picked: Mapping[str, ComboboxOption] = field(default_factory=dict)
-    problem: FormProblem | None = None
-    conflicts: tuple[FieldConflict, ...] = ()
 
 
 class PersonEmailContext(PageContext, frozen=True, kw_only=True):
     template = "console/people/email.html"
 
     head: PersonHead
-    form: "PersonEmailForm"
-    version: int  # that is stored now
-    problem: FormProblem | None = None
-    conflicts: tuple[FieldConflict, ...] = ()
 
 
 @with_members(lambda: ((one.name, str, "") for one in FORM_FIELDS))
@@ -178,40 +179,38 @@ class PersonScreens:
         self._people_admin = loader.people_admin
         self._view = loader.view
 
-    async def show(self, request: Request, admin: AdminRequest) -> Response:
-        user, state = await self._loader.load_with_state(request, admin)
-        return await self._render_overview(request, admin, user, state, form_of(user))
+    async def _load(self, request: Request, admin: AdminRequest) -> User:
+        return await self._people_admin.person(admin.actor, request.path_params["user_id"])
 
-    async def save(self, request: Request, admin: AdminRequest, form: PersonForm) -> Response:
-        return await self._save(request, admin, form)
+    async def _page(
+        self, request: Request, admin: AdminRequest, user: User, _draft: FormDraft[PersonForm]
+    ) -> PersonContext:
+        now = self._loader.clock.now()
+        _, state = await self._loader.load_with_state(request, admin)
+        return PersonContext(
+            head=person_head(admin, user, state, "overview", now),
+            user=user,
+            state=state,
+            rows=account_rows(user),
+            assign=await role_panel(admin, user.user_id, AssignRoleForm(), lookup=self._lookup, now=now),
+            call=ApiCall(
+                path="user",
+                body={"action": "get", "data": {"user_id": user.user_id}},
+                record=user_entry(user, self._base_url),
+            ),
+        )
 
-    async def show_email(self, request: Request, admin: AdminRequest) -> Response:
-        user, head = await self._loader.load(request, admin, "overview")
-        context = PersonEmailContext(head=head, form=email_form_of(user), version=user.version)
-        return self._view.render(request, admin, ENTRY, context)
+    async def _email_page(
+        self, request: Request, admin: AdminRequest, _user: User, _draft: FormDraft[PersonEmailForm]
+    ) -> PersonEmailContext:
+        _, head = await self._loader.load(request, admin, "overview")
+        return PersonEmailContext(head=head)
 
-    async def save_email(self, request: Request, admin: AdminRequest, form: PersonEmailForm) -> Response:
-        return await self._save(request, admin, form)
-
-    async def rerender_email(
-        self, request: Request, admin: AdminRequest, form: PersonEmailForm, problem: FormProblem
-    ) -> Response:
-        user, head = await self._loader.load(request, admin, "overview")
-        conflicts = conflicts_after(problem, form, email_form_of(user))
-        context = PersonEmailContext(head=head, form=form, version=user.version, problem=problem, conflicts=conflicts)
-        return self._view.render(request, admin, ENTRY, context)
-
-    async def _save(self, request: Request, admin: AdminRequest, form: PersonForm | PersonEmailForm) -> Response:
-        user = await self._people_admin.person(admin.actor, request.path_params["user_id"])
+    async def _save(
+        self, _request: Request, admin: AdminRequest, user: User, form: PersonForm | PersonEmailForm
+    ) -> Saved:
         await self._people_admin.change(admin.actor, user, form.changes(), version=form.version)
-        return self._view.redirect_with_flash(f"{ENTRY.path}/{user.user_id}", "saved")
-
-    async def rerender_form(
-        self, request: Request, admin: AdminRequest, form: PersonForm, problem: FormProblem
-    ) -> Response:
-        user, state = await self._loader.load_with_state(request, admin)
-        conflicts = conflicts_after(problem, form, form_of(user))
-        return await self._render_overview(request, admin, user, state, form, problem=problem, conflicts=conflicts)
+        return Saved(address=f"{ENTRY.path}/{user.user_id}")
 
     async def confirm_action(self, request: Request, admin: AdminRequest) -> Confirmation:
         user, head = await self._loader.load(request, admin, "overview")
@@ -247,7 +246,9 @@ class PersonScreens:
             return await self._send_link(request, admin, user_id)
         await self._perform(admin, action, user_id)
         address = ENTRY.path if erases else f"{ENTRY.path}/{user_id}"
-        return self._view.redirect_with_flash(address, f"person_{action}")
+        inverse = INVERSES.get(action)
+        undo = Undo(path=f"{address}/act/{inverse}") if inverse else None
+        return self._view.redirect_with_flash(address, f"person_{action}", undo=undo)
 
     async def _send_link(self, request: Request, admin: AdminRequest, user_id: str) -> Response:
         """Show the link of an invitation; any other link goes to the owner of the account only."""
@@ -274,45 +275,33 @@ class PersonScreens:
             case PersonAction.ERASE:
                 await self._people_admin.erase(admin.actor, user_id)
 
-    async def _render_overview(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        user: User,
-        state: AccountState,
-        form: PersonForm,
-        *,
-        problem: FormProblem | None = None,
-        conflicts: tuple[FieldConflict, ...] = (),
-    ) -> Response:
-        now = self._loader.clock.now()
-        context = PersonContext(
-            head=person_head(admin, user, state, "overview", now),
-            user=user,
-            state=state,
-            form=form,
-            rows=account_rows(user),
-            assign=await role_panel(admin, user.user_id, AssignRoleForm(), lookup=self._lookup, now=now),
-            call=ApiCall(
-                path="user",
-                body={"action": "get", "data": {"user_id": user.user_id}},
-                record=user_entry(user, self._base_url),
-            ),
-            problem=problem,
-            conflicts=conflicts,
-        )
-        return self._view.render(request, admin, ENTRY, context)
-
     def routes(self) -> Sequence[ConsoleRoute]:
-        view, path = self._view, "/people/{user_id}/act/{act}"
+        view, path = self._view, "/people/{user_id}"
+        overview = EditScreen(
+            view=view,
+            path=path,
+            form=PersonForm,
+            load=self._load,
+            form_of=form_of,
+            page=self._page,
+            save=self._save,
+            undoable=True,
+        )
+        email = EditScreen(
+            view=view,
+            path=f"{path}/email",
+            form=PersonEmailForm,
+            load=self._load,
+            form_of=email_form_of,
+            page=self._email_page,
+            save=self._save,
+            fresh=True,
+            fresh_page=True,
+        )
         return [
-            view.page("/people/{user_id}", self.show),
-            view.form("/people/{user_id}", PersonForm, self.save, rerender=self.rerender_form),
-            view.page("/people/{user_id}/email", self.show_email, fresh=True),
-            view.form(
-                "/people/{user_id}/email", PersonEmailForm, self.save_email, rerender=self.rerender_email, fresh=True
-            ),
-            *view.confirmation(path, PersonActionForm, self.confirm_action, self.perform_action),
+            *overview.routes(),
+            *email.routes(),
+            *view.confirmation(f"{path}/act/{{act}}", PersonActionForm, self.confirm_action, self.perform_action),
         ]
 
 

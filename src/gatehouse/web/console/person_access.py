@@ -3,10 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 from starlette.requests import Request
-from starlette.responses import Response
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import CENTRAL_APPLICATION
@@ -19,15 +17,14 @@ from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.questions.user_record_views import UserRecordViews, ViewOptions, ViewType
 from gatehouse.web.api.permissions.user_permissions import user_roles_entry
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
-from gatehouse.web.console.forms import csv_file, read_list_query
 from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
-from gatehouse.web.console.person import ENTRY, PersonHead, PersonLoader
+from gatehouse.web.console.person import PersonHead, PersonLoader
 from gatehouse.web.console.person_role_form import ROLE_FIELDS, AssignRoleForm, AssignRolePanel, role_panel
 from gatehouse.web.console.projects.holdings import OWNER
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, FormProblem
-from gatehouse.web.http.parse import read_query
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
@@ -68,10 +65,9 @@ NOTHING_TYPED: Final = JoinForm()
 NO_ROLE: Final = AssignRoleForm()
 
 
-class PersonPermissionsQuery(msgspec.Struct, frozen=True, kw_only=True):
+class PersonPermissionsQuery(ListQuery, frozen=True, kw_only=True):
     application_id: int = 0
     project_id: str = ""
-    format: str = ""
 
 
 class PersonPermissionsContext(PageContext, frozen=True, kw_only=True):
@@ -83,6 +79,7 @@ class PersonPermissionsContext(PageContext, frozen=True, kw_only=True):
     project_id: str
     projects: Sequence[tuple[str, str]]  # ids and titles of those in which something is held
     scopes: Sequence[HeldScope]
+    every: Sequence[HeldScope]  # with all their rules
     lines: int  # shown at most
     count: int  # of rules
     check: str  # where each is explained, without the rule
@@ -94,9 +91,7 @@ class PersonRolesContext(PageContext, frozen=True, kw_only=True):
 
     head: PersonHead
     assign: AssignRolePanel
-    form: JoinForm
     picked: Mapping[str, ComboboxOption]
-    problem: FormProblem | None = None
     assignments: DirectPermissions
     owned_projects: Sequence[DirectRole]
     call: ApiCall
@@ -111,45 +106,36 @@ class PersonAccessScreens:
         self._views = views
         self._lookup = lookup
 
-    async def list_permissions(self, request: Request, admin: AdminRequest) -> Response:
+    async def _permissions(
+        self, request: Request, admin: AdminRequest, query: PersonPermissionsQuery
+    ) -> PersonPermissionsContext:
         user, head = await self._loader.load(request, admin, "access")
-        query = read_query(request, PersonPermissionsQuery)
         applications = await self._loader.lists.applications()
         application_id = query.application_id or await self._default_application(user.user_id, applications)
         every = await self._held_scopes(user.user_id, application_id)
         scopes = [one for one in every if not query.project_id or one.scope.project_id == query.project_id]
-        if query.format == "csv":
-            return csv_file("permissions", PERMISSION_COLUMNS, iterate_lines(scopes))
-        context = PersonPermissionsContext(
+        return PersonPermissionsContext(
             head=head,
             applications=applications,
             application_id=application_id,
             project_id=query.project_id,
             projects=sorted({(one.scope.project_id, one.project) for one in every if one.scope.project_id}),
             scopes=limit_lines(scopes, MAX_LINES),
+            every=scopes,
             lines=MAX_LINES,
             count=sum(scope.count for scope in scopes),
             check=f"{ConsoleEntry.ACCESS.path}/check?user_id={user.user_id}&application_id={application_id}",
             call=await self._view_call(admin, user.user_id, application_id, ViewType.LIST),
         )
-        return self._loader.view.render(request, admin, ENTRY, context)
 
-    async def show_access(self, request: Request, admin: AdminRequest) -> Response:
-        if read_list_query(request).is_file:
-            user, _ = await self._loader.load(request, admin, "access")
-            assignments = await self._loader.lists.direct_permissions(user.user_id)
-            return csv_file("roles", ROLE_COLUMNS, assignments.roles)
-        return await self.render_access(request, admin)
-
-    async def render_access(
+    async def page(
         self,
         request: Request,
         admin: AdminRequest,
         *,
         role: AssignRoleForm = NO_ROLE,
         join: JoinForm = NOTHING_TYPED,
-        problem: FormProblem | None = None,
-    ) -> Response:
+    ) -> PersonRolesContext:
         user, head = await self._loader.load(request, admin, "access")
         assignments = await self._loader.lists.direct_permissions(user.user_id)
         owned_projects = [
@@ -157,20 +143,17 @@ class PersonAccessScreens:
         ]
         body = {"action": "get", "data": {"user_id": user.user_id}}
         call = ApiCall(path="user/roles", body=body, record=user_roles_entry(assignments))
-        context = PersonRolesContext(
+        return PersonRolesContext(
             head=head,
             assign=await role_panel(admin, user.user_id, role, lookup=self._lookup, now=self._loader.clock.now()),
-            form=join,
             picked={
                 **await self._lookup.describe(admin, role, ROLE_FIELDS),
                 **await self._lookup.describe(admin, join, JOIN_FIELDS),
             },
-            problem=problem,
             assignments=assignments,
             owned_projects=owned_projects,
             call=call,
         )
-        return self._loader.view.render(request, admin, ENTRY, context)
 
     async def _default_application(self, user_id: str, applications: Sequence[NamedApplication]) -> int:
         """The first application in which something is assigned to them."""
@@ -203,11 +186,21 @@ class PersonAccessScreens:
         return view_call(user_id, application_id, kind, view.data)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        view = self._loader.view
-        return [
-            view.page("/people/{user_id}/permissions", self.list_permissions),
-            view.page("/people/{user_id}/access", self.show_access),
-        ]
+        return ListScreen(
+            view=self._loader.view,
+            path="/people/{user_id}/permissions",
+            query=PersonPermissionsQuery,
+            page=self._permissions,
+            file=permissions_file,
+        ).routes()
+
+
+def permissions_file(page: PersonPermissionsContext) -> CsvFile[tuple[HeldScope, EffectiveRule]]:
+    return CsvFile(name="permissions", columns=PERMISSION_COLUMNS, rows=iterate_lines(page.every))
+
+
+def roles_file(page: PersonRolesContext) -> CsvFile[DirectRole]:
+    return CsvFile(name="roles", columns=ROLE_COLUMNS, rows=page.assignments.roles)
 
 
 def limit_lines(scopes: Sequence[HeldScope], limit: int) -> Sequence[HeldScope]:

@@ -4,17 +4,27 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from markupsafe import Markup
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.model import User
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.store import GroupStore
 from gatehouse.web.console.applications.assignment_edits import AssignmentEditor, AssignmentsReviewContext
 from gatehouse.web.console.applications.staged_edits import ApplyForm
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft
 from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.person import ENTRY, PersonHead, PersonLoader
-from gatehouse.web.console.person_access import JOIN_FIELDS, JoinForm, PersonAccessScreens
+from gatehouse.web.console.person_access import (
+    JOIN_FIELDS,
+    NOTHING_TYPED,
+    JoinForm,
+    PersonAccessScreens,
+    PersonRolesContext,
+    roles_file,
+)
 from gatehouse.web.console.person_role_form import ROLE_FIELDS, AssignRoleForm
 from gatehouse.web.console.projects.group_access import GroupAccessScreens
 from gatehouse.web.console.role_ends import parse_role_end
@@ -23,7 +33,6 @@ from gatehouse.web.console.view import (
     AdminRequest,
     Confirmation,
     ConsoleRoute,
-    FormProblem,
     problem_from,
 )
 from gatehouse.web.http.parse import read_query
@@ -61,7 +70,9 @@ class PersonAssignScreens:
         try:
             context = await self._confirm_role(request, admin, head, form)
         except EXPECTED_ERRORS as error:
-            return await self._access.render_access(request, admin, role=form, problem=problem_from(error))
+            page = await self._access.page(request, admin, role=form)
+            more = {"form": NOTHING_TYPED, "problem": problem_from(error)}
+            return self._view.render(request, admin, ENTRY, page, more=more)
         return self._view.render(request, admin, ENTRY, context)
 
     async def assign_role(self, request: Request, admin: AdminRequest, form: ApplyForm) -> Response:
@@ -102,30 +113,46 @@ class PersonAssignScreens:
     async def _for_application(self, admin: AdminRequest, form: AssignRoleForm) -> AdminRequest:
         return await self._view.for_application(admin, int(form.role.partition("/")[0]))
 
-    async def add_to_group(self, request: Request, admin: AdminRequest, form: JoinForm) -> Response:
-        user = await self._loader.people_admin.person(admin.actor, request.path_params["user_id"])
+    async def _load(self, request: Request, admin: AdminRequest) -> User:
+        return await self._loader.people_admin.person(admin.actor, request.path_params["user_id"])
+
+    async def _page(
+        self, request: Request, admin: AdminRequest, _user: User, draft: FormDraft[JoinForm]
+    ) -> PersonRolesContext:
+        return await self._access.page(request, admin, join=draft.form)
+
+    async def _add_to_group(self, request: Request, admin: AdminRequest, user: User, form: JoinForm) -> Response:
         require_field("group_id", form.group_id)
         form = await self._lookup.resolve(admin, form, JOIN_FIELDS)
         group = await self._groups.group(form.group_id)
         return await self._group_access.add_people(request, admin, group, [user.user_id])
 
-    async def add_to_project(self, request: Request, admin: AdminRequest, form: JoinForm) -> Response:
+    async def _add_to_project(self, _request: Request, admin: AdminRequest, user: User, form: JoinForm) -> Response:
         """Lead to the person's page in the project, where roles are chosen and reviewed."""
-        user = await self._loader.people_admin.person(admin.actor, request.path_params["user_id"])
         require_field("member_of", form.member_of)
         form = await self._lookup.resolve(admin, form, JOIN_FIELDS)
         return see_other(f"{ConsoleEntry.PROJECTS.path}/{form.member_of}/members/{user.user_id}")
 
-    async def rerender(self, request: Request, admin: AdminRequest, form: JoinForm, problem: FormProblem) -> Response:
-        return await self._access.render_access(request, admin, join=form, problem=problem)
-
     def routes(self) -> Sequence[ConsoleRoute]:
         view = self._view
+        group = EditScreen(
+            view=view,
+            path=f"{PATH}/group",
+            form=JoinForm,
+            load=self._load,
+            form_of=lambda _user: NOTHING_TYPED,
+            page=self._page,
+            save=self._add_to_group,
+            file=roles_file,
+            suffix="/group",
+        )
+        project = replace(group, path=f"{PATH}/project", save=self._add_to_project, suffix="/project")
         return [
+            view.page(PATH, group.show),
             view.page(f"{PATH}/role", self.review_role, fresh=True),
             view.form(f"{PATH}/role", ApplyForm, self.assign_role, fresh=True),
-            view.form(f"{PATH}/group", JoinForm, self.add_to_group, rerender=self.rerender),
-            view.form(f"{PATH}/project", JoinForm, self.add_to_project, rerender=self.rerender),
+            *group.routes(),
+            *project.routes(),
         ]
 
 

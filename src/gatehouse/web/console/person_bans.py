@@ -4,9 +4,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
-from urllib.parse import urlencode
 
-import msgspec
 from markupsafe import Markup
 from msgspec.structs import replace
 from starlette.requests import Request
@@ -35,13 +33,14 @@ from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.permissions.rights.rights import Actor
 from gatehouse.web.api.permissions.bans import BanEntry, ban_entry
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
-from gatehouse.web.console.forms import csv_stream, form_text, hidden_fields
-from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
+from gatehouse.web.console.forms import ReviewedForm, form_text, hidden_fields
+from gatehouse.web.console.frame import ApiCall, Undo
 from gatehouse.web.console.impact import MAX_APPLICATIONS, Impact, ReviewContext, describe_impact
+from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.person import ENTRY, PersonHead, PersonLoader
 from gatehouse.web.console.view import EXPECTED_ERRORS, AdminRequest, ConsoleRoute, FormProblem, problem_from
-from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.template_filters import exact_time
@@ -71,7 +70,7 @@ COLUMNS: Final = {
 }
 
 
-class BanForm(CsrfForm, frozen=True, kw_only=True):
+class BanForm(ReviewedForm, frozen=True, kw_only=True):
     """Without an application and a project it is about the whole installation."""
 
     application_id: str = ""
@@ -81,7 +80,6 @@ class BanForm(CsrfForm, frozen=True, kw_only=True):
     until: str = ""  # in UTC, to the minute
     device: str = ""  # "yes": also for every account on the person's devices
     confirm: str = ""  # "yes": even if many accounts used one of them
-    do: str = ""  # apply or edit, after the review
 
     def draft(self) -> BanDraft:
         return BanDraft(
@@ -98,22 +96,15 @@ class LiftBanForm(CsrfForm, frozen=True, kw_only=True):
     project_id: str = ""
 
 
-class BanListQuery(msgspec.Struct, frozen=True, kw_only=True):
+class BanListQuery(ListQuery, frozen=True, kw_only=True):
     state: str = BanState.ACTIVE.value
     application_id: str = ""
     project_id: str = ""
     before: str = ""
-    format: str = ""
 
     @property
     def state_filter(self) -> BanState | None:
         return BanState(self.state) if self.state in list(BanState) else None
-
-    @property
-    def query_string(self) -> str:
-        """The query string of the next page and the file."""
-        given = {"state": self.state, "application_id": self.application_id, "project_id": self.project_id}
-        return f"{urlencode(given)}&"
 
 
 class PersonBansContext(PageContext, frozen=True, kw_only=True):
@@ -121,12 +112,10 @@ class PersonBansContext(PageContext, frozen=True, kw_only=True):
 
     head: PersonHead
     bans: Sequence[BanEntry]
-    form: BanForm
     picked: Mapping[str, ComboboxOption]
     call: ApiCall
     max_text: int = MAX_PUBLIC_TEXT
     max_reason: int = MAX_REASON
-    problem: FormProblem | None = None
 
 
 class BanListContext(PageContext, frozen=True, kw_only=True):
@@ -134,7 +123,6 @@ class BanListContext(PageContext, frozen=True, kw_only=True):
 
     bans: Sequence[BanEntry]
     nicks: Mapping[str, str]  # by user ID
-    query: BanListQuery
     picked: Mapping[str, ComboboxOption]
     problem: FormProblem | None = None
     after: str = ""  # of the next page
@@ -161,25 +149,21 @@ class PersonBanScreens:
         self._names = names
         self._lookup = lookup
 
-    async def show(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render(request, admin, BanForm())
+    async def _load(self, request: Request, admin: AdminRequest) -> User:
+        return await self._loader.people_admin.person(admin.actor, request.path_params["user_id"])
 
-    async def save(self, request: Request, admin: AdminRequest, form: BanForm) -> Response:
-        """Show what the ban takes away; save it when that is confirmed."""
-        user_id: str = request.path_params["user_id"]
-        if form.do == "edit":
-            return await self._render(request, admin, form)
+    async def _save(self, _request: Request, admin: AdminRequest, user: User, form: BanForm) -> Saved:
         form = await self._lookup.resolve(admin, form, FIELDS)
-        if form.do == "apply":
-            await self._bans.save(admin.actor, user_id, parse_scope(form), form.draft())
-            return self._view.redirect_with_flash(f"{ENTRY.path}/{user_id}/bans", "person_banned")
-        checked = await self._bans.check(admin.actor, user_id, parse_scope(form), form.draft())
-        context = await self._review(request, admin, form, checked)
-        return self._view.render(request, admin, ENTRY, context)
+        await self._bans.save(admin.actor, user.user_id, parse_scope(form), form.draft())
+        path = f"{ENTRY.path}/{user.user_id}/bans"
+        scope = [("application_id", form.application_id), ("project_id", form.project_id)]
+        return Saved(address=path, message="person_banned", undo=Undo(path=f"{path}/lift", fields=scope))
 
-    async def _review(
-        self, request: Request, admin: AdminRequest, form: BanForm, checked: CheckedBan
-    ) -> ReviewContext:
+    async def _review(self, request: Request, admin: AdminRequest, _user: User, form: BanForm) -> ReviewContext:
+        """What the ban takes away."""
+        form = await self._lookup.resolve(admin, form, FIELDS)
+        user_id: str = request.path_params["user_id"]
+        checked = await self._bans.check(admin.actor, user_id, parse_scope(form), form.draft())
         user, head = await self._loader.load(request, admin, "access")
         scope, t = checked.target.scope, self._view.words(request)
         reach = await self._loader.lists.ban_reach(user.user_id, scope, self._clock.now())
@@ -233,49 +217,41 @@ class PersonBanScreens:
             application=before.models[application_id].application.name,
         )
 
-    async def rerender(self, request: Request, admin: AdminRequest, form: BanForm, problem: FormProblem) -> Response:
-        return await self._render(request, admin, form, problem)
-
     async def lift(self, request: Request, admin: AdminRequest, form: LiftBanForm) -> Response:
         user_id: str = request.path_params["user_id"]
         lifted = await self._bans.lift(admin.actor, user_id, parse_scope(form))
         path = LIST_PATH if lifted.erased_at else f"{ENTRY.path}/{user_id}/bans"
         return self._view.redirect_with_flash(path, "ban_lifted")
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
+    async def _list(
+        self, _request: Request, admin: AdminRequest, typed: BanListQuery
+    ) -> BanListContext | CsvFile[BanEntry]:
         require_operation(admin.rights, Operation.ADMINISTER)
-        typed = read_query(request, BanListQuery)
         try:
             query = await self._lookup.resolve(admin, typed, FIELDS)
             scope = parse_scope(query) if query.application_id or query.project_id else None
         except EXPECTED_ERRORS as error:
-            return await self._render_list(request, admin, typed, (), problem_from(error))
-        if query.format == "csv":
-            return csv_stream("bans", COLUMNS, self._all_pages(admin.actor, scope, query.state_filter))
+            return await self._list_context(admin, typed, (), problem_from(error))
+        if query.is_file:
+            pages = self._all_pages(admin.actor, scope, query.state_filter)
+            return CsvFile(name="bans", columns=COLUMNS, pages=pages)
         found = await self._bans.list(
             admin.actor, scope=scope, state=query.state_filter, before=query.before, limit=PAGE_ROWS + 1
         )
-        return await self._render_list(request, admin, typed, found)
+        return await self._list_context(admin, typed, found)
 
-    async def _render_list(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        query: BanListQuery,
-        found: Sequence[Ban],
-        problem: FormProblem | None = None,
-    ) -> Response:
+    async def _list_context(
+        self, admin: AdminRequest, query: BanListQuery, found: Sequence[Ban], problem: FormProblem | None = None
+    ) -> BanListContext:
         shown, now = found[:PAGE_ROWS], self._clock.now()
         nicks = await self._names.people_by_id({ban.user_id for ban in shown})
-        context = BanListContext(
+        return BanListContext(
             bans=[ban_entry(ban, now) for ban in shown],
             nicks={user_id: one.nick for user_id, one in nicks.items()},
-            query=query,
             picked=await self._lookup.describe(admin, query, FIELDS),
             problem=problem,
             after=shown[-1].ban_id if len(found) > len(shown) else "",
         )
-        return self._view.render(request, admin, ENTRY, context)
 
     async def _all_pages(
         self, actor: Actor, scope: BanScope | None, state: BanState | None
@@ -288,33 +264,37 @@ class PersonBanScreens:
                 return
             before = page[-1].ban_id
 
-    async def _render(
-        self, request: Request, admin: AdminRequest, form: BanForm, problem: FormProblem | None = None
-    ) -> Response:
-        user, head = await self._loader.load(request, admin, "access")
+    async def _page(
+        self, request: Request, admin: AdminRequest, user: User, draft: FormDraft[BanForm]
+    ) -> PersonBansContext:
+        _, head = await self._loader.load(request, admin, "access")
         found: Sequence[Ban] = await self._bans.list(admin.actor, user_id=user.user_id, scope=None, limit=MAX_HISTORY)
         entries = [ban_entry(ban, self._clock.now()) for ban in found]
-        context = PersonBansContext(
+        return PersonBansContext(
             head=head,
             bans=entries,
-            form=form,
-            picked=await self._lookup.describe(admin, form, FIELDS),
+            picked=await self._lookup.describe(admin, draft.form, FIELDS),
             call=ApiCall(path="user/ban", body={"action": "list", "user_id": user.user_id}, record=entries),
-            problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view, path = self._view, "/people/{user_id}/bans"
-        return [
-            view.page(path, self.show),
-            view.form(path, BanForm, self.save, rerender=self.rerender, fresh=True),
-            view.form(f"{path}/lift", LiftBanForm, self.lift, fresh=True),
-        ]
+        bans = EditScreen(
+            view=view,
+            path=path,
+            form=BanForm,
+            load=self._load,
+            form_of=lambda _user: BanForm(),
+            page=self._page,
+            review=self._review,
+            save=self._save,
+            fresh=True,
+        )
+        return [*bans.routes(), view.form(f"{path}/lift", LiftBanForm, self.lift, fresh=True)]
 
     def list_routes(self) -> Sequence[ConsoleRoute]:
         """Before the routes of one person: `bans` is not an ID."""
-        return [self._view.page("/people/bans", self.list)]
+        return ListScreen(view=self._view, path="/people/bans", query=BanListQuery, page=self._list).routes()
 
 
 def ban_consequences(t: Translator, form: BanForm, checked: CheckedBan, reach: BanReach, zone: str) -> Iterator[str]:

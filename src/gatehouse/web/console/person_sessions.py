@@ -1,7 +1,7 @@
 """One person: their sessions, connected applications, sign-in methods and activity."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -22,10 +22,11 @@ from gatehouse.kernel.errors import NotFound
 from gatehouse.oauth.authorize.service import Consents
 from gatehouse.web.api.permissions.users import methods_entry, user_sessions_entry
 from gatehouse.web.console.activity import RecordDescriber, RecordView
-from gatehouse.web.console.forms import ListQuery, csv_file
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
 from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.person import ENTRY, PersonHead, PersonLoader
-from gatehouse.web.console.view import AdminRequest, Confirmation, ConfirmationField, ConsoleRoute, FormProblem
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConfirmationField, ConsoleRoute
 from gatehouse.web.http.browser import device_name
 from gatehouse.web.http.geoip import GeoIpLookup
 from gatehouse.web.http.parse import read_query
@@ -68,6 +69,10 @@ ACTIVITY_COLUMNS: Final = {
 }
 
 
+class SessionsQuery(ListQuery, frozen=True, kw_only=True):
+    list: str = ""  # which of the three
+
+
 class SessionsContext(PageContext, frozen=True, kw_only=True):
     template = "console/people/sessions.html"
 
@@ -76,6 +81,7 @@ class SessionsContext(PageContext, frozen=True, kw_only=True):
     sign_ins: Sequence[account_contexts.SignInHistoryRow]
     applications: Sequence[account_contexts.ConnectedApplication]
     call: ApiCall
+    query: SessionsQuery
 
 
 class MethodsContext(PageContext, frozen=True, kw_only=True):
@@ -124,10 +130,6 @@ class PersonActivityQuery(ListQuery, frozen=True, kw_only=True):
         return ActivitySide(self.side) if self.side in list(ActivitySide) else ActivitySide.ABOUT
 
 
-class SessionsQuery(ListQuery, frozen=True, kw_only=True):
-    list: str = ""  # which of the three
-
-
 class PersonSessionScreens:
     def __init__(
         self,
@@ -149,29 +151,22 @@ class PersonSessionScreens:
         self._places = places
         self._describer = describer
 
-    async def list_sessions(self, request: Request, admin: AdminRequest) -> Response:
+    async def _sessions_page(self, request: Request, admin: AdminRequest, query: SessionsQuery) -> SessionsContext:
         user, head = await self._loader.load(request, admin, "sessions")
-        query = read_query(request, SessionsQuery)
         current = admin.signed_in.session.session_id
         live = await self._sessions.of_user(user.user_id)
         sessions = [self._session_entry(one, admin.user.lang, current) for one in live]
         sign_ins = sign_in_rows(await self._profile.load_sign_ins(user.user_id), self._places, admin.user.lang)
         given = await self._consents.of_user(user.user_id)
         applications = connected_applications(given)
-        if query.is_file and query.list == "applications":
-            return csv_file("connected-applications", CONNECTED_COLUMNS, applications)
-        if query.is_file and query.list == "history":
-            return csv_file("sign-ins", SIGN_IN_COLUMNS, sign_ins)
-        if query.is_file:
-            return csv_file("sessions", SESSION_COLUMNS, sessions)
-        context = SessionsContext(
+        return SessionsContext(
             head=head,
             sessions=sessions,
             sign_ins=sign_ins,
             applications=applications,
             call=person_call("sessions", user.user_id, user_sessions_entry(live, given, self._places)),
+            query=query,
         )
-        return self._view.render(request, admin, ENTRY, context)
 
     async def end_session_or_consent(self, request: Request, admin: AdminRequest, form: EndSessionForm) -> Response:
         user_id: str = request.path_params["user_id"]
@@ -189,18 +184,19 @@ class PersonSessionScreens:
         context = MethodsContext(head=head, user=user, methods=methods, call=call)
         return self._view.render(request, admin, ENTRY, context)
 
-    async def confirm_factor_removal(self, request: Request, admin: AdminRequest) -> Response:
+    async def _asked_removal(self, request: Request, _admin: AdminRequest) -> RemoveFactorForm:
         query = read_query(request, RemoveFactorQuery)
-        confirmation = await self._factor_removal(request, admin, query.factor, query.passkey_id)
-        return self._view.render(request, admin, ENTRY, confirmation)
+        return RemoveFactorForm(factor=query.factor, passkey_id=query.passkey_id)
 
-    async def rerender_factor_removal(
-        self, request: Request, admin: AdminRequest, form: RemoveFactorForm, problem: FormProblem
-    ) -> Response:
-        confirmation = await self._factor_removal(request, admin, form.factor, form.passkey_id)
-        return self._view.render(request, admin, ENTRY, confirmation.after(form, problem))
+    async def _removal_page(
+        self, request: Request, admin: AdminRequest, _asked: RemoveFactorForm, draft: FormDraft[RemoveFactorForm]
+    ) -> Confirmation:
+        page = await self._factor_removal(request, admin, draft.form.factor, draft.form.passkey_id)
+        return page if draft.problem is None else page.after(draft.form, draft.problem)
 
-    async def remove_factor(self, request: Request, admin: AdminRequest, form: RemoveFactorForm) -> Response:
+    async def _remove_factor(
+        self, request: Request, admin: AdminRequest, _asked: RemoveFactorForm, form: RemoveFactorForm
+    ) -> Saved:
         user_id: str = request.path_params["user_id"]
         people_admin = self._loader.people_admin
         if form.factor == ALL_FACTORS:
@@ -210,20 +206,18 @@ class PersonSessionScreens:
             await people_admin.remove_factor(
                 admin.actor, user_id, factor, reason=form.reason, passkey_id=form.passkey_id
             )
-        return self._view.redirect_with_flash(f"{ENTRY.path}/{user_id}/methods", "factor_removed")
+        return Saved(address=f"{ENTRY.path}/{user_id}/methods", message="factor_removed")
 
-    async def list_activity(self, request: Request, admin: AdminRequest) -> Response:
+    async def _activity(
+        self, request: Request, admin: AdminRequest, query: PersonActivityQuery
+    ) -> PersonActivityContext:
         user, head = await self._loader.load(request, admin, "activity")
-        query = read_query(request, PersonActivityQuery)
         page = await self._loader.lists.activity(user.user_id, query.chosen, query.page_request)
         found = replace(page, rows=[redact_record(record, admin.rights) for record in page.rows])
-        if query.is_file:
-            return csv_file("activity", ACTIVITY_COLUMNS, found.rows)
         others = {one for record in found.rows for one in (record.actor, record.subject) if one.isdecimal()}
         nicks = {one.user_id: one.nick for one in (await self._names.people_by_id(others)).values()}
         records = await self._describer.describe(page.rows, admin, self._view.words(request))
-        context = PersonActivityContext(head=head, found=found, records=records, side=query.chosen, nicks=nicks)
-        return self._view.render(request, admin, ENTRY, context)
+        return PersonActivityContext(head=head, found=found, records=records, side=query.chosen, nicks=nicks)
 
     async def _factor_removal(
         self, request: Request, admin: AdminRequest, factor: str, passkey_id: str
@@ -263,17 +257,44 @@ class PersonSessionScreens:
         )
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        view, removal = self._view, "/people/{user_id}/methods/remove"
+        view, path = self._view, "/people/{user_id}"
+        sessions = ListScreen(
+            view=view, path=f"{path}/sessions", query=SessionsQuery, page=self._sessions_page, file=sessions_file
+        )
+        removal = EditScreen(
+            view=view,
+            path=f"{path}/methods/remove",
+            form=RemoveFactorForm,
+            load=self._asked_removal,
+            form_of=lambda asked: asked,
+            page=self._removal_page,
+            save=self._remove_factor,
+            fresh=True,
+            fresh_page=True,
+        )
+        activity = ListScreen(
+            view=view,
+            path=f"{path}/activity",
+            query=PersonActivityQuery,
+            page=self._activity,
+            file=lambda page: CsvFile(name="activity", columns=ACTIVITY_COLUMNS, rows=page.found.rows),
+        )
         return [
-            view.page("/people/{user_id}/sessions", self.list_sessions),
-            view.form("/people/{user_id}/sessions", EndSessionForm, self.end_session_or_consent, fresh=True),
-            view.page("/people/{user_id}/methods", self.list_methods),
-            view.page(removal, self.confirm_factor_removal, fresh=True),
-            view.form(
-                removal, RemoveFactorForm, self.remove_factor, rerender=self.rerender_factor_removal, fresh=True
-            ),
-            view.page("/people/{user_id}/activity", self.list_activity),
+            *sessions.routes(),
+            view.form(f"{path}/sessions", EndSessionForm, self.end_session_or_consent, fresh=True),
+            view.page(f"{path}/methods", self.list_methods),
+            *removal.routes(),
+            *activity.routes(),
         ]
+
+
+def sessions_file(page: SessionsContext) -> CsvFile[Any]:
+    """The file of one of the page's three lists."""
+    if page.query.list == "applications":
+        return CsvFile(name="connected-applications", columns=CONNECTED_COLUMNS, rows=page.applications)
+    if page.query.list == "history":
+        return CsvFile(name="sign-ins", columns=SIGN_IN_COLUMNS, rows=page.sign_ins)
+    return CsvFile(name="sessions", columns=SESSION_COLUMNS, rows=page.sessions)
 
 
 def person_call(part: str, user_id: str, record: object) -> ApiCall:

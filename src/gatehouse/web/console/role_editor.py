@@ -13,7 +13,6 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.app_schemas import CENTRAL_ROLES, RoleDraft, SchemaCommands, apply_role_draft
 from gatehouse.permissions.documents.rules import meta_entries, schema_rules
 from gatehouse.permissions.errors import Malformed, RoleNotFound
-from gatehouse.permissions.model.condition import Condition
 from gatehouse.permissions.model.facts import ApplicationModel, Structure
 from gatehouse.permissions.model.role import ConditionMode, Role
 from gatehouse.permissions.model.rules import Rule, RuleDefinition, RuleEntry
@@ -27,20 +26,22 @@ from gatehouse.web.console.condition_builder import (
     ConditionBuilder,
     ConditionBuilders,
     ConditionForm,
-    ConditionRow,
-    apply_row_action,
+    condition_conflicts,
     condition_from_rows,
     condition_words,
-    is_row_action,
+    fields_of_rows,
     rows_from_form,
     rows_of_condition,
+    shown_rows,
+    test_of,
 )
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
 from gatehouse.web.console.forms import FieldConflict, field_conflicts, form_text
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.impact import ImpactForecaster, may_see_everyone, review_context
+from gatehouse.web.console.impact import ImpactForecaster, ReviewContext, may_see_everyone, review_context
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.roles import role_path
-from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
@@ -103,14 +104,11 @@ class RoleContext(PageContext, frozen=True, kw_only=True):
 
     head: RoleHead
     role: Role
-    form: RoleForm
     builder: ConditionBuilder
     groups: Sequence[RuleGroup]
     unset_count: int  # rules of the schema that it leaves as they are
     holders: int
     call: ApiCall
-    problem: FormProblem | None = None
-    conflicts: tuple[FieldConflict, ...] = ()
 
 
 def role_head(admin: AdminRequest, model: ApplicationModel, role: Role, tab: str) -> RoleHead:
@@ -188,38 +186,47 @@ class RoleEditorScreens:
         self._view = view
         self._clock = clock
 
-    async def show(self, request: Request, admin: AdminRequest) -> Response:
-        loaded = load_role(request, admin)
-        return await self._render_editor(
-            request, admin, loaded, form_of(loaded.role), rows_of_condition(loaded.role.condition)
+    async def _load(self, request: Request, admin: AdminRequest) -> LoadedRole:
+        return load_role(request, admin)
+
+    async def _page(
+        self, request: Request, admin: AdminRequest, loaded: LoadedRole, draft: FormDraft[RoleForm]
+    ) -> RoleContext:
+        groups = await run_off_loop(OFF_LOOP_WEIGHT, rule_groups, loaded.model, loaded.role)
+        holders = await self._count_holders(loaded)
+        return RoleContext(
+            head=role_head(admin, loaded.model, loaded.role, "editor"),
+            role=loaded.role,
+            builder=await self._condition_builders.build(
+                shown_rows(draft.form),
+                may_count=may_see_everyone(admin.authenticated),
+                with_address=True,
+                count_later=request.method == "GET",
+            ),
+            groups=groups,
+            unset_count=await run_off_loop(OFF_LOOP_WEIGHT, count_unset_rules, loaded.model, groups),
+            holders=holders,
+            call=role_call(loaded, holders),
         )
 
-    async def save(self, request: Request, admin: AdminRequest, form: RoleForm) -> Response:
-        """Shows the impact first, if people gain or lose something."""
-        loaded, rows = load_role(request, admin), rows_from_form(form)
-        if is_row_action(form.do) or form.do == "edit":
-            return await self._render_editor(request, admin, loaded, form, apply_row_action(rows, form.do))
-        draft = draft_of(
-            loaded, form, rows, may_save_schema=role_head(admin, loaded.model, loaded.role, "").may_save_schema
-        )
+    async def _review(
+        self, _request: Request, admin: AdminRequest, loaded: LoadedRole, form: RoleForm
+    ) -> ReviewContext | None:
+        draft = draft_of(admin, loaded, form)
         after = await run_off_loop(OFF_LOOP_WEIGHT, apply_role_draft, loaded.model, loaded.role, draft)
-        if form.do != "apply" and without_descriptive_fields(after) != without_descriptive_fields(loaded.role):
-            impact = await self._forecaster.impact_in(admin, loaded.application_id, RoleProposal(data=draft))
-            if not impact.is_nothing:
-                context = review_context(form, [impact], name=loaded.role.name, back=loaded.path)
-                return self._view.render(request, admin, ENTRY, context)
-        await self._schemas.save_role(admin.actor, loaded.model, draft)
-        return self._view.redirect_with_flash(loaded.path, "saved")
+        if without_descriptive_fields(after) == without_descriptive_fields(loaded.role):
+            return None
+        impact = await self._forecaster.impact_in(admin, loaded.application_id, RoleProposal(data=draft))
+        return review_context(form, [impact], name=loaded.role.name, back=loaded.path)
 
-    async def rerender_form(
-        self, request: Request, admin: AdminRequest, form: RoleForm, problem: FormProblem
-    ) -> Response:
-        loaded, rows = load_role(request, admin), rows_from_form(form)
-        stored = form_of(loaded.role)
-        conflicts: tuple[FieldConflict, ...] = ()
-        if problem.is_conflict and form.version != stored.version:
-            conflicts = (*field_conflicts(form, stored), *self._condition_conflict(request, loaded, rows))
-        return await self._render_editor(request, admin, loaded, form, rows, problem=problem, conflicts=conflicts)
+    async def _save(self, _request: Request, admin: AdminRequest, loaded: LoadedRole, form: RoleForm) -> Saved:
+        await self._schemas.save_role(admin.actor, loaded.model, draft_of(admin, loaded, form))
+        return Saved(address=loaded.path)
+
+    def _conflicts(self, request: Request, loaded: LoadedRole, form: RoleForm) -> tuple[FieldConflict, ...]:
+        t = self._view.words(request)
+        condition = condition_conflicts(t, form, loaded.role.condition, with_address=True)
+        return (*field_conflicts(form, form_of(loaded)), *condition)
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
         loaded, t = load_role(request, admin), self._view.words(request)
@@ -245,58 +252,26 @@ class RoleEditorScreens:
         await self._schemas.delete_role(admin.actor, loaded.model, loaded.role.name)
         return self._view.redirect_with_flash(ENTRY.path, "role_removed")
 
-    async def _render_editor(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        loaded: LoadedRole,
-        form: RoleForm,
-        rows: Sequence[ConditionRow],
-        *,
-        problem: FormProblem | None = None,
-        conflicts: tuple[FieldConflict, ...] = (),
-    ) -> Response:
-        groups = await run_off_loop(OFF_LOOP_WEIGHT, rule_groups, loaded.model, loaded.role)
-        holders = await self._count_holders(loaded)
-        context = RoleContext(
-            head=role_head(admin, loaded.model, loaded.role, "editor"),
-            role=loaded.role,
-            form=form,
-            builder=await self._condition_builders.build(
-                rows,
-                may_count=may_see_everyone(admin.authenticated),
-                with_address=True,
-                count_later=request.method == "GET",
-            ),
-            groups=groups,
-            unset_count=await run_off_loop(OFF_LOOP_WEIGHT, count_unset_rules, loaded.model, groups),
-            holders=holders,
-            call=role_call(loaded, holders),
-            problem=problem,
-            conflicts=conflicts,
-        )
-        return self._view.render(request, admin, ENTRY, context)
-
     async def _count_holders(self, loaded: LoadedRole) -> int:
         holders = await self._applications.count_role_holders(loaded.application_id, self._clock.now())
         return holders.get(loaded.role.key, 0)
 
-    def _condition_conflict(
-        self, request: Request, loaded: LoadedRole, rows: Sequence[ConditionRow]
-    ) -> Sequence[FieldConflict]:
-        t = self._view.words(request)
-        typed = condition_from_rows(rows, with_address=True)
-        stored = loaded.role.condition
-        if test_of(typed) == test_of(stored):
-            return ()
-        words = ["" if one is None else condition_words(t, one.test).unescape() for one in (typed, stored)]
-        return (FieldConflict(field="condition", typed=words[0], stored=words[1]),)
-
     def routes(self) -> Sequence[ConsoleRoute]:
         view, path = self._view, "/roles/{application_id:int}/{role}"
+        editor = EditScreen(
+            view=view,
+            path=path,
+            form=RoleForm,
+            load=self._load,
+            form_of=form_of,
+            page=self._page,
+            review=self._review,
+            save=self._save,
+            undoable=True,
+            conflicts=self._conflicts,
+        )
         return [
-            view.page(path, self.show),
-            view.form(path, RoleForm, self.save, rerender=self.rerender_form),
+            *editor.routes(),
             *view.confirmation(f"{path}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]
 
@@ -310,8 +285,10 @@ def load_role(request: Request, admin: AdminRequest) -> LoadedRole:
     return LoadedRole(model=model, role=role)
 
 
-def form_of(role: Role) -> RoleForm:
+def form_of(loaded: LoadedRole) -> RoleForm:
+    role = loaded.role
     return RoleForm(
+        **fields_of_rows(rows_of_condition(role.condition)),
         description=role.description,
         protected="yes" if role.protected else "",
         default="yes" if role.default else "",
@@ -322,9 +299,10 @@ def form_of(role: Role) -> RoleForm:
     )
 
 
-def draft_of(loaded: LoadedRole, form: RoleForm, rows: Sequence[ConditionRow], *, may_save_schema: bool) -> RoleDraft:
-    """`may_save_schema`: also what only those may set who may save the schema."""
-    condition = condition_from_rows(rows, with_address=True)
+def draft_of(admin: AdminRequest, loaded: LoadedRole, form: RoleForm) -> RoleDraft:
+    """With what only those may set who may save the schema, for them."""
+    may_save_schema = role_head(admin, loaded.model, loaded.role, "").may_save_schema
+    condition = condition_from_rows(rows_from_form(form), with_address=True)
     same = test_of(condition) == test_of(loaded.role.condition)  # then it stays as it was written
     return RoleDraft(
         name=loaded.role.name,
@@ -349,10 +327,6 @@ def parse_limit(text: str) -> int:
     if text and not (text.isascii() and text.isdecimal() and len(text) <= MAX_LIMIT_DIGITS):
         raise Malformed("user_limit: enter a number, or leave empty for no limit").on_screen("number_or_none")
     return int(text) if text else 0
-
-
-def test_of(condition: Condition | None) -> object:
-    return None if condition is None else condition.test
 
 
 def count_granting_projects(structure: Structure, loaded: LoadedRole) -> int:

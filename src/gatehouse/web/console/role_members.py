@@ -6,28 +6,22 @@ from typing import Final
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
 
 from gatehouse.admin.names import NameStore
 from gatehouse.admin.paging import EXPORT_MOST, PAGE_SIZE
 from gatehouse.permissions.questions.check import refuse_about_everyone
 from gatehouse.permissions.questions.members import MAX_LIMIT, FoundMember, GrantSource, MembersDraft, MemberSearch
 from gatehouse.web.api.permissions.explanation_records import MembersPage, member_record
-from gatehouse.web.console.forms import csv_file
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.role_editor import LoadedRole, RoleHead, load_role, role_head
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
-from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 
-ENTRY: Final = ConsoleEntry.ROLES
 
-
-class RoleMembersQuery(msgspec.Struct, frozen=True, kw_only=True):
+class RoleMembersQuery(ListQuery, frozen=True, kw_only=True):
     project: str = ""  # "" at the root of the application
     after: str = ""
-    format: str = ""
 
 
 class RoleHolder(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +34,6 @@ class RoleMembersContext(PageContext, frozen=True, kw_only=True):
 
     head: RoleHead
     holders: Sequence[RoleHolder]
-    query: RoleMembersQuery
     after: str  # where to go on; "" when these were all
     places: Sequence[tuple[str, str]]  # id and title of the projects it may be held in
     call: ApiCall
@@ -52,17 +45,19 @@ class RoleMemberScreens:
         self._names = names
         self._view = view
 
-    async def show(self, request: Request, admin: AdminRequest) -> Response:
-        loaded, query = load_role(request, admin), read_query(request, RoleMembersQuery)
+    async def _list(
+        self, request: Request, admin: AdminRequest, query: RoleMembersQuery
+    ) -> RoleMembersContext | CsvFile[RoleHolder]:
+        loaded = load_role(request, admin)
         refuse_about_everyone(admin.authenticated)
-        if query.format == "csv":
-            return csv_file(f"{loaded.role.key}-members", COLUMNS, await self._load_all(admin, loaded, query))
+        if query.is_file:
+            rows = await self._load_all(admin, loaded, query)
+            return CsvFile(name=f"{loaded.role.key}-members", columns=COLUMNS, rows=rows)
         found, after = await self._load_page(admin, loaded, query, query.after)
         page = MembersPage(members=tuple(member_record(one.member) for one in found), after=after)
-        context = RoleMembersContext(
+        return RoleMembersContext(
             head=role_head(admin, loaded.model, loaded.role, "members"),
             holders=found,
-            query=query,
             after=after or "",
             places=visible_projects(admin, loaded),
             call=ApiCall(
@@ -71,7 +66,6 @@ class RoleMemberScreens:
                 record=page,
             ),
         )
-        return self._view.render(request, admin, ENTRY, context)
 
     async def _load_page(
         self, admin: AdminRequest, loaded: LoadedRole, query: RoleMembersQuery, after: str, *, limit: int = PAGE_SIZE
@@ -97,7 +91,8 @@ class RoleMemberScreens:
         return found
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        return [self._view.page("/roles/{application_id:int}/{role}/members", self.show)]
+        path = "/roles/{application_id:int}/{role}/members"
+        return ListScreen(view=self._view, path=path, query=RoleMembersQuery, page=self._list).routes()
 
 
 def members_request(loaded: LoadedRole, query: RoleMembersQuery) -> Mapping[str, object]:

@@ -5,7 +5,6 @@ from typing import Final
 from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 from gatehouse.admin.names import NamedApplication, NamedPerson
 from gatehouse.admin.paging import Page, PageRequest
@@ -17,9 +16,10 @@ from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.rights.guard import Operation, is_open
 from gatehouse.web.console.condition_builder import ConditionBuilders, condition_words
-from gatehouse.web.console.forms import ListQuery, csv_file
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
+from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.paths import ConsoleEntry
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
@@ -31,29 +31,21 @@ ENTRY: Final = ConsoleEntry.ROLES
 class RoleQuery(ListQuery, frozen=True, kw_only=True):
     application: int = 0  # 0 for all
 
-    @property
-    def rest(self) -> str:
-        """The query of the other pages of the same list."""
-        search = f"q={quote(self.q)}&" if self.q else ""
-        return search + (f"application={self.application}&" if self.application else "")
-
 
 class RolesContext(PageContext, frozen=True, kw_only=True):
     template = "console/roles/list.html"
 
     found: Page[RoleListItem]
-    query: RoleQuery
     applications: Sequence[NamedApplication]
     names: Mapping[str, NamedPerson]  # of people that conditions name
     may_save: bool
+    words: Translator
 
 
 class NewRoleContext(PageContext, frozen=True, kw_only=True):
     template = "console/roles/new.html"
 
     applications: Sequence[NamedApplication]
-    form: "NewRoleForm"
-    problem: FormProblem | None = None
 
 
 class NewRoleForm(CsrfForm, frozen=True, kw_only=True):
@@ -78,23 +70,19 @@ class RoleScreens:
         self._view = view
         self._clock = clock
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
-        query, visibility = read_query(request, RoleQuery), await self._role_visibility(admin)
+    async def _list(self, request: Request, admin: AdminRequest, query: RoleQuery) -> RolesContext:
+        visibility = await self._role_visibility(admin)
         found = await self._lists.roles(
             visibility, query.page_request, application_id=max(0, query.application), now=self._clock.now()
         )
         tests = [line.condition.test for line in found.rows if line.condition and line.readable]
-        names = await self._condition_builders.load_names(*tests)
-        if query.is_file:
-            return csv_file("roles", csv_columns(self._view.words(request), names), found.rows)
-        context = RolesContext(
+        return RolesContext(
             found=found,
-            query=query,
             applications=await self._lists.applications(visibility, editable=False),
-            names=names,
+            names=await self._condition_builders.load_names(*tests),
             may_save=visibility.may_save,
+            words=self._view.words(request),
         )
-        return self._view.render(request, admin, ENTRY, context)
 
     async def find(self, admin: AdminRequest, page_request: PageRequest) -> Sequence[RoleListItem]:
         """Roles of all applications, for the search over everything."""
@@ -102,11 +90,11 @@ class RoleScreens:
         found = await self._lists.roles(visibility, page_request, application_id=0, now=self._clock.now())
         return found.rows
 
-    async def new(self, request: Request, admin: AdminRequest) -> Response:
+    async def _new_form(self, request: Request, _admin: AdminRequest) -> NewRoleForm:
         asked = read_query(request, RoleQuery).application
-        return await self._render_new(request, admin, NewRoleForm(application=str(asked) if asked else ""))
+        return NewRoleForm(application=str(asked) if asked else "")
 
-    async def create(self, request: Request, admin: AdminRequest, form: NewRoleForm) -> Response:  # noqa: ARG002
+    async def _create(self, _request: Request, admin: AdminRequest, _blank: NewRoleForm, form: NewRoleForm) -> Saved:
         """Creates an empty role; its own page sets the rest."""
         if not form.application:
             raise Malformed("application: choose an application").on_screen("choose_application")
@@ -115,15 +103,13 @@ class RoleScreens:
         name = form.name.strip()
         draft = RoleDraft(name=name, description=form.description.strip(), version=0)
         await self._schemas.save_role(there.actor, there.authenticated.named_application(), draft)
-        return self._view.redirect_with_flash(role_path(application_id, name), "role_created")
+        return Saved(address=role_path(application_id, name), message="role_created")
 
-    async def _render_new(
-        self, request: Request, admin: AdminRequest, form: NewRoleForm, problem: FormProblem | None = None
-    ) -> Response:
+    async def _new_page(
+        self, _request: Request, admin: AdminRequest, _blank: NewRoleForm, _draft: FormDraft[NewRoleForm]
+    ) -> NewRoleContext:
         visibility = await self._role_visibility(admin)
-        applications = await self._lists.applications(visibility, editable=True)
-        context = NewRoleContext(applications=applications, form=form, problem=problem)
-        return self._view.render(request, admin, ENTRY, context)
+        return NewRoleContext(applications=await self._lists.applications(visibility, editable=True))
 
     async def _role_visibility(self, admin: AdminRequest) -> RoleVisibility:
         if admin.visibility.everything:
@@ -139,12 +125,21 @@ class RoleScreens:
         )
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        view = self._view
-        return [
-            view.page("/roles", self.list),
-            view.page("/roles/new", self.new),
-            view.form("/roles/new", NewRoleForm, self.create, rerender=self._render_new),
-        ]
+        roles = ListScreen(view=self._view, path="/roles", query=RoleQuery, page=self._list, file=roles_file)
+        new = EditScreen(
+            view=self._view,
+            path="/roles/new",
+            form=NewRoleForm,
+            load=self._new_form,
+            form_of=lambda blank: blank,
+            page=self._new_page,
+            save=self._create,
+        )
+        return [*roles.routes(), *new.routes()]
+
+
+def roles_file(page: RolesContext) -> CsvFile[RoleListItem]:
+    return CsvFile(name="roles", columns=csv_columns(page.words, page.names), rows=page.found.rows)
 
 
 def applications_open_for(authenticated: Mapping[int, AuthenticatedRequest], operation: Operation) -> frozenset[int]:

@@ -8,10 +8,11 @@ from functools import partial
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.keys import KeyAdmin, KeyLineTimeline, KeyTimeline
+from gatehouse.admin.keys import KeyAdmin, KeyBar, KeyLineTimeline, KeyTimeline
 from gatehouse.admin.paging import Page
 from gatehouse.admin.settings import MailServer, OutboxListItem, SettingListItem
 from gatehouse.kernel.errors import NotFound
@@ -31,11 +32,12 @@ from gatehouse.web.api.permissions.installation import (
     parse_key_line,
 )
 from gatehouse.web.api.permissions.settings import SettingsPart
-from gatehouse.web.console.forms import csv_file, read_list_query
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
 from gatehouse.web.console.frame import ApiCall, settings_call
+from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.paths import CONSOLE, ConsoleEntry
 from gatehouse.web.console.settings_form import SettingFormData, SettingForms
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.pages.contexts import PageContext
@@ -82,7 +84,6 @@ class SettingTabContext(PageContext, frozen=True, kw_only=True):
     installation: Installation
     call: ApiCall
     settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
-    problem: FormProblem | None = None
 
 
 class EmailSettingsContext(PageContext, frozen=True, kw_only=True):
@@ -95,7 +96,6 @@ class EmailSettingsContext(PageContext, frozen=True, kw_only=True):
     login: str  # where a test email goes
     call: ApiCall
     settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
-    problem: FormProblem | None = None
     trouble: str = ""  # why the test email was not sent
 
 
@@ -111,7 +111,6 @@ class ConfigurationContext(PageContext, frozen=True, kw_only=True):
     template = "console/settings/configuration.html"
 
     lines: Sequence[SettingListItem]
-    search: str
     total: int
     call: ApiCall
     settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
@@ -120,58 +119,29 @@ class ConfigurationContext(PageContext, frozen=True, kw_only=True):
 class SettingTabScreens:
     """The tabs that show nothing but a form."""
 
-    def __init__(self, *, installation: InstallationReader, forms: SettingForms, view: ConsoleView) -> None:
-        self._installation = installation
+    def __init__(self, *, forms: SettingForms, view: ConsoleView) -> None:
         self._forms = forms
         self._view = view
 
-    async def show(self, tab: str, request: Request, admin: AdminRequest) -> Response:
-        return self._render(request, admin, tab)
-
-    async def change(self, tab: str, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        await self._forms.save(admin, tab, form)
-        return self._view.redirect_with_flash(dict(SETTINGS_TABS)[tab], "settings_saved")
-
-    async def rerender(
-        self, tab: str, request: Request, admin: AdminRequest, form: CsrfForm, problem: FormProblem
-    ) -> Response:
-        return self._render(request, admin, tab, form, problem)
+    async def _page(
+        self, tab: str, _request: Request, admin: AdminRequest, installed: Installation, draft: FormDraft[CsrfForm]
+    ) -> SettingTabContext:
+        return SettingTabContext(
+            tab=tab,
+            form=self._forms.load(admin, tab, dict(SETTINGS_TABS)[tab], draft),
+            installation=installed,
+            call=settings_call(API_PARTS[tab](installed)),
+        )
 
     async def redirect_to_risks(self, request: Request, admin: AdminRequest) -> Response:  # noqa: ARG002
         return see_other(f"{ENTRY.path}#risks")
 
-    def _render(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        tab: str,
-        form: CsrfForm | None = None,
-        problem: FormProblem | None = None,
-    ) -> Response:
-        installed = self._installation.installation(admin.actor)
-        context = SettingTabContext(
-            tab=tab,
-            form=self._forms.load(admin, tab, dict(SETTINGS_TABS)[tab], form, problem),
-            installation=installed,
-            call=settings_call(API_PARTS[tab](installed)),
-            problem=problem,
-        )
-        return self._view.render(request, admin, ENTRY, context)
-
     def routes(self) -> Sequence[ConsoleRoute]:
-        view, routes = self._view, [self._view.page("/settings/risks", self.redirect_to_risks)]
-        for tab in FORM_TABS:
-            routes += [
-                view.page(TAB_PATHS[tab], partial(self.show, tab)),
-                view.form(
-                    TAB_PATHS[tab],
-                    self._forms.form_type,
-                    partial(self.change, tab),
-                    rerender=partial(self.rerender, tab),
-                    fresh=True,
-                ),
-            ]
-        return routes
+        screens = [self._forms.screen(self._view, tab, TAB_PATHS[tab], partial(self._page, tab)) for tab in FORM_TABS]
+        return [
+            self._view.page("/settings/risks", self.redirect_to_risks),
+            *(route for screen in screens for route in screen.routes()),
+        ]
 
 
 class SettingScreens:
@@ -190,25 +160,6 @@ class SettingScreens:
         self._outbox_worker = outbox_worker
         self._view = view
 
-    async def email(self, request: Request, admin: AdminRequest) -> Response:
-        query = read_list_query(request)
-        if query.is_file:
-            return csv_file(
-                "outbox",
-                OUTBOX_COLUMNS,
-                (await self._installation.mail_status(admin.actor, query.page_request)).found.rows,
-            )
-        return await self._render_email(request, admin)
-
-    async def change_email(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        await self._forms.save(admin, "email", form)
-        return self._view.redirect_with_flash(f"{ENTRY.path}/email", "settings_saved")
-
-    async def rerender_email(
-        self, request: Request, admin: AdminRequest, form: CsrfForm, problem: FormProblem
-    ) -> Response:
-        return await self._render_email(request, admin, form, problem)
-
     async def send_test(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         """Send a test email to oneself only, bypassing the outbox, so that the server's response is shown at once."""
         require_operation(admin.rights, Operation.ADMINISTER)
@@ -216,59 +167,58 @@ class SettingScreens:
         try:
             await self._outbox_worker.deliver_now(message)
         except Undelivered as error:
-            return await self._render_email(request, admin, trouble=error.detail or error.public)
+            draft = FormDraft(form=self._forms.form_type())
+            page = await self._email_page(request, admin, self._installation.installation(admin.actor), draft)
+            page = replace(page, trouble=error.detail or error.public)
+            more = {"problem": None}
+            return self._view.render(request, admin, ENTRY, page, status=BAD_GATEWAY, more=more)
         return self._view.redirect_with_flash(f"{ENTRY.path}/email", "test_sent")
 
-    async def _render_email(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        form: CsrfForm | None = None,
-        problem: FormProblem | None = None,
-        trouble: str = "",
-    ) -> Response:
-        query = read_list_query(request)
+    async def _email_page(
+        self, request: Request, admin: AdminRequest, _installed: Installation, draft: FormDraft[CsrfForm]
+    ) -> EmailSettingsContext:
+        query = read_query(request, ListQuery)
         mail = await self._installation.mail_status(admin.actor, query.page_request)
-        context = EmailSettingsContext(
-            form=self._forms.load(admin, "email", f"{ENTRY.path}/email", form, problem),
+        return EmailSettingsContext(
+            form=self._forms.load(admin, "email", f"{ENTRY.path}/email", draft),
             server=mail.server,
             waiting=mail.waiting,
             found=mail.found,
             login=admin.user.login or "",
             call=settings_call(installation.email_part(mail), page=query.page_request.page),
-            problem=problem,
-            trouble=trouble,
         )
-        return self._view.render(request, admin, ENTRY, context, status=BAD_GATEWAY if trouble else None)
 
     async def health(self, request: Request, admin: AdminRequest) -> Response:
         health = await self._installation.status(admin.actor)
         context = HealthContext(health=health, call=settings_call(installation.health_part(health)))
         return self._view.render(request, admin, ENTRY, context)
 
-    async def configuration(self, request: Request, admin: AdminRequest) -> Response:
-        query, installed = read_list_query(request), self._installation.installation(admin.actor)
-        lines = installed.search_settings(query.q)
-        if query.is_file:
-            return csv_file("configuration", SETTING_COLUMNS, lines)
-        call = settings_call(installation.configuration_part(installed))
-        context = ConfigurationContext(lines=lines, search=query.q, total=len(installed.lines), call=call)
-        return self._view.render(request, admin, ENTRY, context)
+    async def _configuration(self, _request: Request, admin: AdminRequest, query: ListQuery) -> ConfigurationContext:
+        installed = self._installation.installation(admin.actor)
+        return ConfigurationContext(
+            lines=installed.search_settings(query.q),
+            total=len(installed.lines),
+            call=settings_call(installation.configuration_part(installed)),
+        )
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view = self._view
+        email = replace(
+            self._forms.screen(view, "email", "/settings/email", self._email_page),
+            file=lambda page: CsvFile(name="outbox", columns=OUTBOX_COLUMNS, rows=page.found.rows),
+        )
+        configuration = ListScreen(
+            view=view,
+            path="/settings/configuration",
+            query=ListQuery,
+            page=self._configuration,
+            file=lambda page: CsvFile(name="configuration", columns=SETTING_COLUMNS, rows=page.lines),
+        )
         return [
-            view.page("/settings/email", self.email),
-            view.form(
-                "/settings/email",
-                self._forms.form_type,
-                self.change_email,
-                rerender=self.rerender_email,
-                fresh=True,
-            ),
+            *email.routes(),
             view.form("/settings/email/test", CsrfForm, self.send_test),
             view.page("/settings/health", self.health),
-            view.page("/settings/configuration", self.configuration),
+            *configuration.routes(),
         ]
 
 
@@ -305,7 +255,6 @@ class RotateContext(PageContext, frozen=True, kw_only=True):
     modes: Sequence[str]
     chosen: str
     lead_minutes: int
-    problem: FormProblem | None = None
 
 
 class RotateQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -328,66 +277,63 @@ class SigningKeyScreens:
     def _policy(self) -> RotationPolicy:
         return self._key_admin.policy
 
-    async def show(self, request: Request, admin: AdminRequest) -> Response:
+    async def _page(self, _request: Request, admin: AdminRequest, _query: ListQuery) -> KeysContext:
         picture = await self._key_admin.timeline(admin.actor)
-        if read_list_query(request).is_file:
-            return csv_file(
-                "keys", SIGNING_KEY_COLUMNS, [(strip.line, bar) for strip in picture.strips for bar in strip.bars]
-            )
-        context = KeysContext(
+        return KeysContext(
             picture=picture,
             rotate_days=self._policy.interval // DAY,
             call=settings_call(keys_part(picture, every=self._policy.interval)),
         )
-        return self._view.render(request, admin, ENTRY, context)
 
-    async def confirm_rotation(self, request: Request, admin: AdminRequest) -> Response:
-        query = read_query(request, RotateQuery)
-        return await self._render_rotation(request, admin, parse_key_line(query.purpose, query.alg))
+    async def _load_line(self, request: Request, admin: AdminRequest) -> RotateForm:
+        await self._key_admin.timeline(admin.actor)
+        asked = read_query(request, RotateQuery)
+        return RotateForm(purpose=asked.purpose, alg=asked.alg)
 
-    async def rerender_rotation(
-        self, request: Request, admin: AdminRequest, form: RotateForm, problem: FormProblem
-    ) -> Response:
-        return await self._render_rotation(
-            request, admin, parse_key_line(form.purpose, form.alg), form.manner, problem
-        )
-
-    async def rotate(self, request: Request, admin: AdminRequest, form: RotateForm) -> Response:  # noqa: ARG002
-        if form.manner not in ROTATION_MODES:
-            raise NotFound("no such rotation method")
-        await self._key_admin.rotate(admin.actor, parse_key_line(form.purpose, form.alg), ROTATION_MODES[form.manner])
-        return self._view.redirect_with_flash(f"{ENTRY.path}/keys", f"key_{form.manner}")
-
-    async def _render_rotation(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        line: KeyLine,
-        chosen: str = "",
-        problem: FormProblem | None = None,
-    ) -> Response:
+    async def _rotation_page(
+        self, _request: Request, admin: AdminRequest, _asked: RotateForm, draft: FormDraft[RotateForm]
+    ) -> RotateContext:
+        line = parse_key_line(draft.form.purpose, draft.form.alg)
         strips = (await self._key_admin.timeline(admin.actor)).strips
         strip = next((one for one in strips if one.line == line), None)
         if strip is None:
             raise NotFound("no such keys")
         modes = [name for name in ROTATION_MODES if is_mode_offered(name, strip)]
-        context = RotateContext(
+        return RotateContext(
             line=line,
             strip=strip,
             modes=modes,
-            chosen=chosen if chosen in modes else modes[0],
+            chosen=draft.form.manner if draft.form.manner in modes else modes[0],
             lead_minutes=self._policy.publish_lead // 60,
-            problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context)
+
+    async def _rotate(self, _request: Request, admin: AdminRequest, _asked: RotateForm, form: RotateForm) -> Saved:
+        if form.manner not in ROTATION_MODES:
+            raise NotFound("no such rotation method")
+        await self._key_admin.rotate(admin.actor, parse_key_line(form.purpose, form.alg), ROTATION_MODES[form.manner])
+        return Saved(address=f"{ENTRY.path}/keys", message=f"key_{form.manner}")
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        view, path = self._view, "/settings/keys/rotate"
-        return [
-            view.page("/settings/keys", self.show),
-            view.page(path, self.confirm_rotation, fresh=True),
-            view.form(path, RotateForm, self.rotate, rerender=self.rerender_rotation, fresh=True),
-        ]
+        keys = ListScreen(
+            view=self._view, path="/settings/keys", query=ListQuery, page=self._page, file=signing_keys_file
+        )
+        rotation = EditScreen(
+            view=self._view,
+            path="/settings/keys/rotate",
+            form=RotateForm,
+            load=self._load_line,
+            form_of=lambda asked: asked,
+            page=self._rotation_page,
+            save=self._rotate,
+            fresh=True,
+            fresh_page=True,
+        )
+        return [*keys.routes(), *rotation.routes()]
+
+
+def signing_keys_file(page: KeysContext) -> CsvFile[tuple[KeyLine, KeyBar]]:
+    rows = [(strip.line, bar) for strip in page.picture.strips for bar in strip.bars]
+    return CsvFile(name="keys", columns=SIGNING_KEY_COLUMNS, rows=rows)
 
 
 def is_mode_offered(mode: str, strip: KeyLineTimeline) -> bool:

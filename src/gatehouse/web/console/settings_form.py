@@ -4,20 +4,20 @@ A part is a tab, or one provider or document. What a file, the environment or a 
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
 
 from gatehouse.admin.settings import SettingListItem
 from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.providers.kinds import PRESETS, ProviderProtocol
 from gatehouse.settings.entries import PROVIDERS, TERMS, table_of
-from gatehouse.web.api.permissions.installation import InstallationReader, SaveSettings
-from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.api.permissions.installation import Installation, InstallationReader, SaveSettings
+from gatehouse.web.console.edit_screen import ContextT, EditScreen, FormDraft, Saved
+from gatehouse.web.console.paths import CONSOLE, ConsoleEntry
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
@@ -154,12 +154,11 @@ class SettingForms:
         admin: AdminRequest,
         part: str,
         action: str,
-        form: CsrfForm | None = None,
-        problem: FormProblem | None = None,
+        draft: FormDraft[CsrfForm],
     ) -> SettingFormData:
-        """Return the fields with the values that apply now, or as they were typed in `form`."""
-        typed = {} if form is None else self._typed_values(admin, part, form)
-        problems = problem.fields if problem else {}
+        """Return the fields with the values that apply now, or as they were typed."""
+        typed = self._typed_values(admin, part, draft.form)
+        problems = draft.problem.fields if draft.problem else {}
         groups = {
             group: [
                 SettingField(
@@ -173,6 +172,29 @@ class SettingForms:
             for group, lines in self.lines(admin, part).items()
         }
         return SettingFormData(action=action, part=part, groups=groups)
+
+    def screen(
+        self, view: ConsoleView, part: str, path: str, page: Callable[..., Awaitable[ContextT]]
+    ) -> EditScreen[Installation, CsrfForm, ContextT]:
+        """Return the screen of a tab with the form of its part; `page` gets the installation as its record."""
+
+        async def load(_request: Request, admin: AdminRequest) -> Installation:
+            return self._installation.installation(admin.actor)
+
+        async def save(_request: Request, admin: AdminRequest, _installed: Installation, form: CsrfForm) -> Saved:
+            await self.save(admin, part, form)
+            return Saved(address=f"{CONSOLE}{path}", message="settings_saved")
+
+        return EditScreen(
+            view=view,
+            path=path,
+            form=self.form_type,
+            load=load,
+            form_of=lambda _installed: self.form_type(),
+            page=page,
+            save=save,
+            fresh=True,
+        )
 
     async def save(self, admin: AdminRequest, part: str, form: CsrfForm) -> None:
         """Save what was changed. Raises SettingsInvalid with the problem of each field."""
@@ -228,7 +250,6 @@ class SettingRowContext(PageContext, frozen=True, kw_only=True):
     back: str
     form: SettingFormData
     callback: str = ""  # the address to register at a provider
-    problem: FormProblem | None = None
 
 
 class SettingRowScreens:
@@ -238,45 +259,42 @@ class SettingRowScreens:
         self._callback = callback
         self._view = view
 
-    async def show(self, request: Request, admin: AdminRequest) -> Response:
-        return self._render(request, admin, request.query_params.get("part", ""))
+    async def _load(self, request: Request, _admin: AdminRequest) -> str:
+        return request.query_params.get("part", "")
 
-    async def change(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        part = getattr(form, "part", "")
+    async def _page(
+        self, _request: Request, admin: AdminRequest, part: str, draft: FormDraft[CsrfForm]
+    ) -> SettingRowContext:
+        part = getattr(draft.form, "part", "") or part
         require_row(part)
-        await self._forms.save(admin, part, form)
-        return self._view.redirect_with_flash(f"{ENTRY.path}/{tab_of(part)}", "settings_saved")
-
-    async def rerender(self, request: Request, admin: AdminRequest, form: CsrfForm, problem: FormProblem) -> Response:
-        return self._render(request, admin, getattr(form, "part", ""), form, problem)
-
-    def _render(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        part: str,
-        form: CsrfForm | None = None,
-        problem: FormProblem | None = None,
-    ) -> Response:
-        require_row(part)
-        fields = self._forms.load(admin, part, PATH, form, problem)
+        fields = self._forms.load(admin, part, PATH, draft)
         offers_sign_in = any(field.name == "provider__applications" for field in fields.groups[""])
-        context = SettingRowContext(
+        return SettingRowContext(
             title=part.partition(".")[2],
             tab=tab_of(part),
             back=f"{ENTRY.path}/{tab_of(part)}",
             form=fields,
             callback=self._callback(part.partition(".")[2]) if offers_sign_in else "",
-            problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context)
+
+    async def _save(self, _request: Request, admin: AdminRequest, _part: str, form: CsrfForm) -> Saved:
+        part = getattr(form, "part", "")
+        require_row(part)
+        await self._forms.save(admin, part, form)
+        return Saved(address=f"{ENTRY.path}/{tab_of(part)}", message="settings_saved")
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        view = self._view
-        return [
-            view.page("/settings/change", self.show, fresh=True),
-            view.form("/settings/change", self._forms.form_type, self.change, rerender=self.rerender, fresh=True),
-        ]
+        return EditScreen(
+            view=self._view,
+            path="/settings/change",
+            form=self._forms.form_type,
+            load=self._load,
+            form_of=lambda _part: self._forms.form_type(),
+            page=self._page,
+            save=self._save,
+            fresh=True,
+            fresh_page=True,
+        ).routes()
 
 
 def tab_of(part: str) -> str:

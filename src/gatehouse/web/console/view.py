@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from typing import Final, TypeVar
+from types import MappingProxyType
+from typing import Final, TypeVar, cast
 from urllib.parse import urlencode
 
 import msgspec
@@ -28,7 +29,7 @@ from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.model.facts import Facts
 from gatehouse.permissions.rights.rights import Actor, Rights
 from gatehouse.web.console.combobox import LookupFailed
-from gatehouse.web.console.frame import NOT_SAVED_MESSAGE, SIDEBAR_COOKIE, FlashMessages, Frame, entries_for
+from gatehouse.web.console.frame import NOT_SAVED_MESSAGE, SIDEBAR_COOKIE, FlashMessages, Frame, Undo, entries_for
 from gatehouse.web.console.lazy_console import SignInGate, page_address
 from gatehouse.web.console.paths import CONSOLE, ConsoleEntry
 from gatehouse.web.http.browser import Browser, is_full_session
@@ -145,6 +146,11 @@ class FormProblem(msgspec.Struct, frozen=True, kw_only=True):
     values: Mapping[str, object] = msgspec.field(default_factory=dict)  # in that text
     place: str = ""  # the member inside of the field, before the screen's own text
 
+    @property
+    def control(self) -> str:
+        """The name of the field that it is said at."""
+        return self.field or re.split(r"[.\[]", self.place, maxsplit=1)[0]
+
     def words(self, t: Translator) -> str:
         """Return the text in the reader's language; the API's English one for an error that has no other."""
         if self.fields:
@@ -231,7 +237,7 @@ class Confirmation(PageContext, frozen=True, kw_only=True):
 PageHandler = Callable[[Request, AdminRequest], Awaitable[Response]]
 ConfirmationMaker = Callable[[Request, AdminRequest], Awaitable[Confirmation]]
 FormHandler = Callable[[Request, AdminRequest, Form], Awaitable[Response]]
-FormRerender = Callable[[Request, AdminRequest, Form, FormProblem], Awaitable[Response]]
+ShowAgain = Callable[[Request, AdminRequest, Form, FormProblem], Awaitable[Response]]
 
 
 class ConsoleView:
@@ -278,12 +284,12 @@ class ConsoleView:
         form_type: type[Form],
         form_handler: FormHandler[Form],
         *,
-        rerender: FormRerender[Form] | None = None,
+        show_again: ShowAgain[Form] | None = None,
         fresh: bool = False,
         form_suffix: str = "",
         file_field: str = "",
     ) -> ConsoleRoute:
-        """A form. `rerender` shows it again when the command refuses; without the right a refusal page is shown.
+        """A form. `show_again` shows it when the command refuses; without the right a refusal page is shown.
 
         `form_suffix`: the end of its address that the page it is on lacks; a fresh sign-in leads back to that page.
         `file_field`: the field of the form that a file is sent in.
@@ -300,14 +306,14 @@ class ConsoleView:
                 return self._flash.set(
                     back, NOT_SAVED_MESSAGE, lifetime=REAUTHENTICATION_SECONDS
                 )  # the form is not sent automatically
-            if rerender is None:
+            if show_again is None:
                 return await self._render_refusal_on_error(request, admin, form_handler(request, admin, form))
             try:
                 return await form_handler(request, admin, form)
             except NoRight as error:
                 return await self._render_refusal(request, admin, error)
             except EXPECTED_ERRORS as error:
-                shown = rerender(request, admin, form, problem_from(error))
+                shown = show_again(request, admin, form, problem_from(error))
                 return await self._render_refusal_on_error(request, admin, shown)
 
         return ConsoleRoute(method="POST", path=path, handler=handler)
@@ -320,13 +326,13 @@ class ConsoleView:
         async def show(request: Request, admin: AdminRequest) -> Response:
             return self.render(request, admin, current_entry(request), await confirm(request, admin))
 
-        async def rerender(request: Request, admin: AdminRequest, form: Form, problem: FormProblem) -> Response:
+        async def show_again(request: Request, admin: AdminRequest, form: Form, problem: FormProblem) -> Response:
             context = (await confirm(request, admin)).after(form, problem)
             return self.render(request, admin, current_entry(request), context)
 
         return [
             self.page(path, show, fresh=True),
-            self.form(path, form_type, form_handler, rerender=rerender, fresh=True),
+            self.form(path, form_type, form_handler, show_again=show_again, fresh=True),
         ]
 
     async def not_found(self, request: Request) -> Response:
@@ -344,11 +350,15 @@ class ConsoleView:
         context: PageContext,
         *,
         status: int | None = None,
+        more: Mapping[str, object] = MappingProxyType({}),
     ) -> Response:
-        """The page in its frame, with the status of the problem it shows."""
-        problem = getattr(context, "problem", None)
+        """The page in its frame, with the status of the problem it shows.
+
+        `more`: what the template has beside the context, such as the form of the page.
+        """
+        problem: FormProblem | None = getattr(context, "problem", None) or cast("FormProblem", more.get("problem"))
         status = status or (problem.status if problem else context.status)
-        return self.render_off_loop(request, admin, entry, lambda: context, status=status)
+        return self.render_off_loop(request, admin, entry, lambda: context, status=status, more=more)
 
     def render_off_loop(
         self,
@@ -358,6 +368,7 @@ class ConsoleView:
         make: Callable[[], PageContext],
         *,
         status: int | None = None,
+        more: Mapping[str, object] = MappingProxyType({}),
     ) -> Response:
         """The page in its frame: the entries, and the flash message.
 
@@ -371,10 +382,11 @@ class ConsoleView:
             user_id=admin.user.user_id,
             csrf=self._browsers.csrf_token(admin.browser),
             message=self._flash.read(request),
+            undo=self._flash.read_undo(request),
             now=self._clock.now(),
             address=page_address(request),
         )
-        page = self._pages.render_off_loop(request, make, status=status or 200, frame={"frame": frame})
+        page = self._pages.render_off_loop(request, make, status=status or 200, frame={**more, "frame": frame})
         return self._flash.clear(page) if frame.message else page
 
     def now(self) -> int:
@@ -384,13 +396,18 @@ class ConsoleView:
         """Texts in the reader's language, for what no template writes."""
         return self._pages.translator_for(request)
 
-    def redirect_with_flash(self, address: str, message: str) -> Response:
-        """Redirects to a page that shows once what was done; the text is `note.<message>`."""
-        return self._flash.set(see_other(address), message)
+    def redirect_with_flash(self, address: str, message: str, *, undo: Undo | None = None) -> Response:
+        """Redirects to a page that shows once what was done, and undoes it; the text is `note.<message>`."""
+        return self._flash.set(see_other(address), message, undo=undo)
 
     def redirect_to_reauthentication(self, address: str) -> Response:
         """Redirects to the fresh sign-in, and back to this page."""
         return see_other(f"{Path.CONFIRM}?{urlencode({'next': address})}")
+
+    async def reload(self, request: Request) -> AdminRequest | None:
+        """The same request with what is stored now, after it was changed."""
+        admin = await self._admin_request(request)
+        return admin if isinstance(admin, AdminRequest) else None
 
     async def for_application(self, admin: AdminRequest, application_id: int) -> AdminRequest:
         """The same request, with rights on an application that the path does not name."""

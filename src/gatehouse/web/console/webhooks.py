@@ -10,19 +10,14 @@ from starlette.responses import Response
 from gatehouse.admin.paging import PAGE_SIZE, Page
 from gatehouse.admin.webhooks import DeliveryListStore
 from gatehouse.fields.derive import entry_columns
-from gatehouse.web.api.permissions.webhooks import delivery_entry, webhook_entry
-from gatehouse.web.console.forms import (
-    FieldConflict,
-    ListQuery,
-    VersionedForm,
-    conflicts_after,
-    csv_file,
-    read_list_query,
-)
+from gatehouse.web.api.permissions.webhooks import DeliveryEntry, WebhookEntry, delivery_entry, webhook_entry
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
+from gatehouse.web.console.forms import VersionedForm
 from gatehouse.web.console.frame import ApiCall, NewSecretContext
+from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.settings import SETTINGS_TABS
-from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
@@ -73,7 +68,6 @@ class WebhookContext(PageContext, frozen=True, kw_only=True):
 
     path: str = PATH
     webhook: Webhook | None = None
-    form: WebhookForm
     topics: Sequence[Topic] = tuple(Topic)
     found: Page[Delivery] = NO_DELIVERIES  # of its deliveries
     query: DeliveryQuery = DEFAULT_DELIVERY_QUERY
@@ -82,8 +76,6 @@ class WebhookContext(PageContext, frozen=True, kw_only=True):
     delivered: DeliveryState = DeliveryState.DELIVERED
     call: ApiCall | None = None
     log_call: ApiCall | None = None
-    problem: FormProblem | None = None
-    conflicts: tuple[FieldConflict, ...] = ()
 
 
 class WebhookScreens:
@@ -92,50 +84,29 @@ class WebhookScreens:
         self._lists = lists
         self._view = view
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
+    async def _list(self, _request: Request, admin: AdminRequest, _query: ListQuery) -> WebhooksContext:
         found = await self._webhooks.list(admin.actor)
-        if read_list_query(request).is_file:
-            return csv_file("webhooks", entry_columns(WEBHOOK_FIELDS), map(webhook_entry, found))
-        context = WebhooksContext(webhooks=found, call=webhooks_call(found))
-        return self._view.render(request, admin, ENTRY, context)
+        return WebhooksContext(webhooks=found, call=webhooks_call(found))
 
-    async def new(self, request: Request, admin: AdminRequest) -> Response:
-        await self._webhooks.list(admin.actor)  # raises NoRight for those who may not see them
-        form = WebhookForm(events=[topic.value for topic in Topic], enabled="1")
-        return self._view.render(request, admin, ENTRY, WebhookContext(form=form))
+    async def _require_right(self, _request: Request, admin: AdminRequest) -> None:
+        await self._webhooks.list(admin.actor)
 
-    async def create(self, request: Request, admin: AdminRequest, form: WebhookForm) -> Response:
+    async def _new_page(
+        self, _request: Request, _admin: AdminRequest, _record: None, _draft: FormDraft[WebhookForm]
+    ) -> WebhookContext:
+        return WebhookContext()
+
+    async def _create(self, request: Request, admin: AdminRequest, _record: None, form: WebhookForm) -> Response:
         created = await self._webhooks.create(admin.actor, draft_from_form(form))
-        t = self._view.words(request)
-        return self._render_secret(request, admin, created, t("webhooks.secret_text"))
+        return self._render_secret(request, admin, created, self._view.words(request)("webhooks.secret_text"))
 
-    async def rerender_new(
-        self, request: Request, admin: AdminRequest, form: WebhookForm, problem: FormProblem
-    ) -> Response:
-        context = WebhookContext(form=form, problem=problem)
-        return self._view.render(request, admin, ENTRY, context)
-
-    async def show(self, request: Request, admin: AdminRequest) -> Response:
-        webhook, query = await self._load_webhook(request, admin), read_query(request, DeliveryQuery)
-        if query.is_file:
-            rows = (await self._load_deliveries(webhook, query)).rows
-            return csv_file("deliveries", entry_columns(DELIVERY_FIELDS), map(delivery_entry, rows))
-        return await self._render_webhook(request, admin, webhook, form_of(webhook))
-
-    async def save(self, request: Request, admin: AdminRequest, form: WebhookForm) -> Response:
-        webhook = await self._load_webhook(request, admin)
+    async def _save(
+        self, request: Request, admin: AdminRequest, webhook: Webhook, form: WebhookForm
+    ) -> Saved | Response:
         changed = await self._webhooks.change(admin.actor, draft_from_form(form, webhook))
         if changed.secret:
             return self._render_secret(request, admin, changed, self._view.words(request)("webhooks.secret_text"))
-        return self._view.redirect_with_flash(f"{PATH}/{webhook.webhook_id}", "saved")
-
-    async def rerender_form(
-        self, request: Request, admin: AdminRequest, form: WebhookForm, problem: FormProblem
-    ) -> Response:
-        webhook = await self._load_webhook(request, admin)
-        stored = form_of(webhook)
-        conflicts = conflicts_after(problem, form, stored)
-        return await self._render_webhook(request, admin, webhook, form, problem=problem, conflicts=conflicts)
+        return Saved(address=f"{PATH}/{webhook.webhook_id}")
 
     async def rotate(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         rotated = await self._webhooks.rotate_secret(admin.actor, request.path_params["webhook_id"])
@@ -184,24 +155,13 @@ class WebhookScreens:
     async def _load_webhook(self, request: Request, admin: AdminRequest) -> Webhook:
         return await self._webhooks.get(admin.actor, request.path_params["webhook_id"])
 
-    async def _load_deliveries(self, webhook: Webhook, query: DeliveryQuery) -> Page[Delivery]:
-        return await self._lists.deliveries(webhook.webhook_id, query.page_request, query.chosen)
-
-    async def _render_webhook(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        webhook: Webhook,
-        form: WebhookForm,
-        *,
-        problem: FormProblem | None = None,
-        conflicts: tuple[FieldConflict, ...] = (),
-    ) -> Response:
+    async def _page(
+        self, request: Request, admin: AdminRequest, webhook: Webhook, _draft: FormDraft[WebhookForm]
+    ) -> WebhookContext:
         query = read_query(request, DeliveryQuery)
-        context = WebhookContext(
+        return WebhookContext(
             webhook=webhook,
-            form=form,
-            found=await self._load_deliveries(webhook, query),
+            found=await self._lists.deliveries(webhook.webhook_id, query.page_request, query.chosen),
             query=query,
             call=ApiCall(
                 path="webhook",
@@ -209,10 +169,7 @@ class WebhookScreens:
                 record=[webhook_entry(webhook)],
             ),
             log_call=await self._log_call(admin, webhook.webhook_id),
-            problem=problem,
-            conflicts=conflicts,
         )
-        return self._view.render(request, admin, ENTRY, context)
 
     async def _log_call(self, admin: AdminRequest, webhook_id: str) -> ApiCall:
         """Return the call for the newest deliveries; the API has no pages for them."""
@@ -224,13 +181,35 @@ class WebhookScreens:
         )
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        view, one = self._view, "/settings/webhooks/{webhook_id}"
+        view, path = self._view, "/settings/webhooks"
+        one = f"{path}/{{webhook_id}}"
+        webhooks = ListScreen(view=view, path=path, query=ListQuery, page=self._list, file=webhooks_file)
+        new = EditScreen(
+            view=view,
+            path=f"{path}/new",
+            form=WebhookForm,
+            load=self._require_right,
+            form_of=lambda _record: WebhookForm(events=[topic.value for topic in Topic], enabled="1"),
+            page=self._new_page,
+            save=self._create,
+            fresh=True,
+        )
+        webhook = EditScreen(
+            view=view,
+            path=one,
+            form=WebhookForm,
+            load=self._load_webhook,
+            form_of=form_of,
+            page=self._page,
+            save=self._save,
+            undoable=True,
+            file=deliveries_file,
+            fresh=True,
+        )
         return [
-            view.page("/settings/webhooks", self.list),
-            view.page("/settings/webhooks/new", self.new),
-            view.form("/settings/webhooks/new", WebhookForm, self.create, rerender=self.rerender_new, fresh=True),
-            view.page(one, self.show),
-            view.form(one, WebhookForm, self.save, rerender=self.rerender_form, fresh=True),
+            *webhooks.routes(),
+            *new.routes(),
+            *webhook.routes(),
             view.form(f"{one}/rotate", CsrfForm, self.rotate, fresh=True, form_suffix="/rotate"),
             view.form(f"{one}/test", CsrfForm, self.send_test),
             view.form(f"{one}/redeliver", DeliveryForm, self.redeliver),
@@ -263,3 +242,13 @@ def form_of(webhook: Webhook) -> WebhookForm:
 
 def webhooks_call(webhooks: Sequence[Webhook]) -> ApiCall:
     return ApiCall(path="webhook", body={"action": "get"}, record=[webhook_entry(webhook) for webhook in webhooks])
+
+
+def webhooks_file(page: WebhooksContext) -> CsvFile[WebhookEntry]:
+    columns = entry_columns(WEBHOOK_FIELDS)
+    return CsvFile(name="webhooks", columns=columns, rows=map(webhook_entry, page.webhooks))
+
+
+def deliveries_file(page: WebhookContext) -> CsvFile[DeliveryEntry]:
+    columns = entry_columns(DELIVERY_FIELDS)
+    return CsvFile(name="deliveries", columns=columns, rows=map(delivery_entry, page.found.rows))

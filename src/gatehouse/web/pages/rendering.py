@@ -216,7 +216,7 @@ class PageRenderer:
     ) -> Response:
         """Build the context and render the page off the event loop, because it may be long.
 
-        `around` returns the context of the frame around the page.
+        `frame` is what the template has beside the context; of two values with one name the context's counts.
         """
         look = self._preferences.read(request.scope)
         return self._with_preferences(
@@ -233,7 +233,9 @@ class PageRenderer:
         self, context: PageContext, look: DisplayPreferences, frame: Mapping[str, object] = MappingProxyType({})
     ) -> str:
         values = {field.name: getattr(context, field.name) for field in fields(context)}
-        return self._templates.get_template(context.template).render(self._shared_context(look), **frame, **values)
+        return self._templates.get_template(context.template).render(
+            {**self._shared_context(look), **frame, **values}
+        )
 
     def language_of(self, request: Request) -> str:
         """Return the language a page would have, for the email or account that results."""
@@ -320,6 +322,7 @@ def template_environment(assets: Assets) -> Environment:
         grouped=template_filters.group_characters,
         qr_code=template_filters.qr_code,
         stackable=template_filters.stackable,
+        at_field=template_filters.at_field,
         code_spans=template_filters.code_spans,
     )
     return environment

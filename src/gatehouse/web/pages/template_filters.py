@@ -1,4 +1,4 @@
-"""Template filters: times, durations, addresses, secrets, QR codes and stacked tables."""
+"""Template filters: times, durations, addresses, secrets, QR codes, stacked tables and wrong fields."""
 
 import re
 import zlib
@@ -196,3 +196,49 @@ def _cell(cell: re.Match[str], column: str) -> str:
 
 def _part(part: re.Match[str]) -> str:
     return f'{part[0]} role="{ARIA_ROLES[part[1]]}"'
+
+
+CONTROL_PATTERN: Final = r"<(input|select|textarea)\b(?![^>]* type=\"hidden\")[^>]*? name=\"{}\"[^>]*>"
+AUTOFOCUS_PATTERN: Final = re.compile(r"(<[a-z]+\b[^>]*?) autofocus\b")
+DESCRIBED_PATTERN: Final = re.compile(r' aria-describedby="([^"]*)"')
+
+
+def at_field(page: Markup, name: str, complaint: Markup) -> Markup:
+    """Return the page with the complaint below its first field of that name, which gets the focus.
+
+    Nothing changes where there is no such field, or it shows what is wrong itself.
+    """
+    html = str(page)
+    found = re.search(CONTROL_PATTERN.format(re.escape(name)), html) if name else None
+    if found is None or "aria-invalid" in found[0]:
+        return page
+    before, after = _with_open_details(AUTOFOCUS_PATTERN.sub(r"\1", html[: found.start()])), html[found.end() :]
+    end = _end_of_field(found)
+    inside, _, rest = after.partition(end) if end else ("", "", after)
+    words = f'<span class="wrong" id="{name}-wrong">{complaint}</span>'
+    below = f"{inside}{words}{end}" if end == "</label>" else f"{inside}{end}{words}"
+    control = _wrong_control(found[0], name)
+    return Markup(before + control + below + AUTOFOCUS_PATTERN.sub(r"\1", rest))  # noqa: S704 - escaped by the template
+
+
+def _wrong_control(control: str, name: str) -> str:
+    described = DESCRIBED_PATTERN.search(control)
+    about = f"{described[1]} {name}-wrong" if described else f"{name}-wrong"
+    plain = DESCRIBED_PATTERN.sub("", AUTOFOCUS_PATTERN.sub(r"\1", control)).removesuffix(">")
+    return f'{plain} aria-invalid="true" aria-describedby="{about}" autofocus>'
+
+
+def _end_of_field(control: re.Match[str]) -> str:
+    """Return what the complaint stands at: the words beside a box come before it."""
+    if control[1] != "input":
+        return f"</{control[1]}>"
+    return "</label>" if re.search(r' type="(?:checkbox|radio)"', control[0]) else ""
+
+
+def _with_open_details(before: str) -> str:
+    """Return the page up to the field, with the folded part open that the field is in."""
+    start = before.rfind("<details")
+    if start <= before.rfind("</details>"):
+        return before
+    tag = before[start : before.index(">", start)]
+    return before if " open" in tag else f"{before[:start]}{tag} open{before[start + len(tag) :]}"

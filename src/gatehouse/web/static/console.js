@@ -11,14 +11,15 @@ collapse.addEventListener("click", () => {
   document.cookie = `gh_sidebar=${collapsed ? "collapsed" : "open"}; Path=/console; Max-Age=31536000; SameSite=Lax`;
 });
 
-// A toast stays until it is read: a few seconds, longer under the pointer or with the focus.
+// A toast stays until it is read: a few seconds, longer under the pointer or with the focus, or with something to do.
 const TOAST_SECONDS = 6;
+const TOAST_SECONDS_WITH_FORM = 20;
 for (const toast of document.querySelectorAll("[data-toast]")) {
   const dismiss = toast.querySelector("[data-dismiss]");
   dismiss.hidden = false;
   dismiss.addEventListener("click", () => toast.remove());
   const leave = () => (toast.matches(":hover, :focus-within") ? setTimeout(leave, 1000) : toast.remove());
-  setTimeout(leave, TOAST_SECONDS * 1000);
+  setTimeout(leave, (toast.querySelector("form") ? TOAST_SECONDS_WITH_FORM : TOAST_SECONDS) * 1000);
 }
 
 // A row opens what its name links to; links, buttons and selected text in it stay what they are.
@@ -33,6 +34,22 @@ document.addEventListener("click", (event) => {
   if (!row || event.target.closest("a, button, input, label, select, summary, form") || String(getSelection())) return;
   if (event.ctrlKey || event.metaKey) window.open(rowLink(row).href);
   else rowLink(row).click();
+});
+
+// One box selects all rows of the page.
+const showSelectAll = () => {
+  for (const label of document.querySelectorAll(".select-all")) label.hidden = false;
+};
+document.addEventListener("htmx:afterSettle", showSelectAll);
+showSelectAll();
+document.addEventListener("change", ({ target }) => {
+  for (const all of document.querySelectorAll("[data-select-all]")) {
+    const rows = [...document.querySelectorAll(`input[type=checkbox][form="${all.form.id}"]`)];
+    if (target === all) for (const row of rows) row.checked = all.checked;
+    const selected = rows.filter((row) => row.checked).length;
+    all.checked = selected === rows.length && selected > 0;
+    all.indeterminate = selected > 0 && selected < rows.length;
+  }
 });
 
 // "/" goes to the search of the page.

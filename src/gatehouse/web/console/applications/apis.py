@@ -13,23 +13,17 @@ from gatehouse.permissions.commands.applications import ApplicationCommands, App
 from gatehouse.permissions.documents.apis import MAX_API_SCOPES, MAX_TOKEN_SECONDS, MIN_TOKEN_SECONDS
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.console.applications.head import (
-    ENTRY,
     ApplicationHead,
     application_call,
     application_head,
     application_path,
     tab_trail,
 )
-from gatehouse.web.console.forms import (
-    FieldConflict,
-    VersionedForm,
-    conflicts_after,
-    form_text,
-    join_lines,
-    split_lines,
-)
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved, named_application
+from gatehouse.web.console.forms import VersionedForm, form_text, join_lines, split_lines
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
@@ -57,13 +51,10 @@ class ApiContext(PageContext, frozen=True, kw_only=True):
 
     head: ApplicationHead
     application: Application
-    form: ApiForm
     scopes: Sequence[tuple[str, str, str]]  # name, title, description
     access: Sequence[str]
     token_seconds: tuple[int, int]  # from, to
     call: ApiCall
-    problem: FormProblem | None = None
-    conflicts: tuple[FieldConflict, ...] = ()
 
 
 class ApiScreens:
@@ -72,17 +63,23 @@ class ApiScreens:
         self._view = view
         self._base_url = base_url
 
-    async def show(self, request: Request, admin: AdminRequest) -> Response:
-        model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
-        return self._render(request, admin, form_of(model.application))
+    async def _page(
+        self, _request: Request, admin: AdminRequest, model: ApplicationModel, draft: FormDraft[ApiForm]
+    ) -> ApiContext:
+        return ApiContext(
+            head=application_head(admin, model, TAB),
+            application=model.application,
+            scopes=form_rows(draft.form),
+            access=list(ApiAccess),
+            token_seconds=(MIN_TOKEN_SECONDS, MAX_TOKEN_SECONDS),
+            call=application_call(model.application, self._base_url),
+        )
 
-    async def save(self, request: Request, admin: AdminRequest, form: ApiForm) -> Response:  # noqa: ARG002
-        application = admin.authenticated.require_application(Operation.APPLICATION_SAVE).application
-        await self._save(admin, application, api_document(form), form.version)
-        return self._view.redirect_with_flash(application_path(application.application_id, TAB), "saved")
-
-    async def rerender(self, request: Request, admin: AdminRequest, form: ApiForm, problem: FormProblem) -> Response:
-        return self._render(request, admin, form, at_field(problem))
+    async def _save_form(
+        self, _request: Request, admin: AdminRequest, model: ApplicationModel, form: ApiForm
+    ) -> Saved:
+        await self._save(admin, model.application, api_document(form), form.version)
+        return Saved(address=application_path(model.application.application_id, TAB))
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
         application = admin.authenticated.require_application(Operation.APPLICATION_SAVE).application
@@ -106,34 +103,27 @@ class ApiScreens:
         draft = ApplicationDraft(application_id=application.application_id, api=document, version=version)
         await self._applications.save(admin.actor, draft)
 
-    def _render(
-        self, request: Request, admin: AdminRequest, form: ApiForm, problem: FormProblem | None = None
-    ) -> Response:
-        model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
-        application = model.application
-        context = ApiContext(
-            head=application_head(admin, model, TAB),
-            application=application,
-            form=form,
-            scopes=form_rows(form),
-            access=list(ApiAccess),
-            token_seconds=(MIN_TOKEN_SECONDS, MAX_TOKEN_SECONDS),
-            call=application_call(application, self._base_url),
-            problem=problem,
-            conflicts=() if problem is None else conflicts_after(problem, form, form_of(application)),
-        )
-        return self._view.render(request, admin, ENTRY, context)
-
     def routes(self) -> Sequence[ConsoleRoute]:
         view, path = self._view, "/applications/{application_id:int}/api"
+        screen = EditScreen(
+            view=view,
+            path=path,
+            form=ApiForm,
+            load=named_application(Operation.APPLICATION_SAVE),
+            form_of=form_of,
+            page=self._page,
+            save=self._save_form,
+            undoable=True,
+            place_problem=at_field,
+        )
         return [
-            view.page(path, self.show),
-            view.form(path, ApiForm, self.save, rerender=self.rerender),
+            *screen.routes(),
             *view.confirmation(f"{path}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]
 
 
-def form_of(application: Application) -> ApiForm:
+def form_of(model: ApplicationModel) -> ApiForm:
+    application = model.application
     api: Mapping[str, Any] = application.api or {}
     scopes: Mapping[str, Mapping[str, str]] = api.get("scopes", {})
     return ApiForm(

@@ -254,7 +254,7 @@ class AssignmentEditor(StagedEditor[AssignmentState]):
     async def show_table(self, request: Request, admin: AdminRequest) -> Response:
         return await self._table.show(request, admin)
 
-    async def rerender_table(
+    async def show_table_again(
         self, request: Request, admin: AdminRequest, form: StagedForm, problem: FormProblem
     ) -> Response:
         query = AssignmentsQuery(scope=form.scope)

@@ -37,7 +37,7 @@ from gatehouse.web.console.applications.staged_edits import (
     columns_page,
     matches_role,
 )
-from gatehouse.web.console.forms import csv_file
+from gatehouse.web.console.list_screen import CsvFile, csv_response
 from gatehouse.web.console.view import AdminRequest, ConsoleView, FormProblem
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
@@ -277,9 +277,8 @@ class AssignmentTable:
         application_id = model.application.application_id
         visible = {one.project_id for one in await self.visible_scopes(admin, model)}
         lines = await self._people.assignments(application_id, EXPORT_MOST)
-        return csv_file(
-            f"users-{application_id}", FILE_COLUMNS, [line for line in lines if line.scope.project_id in visible]
-        )
+        rows = [line for line in lines if line.scope.project_id in visible]
+        return csv_response(CsvFile(name=f"users-{application_id}", columns=FILE_COLUMNS, rows=rows))
 
 
 def readable_model(admin: AdminRequest) -> ApplicationModel:

@@ -43,10 +43,11 @@ from gatehouse.web.console.applications.head import (
     render_secret,
 )
 from gatehouse.web.console.applications.snippets import client_environment, environment_file
-from gatehouse.web.console.forms import FieldConflict, csv_file, field_conflicts, read_list_query
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.image_forms import LogoForm, logo_routes
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
@@ -68,7 +69,6 @@ class ClientsContext(PageContext, frozen=True, kw_only=True):
 
     head: ApplicationHead
     found: Page[ClientListItem]
-    search: str
     call: ApiCall
 
 
@@ -78,14 +78,11 @@ class ClientContext(PageContext, frozen=True, kw_only=True):
     head: ApplicationHead
     client: Client | None  # None for a new one
     logo: str  # path of its image
-    form: ClientForm
     administers: bool
     locked: str  # why only administrators may change the client; empty if the reader may
     rows: Mapping[str, Sequence[Sequence[DescribedField[Field]]]]  # of the form, by section
     scopes: Sequence[str]
     call: ApiCall | None = None
-    problem: FormProblem | None = None
-    clashes: tuple[FieldConflict, ...] = ()
 
 
 class ClientActionContext(PageContext, frozen=True, kw_only=True):
@@ -123,59 +120,45 @@ class ClientScreens:
         self._clock = clock
         self._base_url = base_url
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
+    async def _list(self, _request: Request, admin: AdminRequest, query: ListQuery) -> ClientsContext:
         model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
-        query = read_list_query(request)
         application_id = model.application.application_id
-        found = await self._lists.clients(application_id, query.page_request, self._clock.now())
-        if query.is_file:
-            return csv_file(f"clients-{application_id}", COLUMNS, found.rows)
-        context = ClientsContext(
+        return ClientsContext(
             head=application_head(admin, model, TAB),
-            found=found,
-            search=query.q,
+            found=await self._lists.clients(application_id, query.page_request, self._clock.now()),
             call=clients_call(application_id, await self._clients.list(admin.actor, application_id), self._base_url),
         )
-        return self._view.render(request, admin, ENTRY, context)
 
-    async def new(self, request: Request, admin: AdminRequest) -> Response:
-        model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
+    async def _new_form(self, request: Request, admin: AdminRequest) -> ClientForm:
+        admin.authenticated.require_application(Operation.APPLICATION_SAVE)
         asked = read_query(request, NewClientQuery)
-        form = msgspec.structs.replace(new_form(), profile=asked.profile, public=asked.public)
-        return self._render_form(request, admin, model, None, form)
+        return msgspec.structs.replace(new_form(), profile=asked.profile, public=asked.public)
 
-    async def create(self, request: Request, admin: AdminRequest, form: ClientForm) -> Response:
+    async def _new_page(
+        self, _request: Request, admin: AdminRequest, _blank: ClientForm, _draft: FormDraft[ClientForm]
+    ) -> ClientContext:
+        return self._context(admin, None)
+
+    async def _create(
+        self, request: Request, admin: AdminRequest, _blank: ClientForm, form: ClientForm
+    ) -> Saved | Response:
         model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
         client = new_client(form, model.application.application_id, now=self._clock.now())
         value = await self._clients.create(admin.actor, client)
         if value is None:
-            return self._view.redirect_with_flash(
-                connect_path(model.application.application_id, client=client), "client_created"
-            )
+            path = connect_path(model.application.application_id, client=client)
+            return Saved(address=path, message="client_created")
         return self._render_secret(request, admin, model, client, value)
 
-    async def rerender_new(
-        self, request: Request, admin: AdminRequest, form: ClientForm, problem: FormProblem
-    ) -> Response:
-        model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
-        return self._render_form(request, admin, model, None, form, problem=problem)
+    async def _page(
+        self, _request: Request, admin: AdminRequest, client: Client, _draft: FormDraft[ClientForm]
+    ) -> ClientContext:
+        return self._context(admin, client)
 
-    async def show(self, request: Request, admin: AdminRequest) -> Response:
-        client = await self._load_client(request, admin)
-        model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
-        return self._render_form(request, admin, model, client, form_of(client))
-
-    async def save(self, request: Request, admin: AdminRequest, form: ClientForm) -> Response:
+    async def _save(self, request: Request, admin: AdminRequest, _client: Client, form: ClientForm) -> Saved:
         client = await self._clients.get_changeable(admin.actor, *requested_client(request))
         await self._clients.change(admin.actor, apply_form(client, form))
-        return self._view.redirect_with_flash(client_path(client), "saved")
-
-    async def rerender_form(
-        self, request: Request, admin: AdminRequest, form: ClientForm, problem: FormProblem
-    ) -> Response:
-        client = await self._load_client(request, admin)
-        model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
-        return self._render_form(request, admin, model, client, form, problem=problem)
+        return Saved(address=client_path(client))
 
     async def upload_logo(self, request: Request, admin: AdminRequest, form: LogoForm) -> Response:
         return await self._save_logo(request, admin, ClientDraft(logo=form.upload, logo_uri=form.url), "logo_saved")
@@ -188,16 +171,6 @@ class ClientScreens:
         draft = msgspec.structs.replace(draft, client_id=client_id)
         await self._clients.save_draft(admin.actor, application_id, draft)
         return self._view.redirect_with_flash(f"{application_path(application_id, TAB)}/{client_id}", message)
-
-    async def rerender_logo(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        form: CsrfForm,  # noqa: ARG002
-        problem: FormProblem,
-    ) -> Response:
-        client = await self._load_client(request, admin)
-        return await self.rerender_form(request, admin, form_of(client), problem)
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
         return await self._render_confirmation(
@@ -250,44 +223,50 @@ class ClientScreens:
         secret = client_secret(client, value, base_url=self._base_url)
         return render_secret(self._view, request, admin, model, secret)
 
-    def _render_form(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        model: ApplicationModel,
-        client: Client | None,
-        form: ClientForm,
-        *,
-        problem: FormProblem | None = None,
-    ) -> Response:
-        stored = None if client is None else form_of(client)
-        stale = stored is not None and problem is not None and problem.is_conflict and form.version != stored.version
-        context = ClientContext(
+    def _context(self, admin: AdminRequest, client: Client | None) -> ClientContext:
+        model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
+        return ClientContext(
             head=application_head(admin, model, TAB),
             client=client,
             logo=image_path(client.logo) if client else "",
-            form=form,
             administers=administers(admin.actor),
             locked="" if client is None or administers(admin.actor) else ", ".join(privileges(client)),
             rows=FORM_ROWS,
             scopes=SCOPES,
             call=client_call(client, self._base_url) if client else None,
-            problem=problem,
-            clashes=field_conflicts(form, stored) if stale and stored is not None else (),
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view, application = self._view, "/applications/{application_id:int}"
         path, new = f"{application}/clients", f"{application}/new_client"  # a client may be called `new`
         one = f"{path}/{{client_id}}"
+        clients = ListScreen(view=view, path=path, query=ListQuery, page=self._list, file=clients_file)
+        new_client = EditScreen(
+            view=view,
+            path=new,
+            form=ClientForm,
+            load=self._new_form,
+            form_of=lambda blank: blank,
+            page=self._new_page,
+            save=self._create,
+            fresh=True,
+        )
+        client = EditScreen(
+            view=view,
+            path=one,
+            form=ClientForm,
+            load=self._load_client,
+            form_of=form_of,
+            page=self._page,
+            save=self._save,
+            undoable=True,
+            fresh=True,
+        )
         return [
-            view.page(path, self.list),
-            view.page(new, self.new),
-            view.form(new, ClientForm, self.create, rerender=self.rerender_new, fresh=True),
-            view.page(one, self.show),
-            view.form(one, ClientForm, self.save, rerender=self.rerender_form, fresh=True),
-            *logo_routes(view, one, self.upload_logo, self.remove_logo, rerender=self.rerender_logo),
+            *clients.routes(),
+            *new_client.routes(),
+            *client.routes(),
+            *logo_routes(client, self.upload_logo, self.remove_logo),
             view.page(f"{one}/remove", self.confirm_removal, fresh=True),
             view.form(f"{one}/remove", CsrfForm, self.remove, fresh=True),
             view.page(f"{one}/rotate", self.confirm_rotation, fresh=True),
@@ -295,6 +274,10 @@ class ClientScreens:
             view.page(f"{one}/revoke", self.confirm_revocation, fresh=True),
             view.form(f"{one}/revoke", CsrfForm, self.revoke, fresh=True),
         ]
+
+
+def clients_file(page: ClientsContext) -> CsvFile[ClientListItem]:
+    return CsvFile(name=f"clients-{page.head.application_id}", columns=COLUMNS, rows=page.found.rows)
 
 
 def client_secret(client: Client, value: str, *, base_url: str) -> CreatedSecret:

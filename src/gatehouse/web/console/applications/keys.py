@@ -10,12 +10,12 @@ from starlette.responses import Response
 from gatehouse.permissions.commands.application_credentials import AccessKeyCommands, CustomKeyCommands
 from gatehouse.permissions.errors import AccessKeyNotFound, KeyNotFound
 from gatehouse.permissions.model.application import AccessKey, ApplicationKey
+from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.limits import MAX_ACCESS_KEYS, MAX_CUSTOM_KEYS
 from gatehouse.permissions.rights.guard import Operation, is_open
 from gatehouse.web.api.permissions.application_keys import PublicKeyEntry
 from gatehouse.web.api.permissions.application_keys import access_key_entry as key_entry
 from gatehouse.web.console.applications.head import (
-    ENTRY,
     ApplicationHead,
     CreatedSecret,
     application_head,
@@ -25,9 +25,11 @@ from gatehouse.web.console.applications.head import (
     tab_trail,
 )
 from gatehouse.web.console.applications.snippets import environment_file
-from gatehouse.web.console.forms import csv_file, form_text, read_list_query
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved, named_application
+from gatehouse.web.console.forms import form_text
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.list_screen import CsvFile
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.template_filters import relative_time
@@ -51,9 +53,7 @@ class AccessKeysContext(PageContext, frozen=True, kw_only=True):
     head: ApplicationHead
     keys: Sequence[AccessKey]
     max_keys: int
-    comment: str
     call: ApiCall
-    problem: FormProblem | None = None
 
 
 class AccessKeyScreens:
@@ -62,8 +62,9 @@ class AccessKeyScreens:
         self._view = view
         self._base_url = base_url
 
-    async def create(self, request: Request, admin: AdminRequest, form: NewAccessKeyForm) -> Response:
-        model = admin.authenticated.require_application(Operation.ACCESS_KEYS)
+    async def _create(
+        self, request: Request, admin: AdminRequest, model: ApplicationModel, form: NewAccessKeyForm
+    ) -> Response:
         application_id = model.application.application_id
         new = await self._keys.create(admin.actor, application_id, form.comment.strip())
         secret = access_key_secret(application_id, new.value, base_url=self._base_url)
@@ -95,39 +96,43 @@ class AccessKeyScreens:
             raise AccessKeyNotFound
         return found
 
-    async def list(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        form: NewAccessKeyForm | None = None,
-        problem: FormProblem | None = None,
-    ) -> Response:
-        model = admin.authenticated.require_application(Operation.ACCESS_KEYS)
+    async def _page(
+        self, _request: Request, admin: AdminRequest, model: ApplicationModel, _draft: FormDraft[NewAccessKeyForm]
+    ) -> AccessKeysContext:
         application_id = model.application.application_id
         keys = () if model.application.removed else await self._keys.list(admin.actor, application_id)
-        if problem is None and read_list_query(request).is_file:
-            return csv_file(f"access-keys-{application_id}", ACCESS_KEY_COLUMNS, keys)
-        context = AccessKeysContext(
+        return AccessKeysContext(
             head=application_head(admin, model, ACCESS_KEYS_TAB),
             keys=keys,
             max_keys=MAX_ACCESS_KEYS,
-            comment=form.comment if form else "",
             call=ApiCall(
                 path="accessKey",
                 body={"action": "get", "application_id": application_id},
                 record=[key_entry(key) for key in keys],
             ),
-            problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view, path = self._view, "/applications/{application_id:int}/access_keys"
+        keys = EditScreen(
+            view=view,
+            path=path,
+            form=NewAccessKeyForm,
+            load=named_application(Operation.ACCESS_KEYS),
+            form_of=lambda _model: NewAccessKeyForm(),
+            page=self._page,
+            save=self._create,
+            file=access_keys_file,
+            fresh=True,
+        )
         return [
-            view.page(path, self.list),
-            view.form(path, NewAccessKeyForm, self.create, rerender=self.list, fresh=True),
+            *keys.routes(),
             *view.confirmation(f"{path}/{{key_id}}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]
+
+
+def access_keys_file(page: AccessKeysContext) -> CsvFile[AccessKey]:
+    return CsvFile(name=f"access-keys-{page.head.application_id}", columns=ACCESS_KEY_COLUMNS, rows=page.keys)
 
 
 def access_key_secret(application_id: int, value: str, *, base_url: str) -> CreatedSecret:
@@ -182,9 +187,7 @@ class PublicKeysContext(PageContext, frozen=True, kw_only=True):
     public_keys_url: str
     signing_keys_url: str
     max_keys: int
-    public_key: str
     call: ApiCall
-    problem: FormProblem | None = None
 
 
 class PublicKeyScreens:
@@ -193,10 +196,12 @@ class PublicKeyScreens:
         self._view = view
         self._base_url = base_url
 
-    async def add(self, request: Request, admin: AdminRequest, form: NewPublicKeyForm) -> Response:
-        application_id = request.path_params["application_id"]
+    async def _add(
+        self, _request: Request, admin: AdminRequest, model: ApplicationModel, form: NewPublicKeyForm
+    ) -> Saved:
+        application_id = model.application.application_id
         await self._keys.add(admin.actor, application_id, form_text(form.public_key))
-        return self._view.redirect_with_flash(application_path(application_id, PUBLIC_KEYS_TAB), "key_added")
+        return Saved(address=application_path(application_id, PUBLIC_KEYS_TAB), message="key_added")
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
         application = admin.authenticated.require_application(Operation.APPLICATION_KEYS).application
@@ -217,20 +222,12 @@ class PublicKeyScreens:
         await self._keys.remove(admin.actor, application_id, request.path_params["kid"])
         return self._view.redirect_with_flash(application_path(application_id, PUBLIC_KEYS_TAB), "key_removed")
 
-    async def list(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        form: NewPublicKeyForm | None = None,
-        problem: FormProblem | None = None,
-    ) -> Response:
-        model = admin.authenticated.require_application(Operation.APPLICATION_KEYS)
+    async def _page(
+        self, _request: Request, admin: AdminRequest, model: ApplicationModel, _draft: FormDraft[NewPublicKeyForm]
+    ) -> PublicKeysContext:
         application = model.application
         keys = () if application.removed else await self._keys.list(admin.actor, application.application_id)
-        if problem is None and read_list_query(request).is_file:
-            every = [*keys, *([application.service_key] if application.service_key else [])]
-            return csv_file(f"public-keys-{application.application_id}", PUBLIC_KEY_COLUMNS, every)
-        context = PublicKeysContext(
+        return PublicKeysContext(
             head=application_head(admin, model, PUBLIC_KEYS_TAB),
             keys=keys,
             service_key=application.service_key,
@@ -238,20 +235,32 @@ class PublicKeyScreens:
             public_keys_url=f"{self._base_url}/api/permissions/application/publicKeys/{application.application_id}",
             signing_keys_url=f"{self._base_url}/proxy/oauth/keys",
             max_keys=MAX_CUSTOM_KEYS,
-            public_key=form.public_key if form else "",
             call=ApiCall(
                 path="application/keys",
                 body={"action": "get", "application_id": application.application_id},
                 record=[PublicKeyEntry(id=key.kid, data=key.pem) for key in keys],
             ),
-            problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view, path = self._view, "/applications/{application_id:int}/public_keys"
+        keys = EditScreen(
+            view=view,
+            path=path,
+            form=NewPublicKeyForm,
+            load=named_application(Operation.APPLICATION_KEYS),
+            form_of=lambda _model: NewPublicKeyForm(),
+            page=self._page,
+            save=self._add,
+            file=public_keys_file,
+            fresh=True,
+        )
         return [
-            view.page(path, self.list),
-            view.form(path, NewPublicKeyForm, self.add, rerender=self.list, fresh=True),
+            *keys.routes(),
             *view.confirmation(f"{path}/{{kid}}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]
+
+
+def public_keys_file(page: PublicKeysContext) -> CsvFile[ApplicationKey]:
+    rows = [*page.keys, *([page.service_key] if page.service_key else [])]
+    return CsvFile(name=f"public-keys-{page.head.application_id}", columns=PUBLIC_KEY_COLUMNS, rows=rows)

@@ -19,7 +19,7 @@ from gatehouse.permissions.commands.applications import ApplicationCommands
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.console.applications.head import ENTRY, application_path
 from gatehouse.web.console.applications.kinds import ApplicationKind, kind_of
-from gatehouse.web.console.forms import csv_file, read_list_query
+from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.view import (
     AdminRequest,
     Confirmation,
@@ -50,7 +50,6 @@ class ApplicationsContext(PageContext, frozen=True, kw_only=True):
     found: Page[ApplicationListItem]
     kinds: Mapping[int, ApplicationKind]  # by application ID
     logos: Mapping[int, str]  # paths of their images
-    search: str
     may_create: bool
 
 
@@ -59,22 +58,23 @@ class ApplicationListScreens:
         self._lists = lists
         self._view = view
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
-        query = read_list_query(request)
+    async def _list(self, _request: Request, admin: AdminRequest, query: ListQuery) -> ApplicationsContext:
         found = await self._lists.applications(admin.visibility, query.page_request)
-        if query.is_file:
-            return csv_file("applications", COLUMNS, found.rows)
-        context = ApplicationsContext(
+        return ApplicationsContext(
             found=found,
             kinds={line.application_id: kind_of(line) for line in found.rows},
             logos={line.application_id: image_path(line.logo) for line in found.rows},
-            search=query.q,
             may_create=may_create(admin),
         )
-        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        return [self._view.page("/applications", self.list)]
+        return ListScreen(
+            view=self._view,
+            path="/applications",
+            query=ListQuery,
+            page=self._list,
+            file=lambda page: CsvFile(name="applications", columns=COLUMNS, rows=page.found.rows),
+        ).routes()
 
 
 def may_create(admin: AdminRequest) -> bool:

@@ -24,8 +24,8 @@ from gatehouse.web.console.applications.staged_edits import (
     columns_page,
     matches_role,
 )
-from gatehouse.web.console.forms import csv_file
 from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.list_screen import CsvFile, csv_response
 from gatehouse.web.console.view import AdminRequest, ConsoleView, FormProblem
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import NO_STORE
@@ -83,11 +83,12 @@ class MatrixTable:
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
         model = admin.authenticated.require_application(Operation.SCHEMA_GET)
-        query = read_query(request, StagedTableQuery)
+        query, application_id = read_query(request, StagedTableQuery), model.application.application_id
         if query.is_file:
-            return csv_file(f"roles-{model.application.application_id}", FILE_COLUMNS, explicit_cells(model))
+            cells = explicit_cells(model)
+            return csv_response(CsvFile(name=f"roles-{application_id}", columns=FILE_COLUMNS, rows=cells))
         if query.format == "json":
-            return json_file(f"roles-{model.application.application_id}", lambda: list(explicit_cells(model)))
+            return json_file(f"roles-{application_id}", lambda: list(explicit_cells(model)))
         return self.render_table(request, admin, model, query)
 
     def render_table(

@@ -191,7 +191,7 @@ class MatrixEditor(StagedEditor[ApplicationModel]):
     async def show_table(self, request: Request, admin: AdminRequest) -> Response:
         return await self._table.show(request, admin)
 
-    async def rerender_table(
+    async def show_table_again(
         self, request: Request, admin: AdminRequest, form: StagedForm, problem: FormProblem
     ) -> Response:
         model = admin.authenticated.require_application(Operation.SCHEMA_GET)

@@ -28,9 +28,10 @@ from gatehouse.web.console.applications.kinds import PRODUCTS, ApplicationKind
 from gatehouse.web.console.applications.lists import may_create
 from gatehouse.web.console.applications.snippets import ADDRESS, BY_NAME, Snippet
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
 from gatehouse.web.console.forms import split_lines
 from gatehouse.web.console.lookup import Lookup
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
@@ -68,9 +69,7 @@ class NewApplicationContext(PageContext, frozen=True, kw_only=True):
     kind: str
     picked: Mapping[str, ComboboxOption]
     products: Sequence[tuple[str, str]]  # name, title
-    form: NewApplicationForm
     may_be_standalone: bool
-    problem: FormProblem | None = None
 
 
 class NewApplicationScreens:
@@ -100,12 +99,14 @@ class NewApplicationScreens:
         kinds = [(kind.value, f"{ENTRY.path}/new/{kind}{query}") for kind in ApplicationKind]
         return self._view.render(request, admin, ENTRY, ApplicationKindsContext(kinds=kinds))
 
-    async def new(self, request: Request, admin: AdminRequest) -> Response:
+    async def _blank(self, request: Request, admin: AdminRequest) -> NewApplicationForm:
         """`?project_id=` fills the field in: how other screens lead here."""
         require_creation(admin)
-        return await self._render_form(request, admin, read_query(request, NewApplicationForm))
+        return read_query(request, NewApplicationForm) if request.method == "GET" else NewApplicationForm()
 
-    async def create(self, request: Request, admin: AdminRequest, form: NewApplicationForm) -> Response:
+    async def _create(
+        self, request: Request, admin: AdminRequest, _blank: NewApplicationForm, form: NewApplicationForm
+    ) -> Saved | Response:
         """Everything is checked before the first thing is created."""
         kind, form = requested_kind(request), await self._lookup.resolve(admin, form, FIELDS)
         client = new_client(kind, form, now=self._clock.now()) if kind in KINDS_WITH_CLIENT else None
@@ -123,7 +124,7 @@ class NewApplicationScreens:
         if kind is ApplicationKind.MACHINE:
             return await self._create_key(request, there, application_id)
         next_page = connect_path(application_id) if kind is ApplicationKind.GAME else application_path(application_id)
-        return self._view.redirect_with_flash(next_page, "application_created")
+        return Saved(address=next_page, message="application_created")
 
     async def _create_client(
         self, request: Request, there: AdminRequest, client: Client, snippet: Snippet | None
@@ -145,23 +146,15 @@ class NewApplicationScreens:
         )
         return render_secret(self._view, request, there, model, secret)
 
-    async def rerender(
-        self, request: Request, admin: AdminRequest, form: NewApplicationForm, problem: FormProblem
-    ) -> Response:
-        return await self._render_form(request, admin, form, problem)
-
-    async def _render_form(
-        self, request: Request, admin: AdminRequest, form: NewApplicationForm, problem: FormProblem | None = None
-    ) -> Response:
-        context = NewApplicationContext(
+    async def _page(
+        self, request: Request, admin: AdminRequest, _blank: NewApplicationForm, draft: FormDraft[NewApplicationForm]
+    ) -> NewApplicationContext:
+        return NewApplicationContext(
             kind=requested_kind(request).value,
-            picked=await self._lookup.describe(admin, form, FIELDS),
+            picked=await self._lookup.describe(admin, draft.form, FIELDS),
             products=[(one.name, one.title) for one in PRODUCTS],
-            form=form,
             may_be_standalone=admin.visibility.may_create,
-            problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
         """A form that creates a secret needs a fresh sign-in, like that of the secret alone."""
@@ -169,16 +162,16 @@ class NewApplicationScreens:
         forms = [
             route
             for kind in ApplicationKind
-            for route in (
-                view.page(f"{here}/{kind}", self.new),
-                view.form(
-                    f"{here}/{kind}",
-                    NewApplicationForm,
-                    self.create,
-                    rerender=self.rerender,
-                    fresh=kind in KINDS_WITH_SECRET,
-                ),
-            )
+            for route in EditScreen(
+                view=view,
+                path=f"{here}/{kind}",
+                form=NewApplicationForm,
+                load=self._blank,
+                form_of=lambda blank: blank,
+                page=self._page,
+                save=self._create,
+                fresh=kind in KINDS_WITH_SECRET,
+            ).routes()
         ]
         return [view.page(here, self.choose), *forms]
 

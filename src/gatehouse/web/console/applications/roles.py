@@ -4,19 +4,19 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 from gatehouse.admin.names import NamedPerson
 from gatehouse.admin.paging import Page
 from gatehouse.admin.roles import RoleListItem, RoleListStore, RoleVisibility
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.rights.guard import Operation, is_open
-from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head
+from gatehouse.web.console.applications.head import ApplicationHead, application_head
 from gatehouse.web.console.condition_builder import ConditionBuilders
-from gatehouse.web.console.forms import csv_file, read_list_query
+from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.roles import csv_columns
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
 from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.translations import Translator
 
 TAB: Final = "roles"
 
@@ -26,9 +26,9 @@ class ApplicationRolesContext(PageContext, frozen=True, kw_only=True):
 
     head: ApplicationHead
     found: Page[RoleListItem]
-    search: str
     names: Mapping[str, NamedPerson]  # of people that conditions name
     may_save: bool
+    words: Translator
 
 
 class ApplicationRoleScreens:
@@ -40,9 +40,9 @@ class ApplicationRoleScreens:
         self._view = view
         self._clock = clock
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
+    async def _list(self, request: Request, admin: AdminRequest, query: ListQuery) -> ApplicationRolesContext:
         model = admin.authenticated.require_application(Operation.ROLES_GET)
-        application_id, query = model.application.application_id, read_list_query(request)
+        application_id = model.application.application_id
         only = frozenset({application_id})
         found = await self._lists.roles(
             RoleVisibility(named=only, readable=only),
@@ -53,18 +53,21 @@ class ApplicationRoleScreens:
         names = await self._condition_builders.load_names(
             *(line.condition.test for line in found.rows if line.condition)
         )
-        if query.is_file:
-            columns = csv_columns(self._view.words(request), names)
-            return csv_file(f"roles-{application_id}", columns, found.rows)
-        context = ApplicationRolesContext(
+        return ApplicationRolesContext(
             head=application_head(admin, model, TAB),
             found=found,
-            search=query.q,
             names=names,
+            words=self._view.words(request),
             may_save=is_open(admin.rights, Operation.ROLES_SAVE, admin.authenticated.target)
             and not model.application.removed,
         )
-        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        return [self._view.page("/applications/{application_id:int}/roles", self.list)]
+        path = "/applications/{application_id:int}/roles"
+        return ListScreen(view=self._view, path=path, query=ListQuery, page=self._list, file=roles_file).routes()
+
+
+def roles_file(page: ApplicationRolesContext) -> CsvFile[RoleListItem]:
+    return CsvFile(
+        name=f"roles-{page.head.application_id}", columns=csv_columns(page.words, page.names), rows=page.found.rows
+    )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -16,7 +17,7 @@ from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rules import Rule, RuleDefinition, RuleSection
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
+from gatehouse.web.console.applications.head import ApplicationHead, application_head, application_path
 from gatehouse.web.console.applications.schema_changes import (
     RULES_TAB,
     YES,
@@ -30,7 +31,6 @@ from gatehouse.web.console.applications.schema_changes import (
     line_matches,
     login_leaf,
     may_change_rules,
-    parse_rule_name,
     requested_rule,
     rule_conflicts,
     rule_form_of,
@@ -40,9 +40,10 @@ from gatehouse.web.console.applications.schema_changes import (
     rules_of,
     section_of,
 )
-from gatehouse.web.console.forms import FieldConflict, csv_file, field_conflicts, read_list_query
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved, named_application
 from gatehouse.web.console.frame import ApiCall, readable_schema_call, schema_call
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen, page_of_list
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
@@ -65,7 +66,6 @@ class RulesContext(PageContext, frozen=True, kw_only=True):
     head: ApplicationHead
     found: Page[RuleLine]
     groups: Sequence[tuple[str, RuleSection, Sequence[RuleLine]]]
-    search: str
     may_change: bool
     login_can: RuleDefinition
     login_cannot: RuleDefinition
@@ -79,13 +79,14 @@ class RuleContext(PageContext, frozen=True, kw_only=True):
 
     head: ApplicationHead
     rule: str  # "" for a new one
-    form: RuleForm
     action: str
     roles: Sequence[str]  # that set it
-    version: int
     call: ApiCall | None
-    problem: FormProblem | None = None
-    conflicts: tuple[FieldConflict, ...] = ()
+
+
+class LoadedRule(msgspec.Struct, frozen=True, kw_only=True):
+    model: ApplicationModel
+    rule: Rule
 
 
 class RuleScreens:
@@ -94,24 +95,19 @@ class RuleScreens:
         self._schema_review = schema_review
         self._view = view
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
+    async def _list(self, _request: Request, admin: AdminRequest, query: ListQuery) -> RulesContext:
         model = admin.authenticated.require_application(Operation.SCHEMA_GET)
-        query = read_list_query(request)
         every = await run_off_loop(
             OFF_LOOP_WEIGHT, lambda: [line for line in rule_lines(model) if line_matches(line, query.q)]
         )
-        if query.is_file:
-            return csv_file(f"rules-{model.application.application_id}", RULE_COLUMNS, every)
-        number = min(query.page_request.page, max(1, -(-len(every) // RULES_PER_PAGE)))
-        rows = every[(number - 1) * RULES_PER_PAGE : number * RULES_PER_PAGE]
-        context = RulesContext(
+        found = page_of_list(every, query.page_request_of(RULES_PER_PAGE))
+        return RulesContext(
             head=application_head(admin, model, RULES_TAB),
-            found=Page(rows=rows, total=len(every), number=number, size=RULES_PER_PAGE),
+            found=found,
             groups=[
                 (name, section, [*lines])
-                for (section, name), lines in groupby(rows, key=lambda line: (line.rule.section, line.group))
+                for (section, name), lines in groupby(found.rows, key=lambda line: (line.rule.section, line.group))
             ],
-            search=query.q,
             may_change=may_change_rules(admin, model),
             login_can=login_leaf(model, "can"),
             login_cannot=login_leaf(model, "cannot"),
@@ -119,45 +115,38 @@ class RuleScreens:
             version=model.schema.version,
             call=schema_call(model),
         )
-        return self._view.render(request, admin, ENTRY, context)
 
-    async def new(self, request: Request, admin: AdminRequest) -> Response:
-        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
-        return self._render_form(request, admin, model, "", RuleForm(version=model.schema.version))
+    async def _new_page(
+        self, _request: Request, admin: AdminRequest, model: ApplicationModel, _draft: FormDraft[RuleForm]
+    ) -> RuleContext:
+        return await self._context(admin, model, "")
 
-    async def add(self, request: Request, admin: AdminRequest, form: RuleForm) -> Response:
-        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
+    async def _add(
+        self, request: Request, admin: AdminRequest, model: ApplicationModel, form: RuleForm
+    ) -> Saved | Response:
         rule = rule_from_form(form)
         if rule in rules_of(model):
             raise Malformed(f"path: {rule.path} already exists")
         action = f"{application_path(model.application.application_id, RULES_TAB)}/new"
         return await self._save(request, admin, model, rule, form, action=action, needs_review=form.leaf.value)
 
-    async def rerender_new(
-        self, request: Request, admin: AdminRequest, form: RuleForm, problem: FormProblem
-    ) -> Response:
+    async def _load_rule(self, request: Request, admin: AdminRequest) -> LoadedRule:
         model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
-        return self._render_form(request, admin, model, "", form, problem=problem)
+        return LoadedRule(model=model, rule=requested_rule(request, model))
 
-    async def show(self, request: Request, admin: AdminRequest) -> Response:
-        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
-        rule = requested_rule(request, model)
-        return self._render_form(request, admin, model, str(rule), rule_form_of(model, rule))
+    async def _page(
+        self, _request: Request, admin: AdminRequest, loaded: LoadedRule, _draft: FormDraft[RuleForm]
+    ) -> RuleContext:
+        return await self._context(admin, loaded.model, str(loaded.rule))
 
-    async def change(self, request: Request, admin: AdminRequest, form: RuleForm) -> Response:
-        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
-        rule = requested_rule(request, model)
+    async def _change(
+        self, request: Request, admin: AdminRequest, loaded: LoadedRule, form: RuleForm
+    ) -> Saved | Response:
+        model, rule = loaded.model, loaded.rule
         was, now = rules_of(model)[rule], form.leaf
         reviewed = was.value != now.value or (now.protected and not was.protected)
         action = f"{application_path(model.application.application_id, RULES_TAB)}/{rule}"
         return await self._save(request, admin, model, rule, form, action=action, needs_review=reviewed)
-
-    async def rerender_form(
-        self, request: Request, admin: AdminRequest, form: RuleForm, problem: FormProblem
-    ) -> Response:
-        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
-        rule = requested_rule(request, model)
-        return self._render_form(request, admin, model, str(rule), form, problem=problem)
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
         model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
@@ -190,14 +179,14 @@ class RuleScreens:
         *,
         action: str,
         needs_review: bool,
-    ) -> Response:
+    ) -> Saved | Response:
         """Asks for confirmation first, if people gain or lose something."""
         tree = with_leaf(section_of(model, rule.section), rule.path, leaf_document(form.leaf))
         given = {rule.section.value: tree, "version": form.version}
         path = application_path(model.application.application_id, RULES_TAB)
         if not needs_review or form.confirmed:
             await self._schemas.save(admin.actor, model, given)
-            return self._view.redirect_with_flash(path, "saved")
+            return Saved(address=path)
         names = (name for name in form.__struct_fields__ if name not in {"csrf", "confirmed"})
         fields = [(name, str(getattr(form, name))) for name in names]
         question = ConfirmationPrompt(
@@ -210,45 +199,54 @@ class RuleScreens:
         )
         return await self._schema_review.render(request, admin, model, given, question)
 
-    def _render_form(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        model: ApplicationModel,
-        rule: str,
-        form: RuleForm,
-        *,
-        problem: FormProblem | None = None,
-    ) -> Response:
-        version = model.schema.version
-        stale = problem is not None and problem.is_conflict and form.version != version
-
-        def make() -> RuleContext:
-            return RuleContext(
-                head=application_head(admin, model, RULES_TAB),
-                rule=rule,
-                form=form,
-                action=f"{application_path(model.application.application_id, RULES_TAB)}/{rule or 'new'}",
-                roles=[role.name for role in model.roles.values() if rule in map(str, meta_entries(role.meta))],
-                version=version if stale else form.version,
-                call=readable_schema_call(admin.authenticated, model),
-                problem=problem,
-                conflicts=rule_conflicts(form, rule_form_of(model, parse_rule_name(rule))) if stale and rule else (),
-            )
-
-        return self._view.render_off_loop(request, admin, ENTRY, make, status=problem.status if problem else None)
+    async def _context(self, admin: AdminRequest, model: ApplicationModel, rule: str) -> RuleContext:
+        return RuleContext(
+            head=application_head(admin, model, RULES_TAB),
+            rule=rule,
+            action=f"{application_path(model.application.application_id, RULES_TAB)}/{rule or 'new'}",
+            roles=await run_off_loop(OFF_LOOP_WEIGHT, roles_with_rule, model, rule),
+            call=readable_schema_call(admin.authenticated, model),
+        )
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view, path = self._view, "/applications/{application_id:int}/rules"
+        rules = ListScreen(view=view, path=path, query=ListQuery, page=self._list, file=rules_file)
+        new = EditScreen(
+            view=view,
+            path=f"{path}/new",
+            form=RuleForm,
+            load=named_application(Operation.SCHEMA_SAVE),
+            form_of=lambda model: RuleForm(version=model.schema.version),
+            page=self._new_page,
+            save=self._add,
+            creates=True,
+        )
+        rule = EditScreen(
+            view=view,
+            path=f"{path}/{{rule}}",
+            form=RuleForm,
+            load=self._load_rule,
+            form_of=lambda loaded: rule_form_of(loaded.model, loaded.rule),
+            page=self._page,
+            save=self._change,
+            undoable=True,
+            conflicts=lambda _request, loaded, form: rule_conflicts(form, rule_form_of(loaded.model, loaded.rule)),
+        )
         return [
-            view.page(path, self.list),
-            view.page(f"{path}/new", self.new),
-            view.form(f"{path}/new", RuleForm, self.add, rerender=self.rerender_new),
-            view.page(f"{path}/{{rule}}", self.show),
-            view.form(f"{path}/{{rule}}", RuleForm, self.change, rerender=self.rerender_form),
+            *rules.routes(),
+            *new.routes(),
+            *rule.routes(),
             view.page(f"{path}/{{rule}}/remove", self.confirm_removal, fresh=True),
             view.form(f"{path}/{{rule}}/remove", ConfirmedForm, self.remove, fresh=True),
         ]
+
+
+def roles_with_rule(model: ApplicationModel, rule: str) -> list[str]:
+    return [role.name for role in model.roles.values() if rule in map(str, meta_entries(role.meta))]
+
+
+def rules_file(page: RulesContext) -> CsvFile[RuleLine]:
+    return CsvFile(name=f"rules-{page.head.application_id}", columns=RULE_COLUMNS, rows=page.found.rows)
 
 
 # Who may sign in to an application at all: the rules `can` and `cannot` (interface §2.8).
@@ -264,11 +262,7 @@ class LoginRulesContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/login_rules.html"
 
     head: ApplicationHead
-    form: LoginRulesForm
-    version: int
     call: ApiCall | None
-    problem: FormProblem | None = None
-    conflicts: tuple[FieldConflict, ...] = ()
 
 
 class LoginRuleScreens:
@@ -276,47 +270,34 @@ class LoginRuleScreens:
         self._schemas = schemas
         self._view = view
 
-    async def show(self, request: Request, admin: AdminRequest) -> Response:
-        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
-        return self._render_form(request, admin, model, login_rules_form(model))
+    async def _page(
+        self, _request: Request, admin: AdminRequest, model: ApplicationModel, _draft: FormDraft[LoginRulesForm]
+    ) -> LoginRulesContext:
+        return LoginRulesContext(
+            head=application_head(admin, model, RULES_TAB), call=readable_schema_call(admin.authenticated, model)
+        )
 
-    async def save(self, request: Request, admin: AdminRequest, form: LoginRulesForm) -> Response:  # noqa: ARG002
-        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
+    async def _save(
+        self, _request: Request, admin: AdminRequest, model: ApplicationModel, form: LoginRulesForm
+    ) -> Saved:
         login = {
             name: leaf_document(login_leaf(model, name)) | {"value": value == YES}
             for name, value in (("can", form.can), ("cannot", form.cannot))
         }
         await self._schemas.save(admin.actor, model, {"login": login, "version": form.version})
-        return self._view.redirect_with_flash(application_path(model.application.application_id, RULES_TAB), "saved")
-
-    async def rerender_form(
-        self, request: Request, admin: AdminRequest, form: LoginRulesForm, problem: FormProblem
-    ) -> Response:
-        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
-        return self._render_form(request, admin, model, form, problem)
-
-    def _render_form(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        model: ApplicationModel,
-        form: LoginRulesForm,
-        problem: FormProblem | None = None,
-    ) -> Response:
-        stale = problem is not None and problem.is_conflict and form.version != model.schema.version
-        context = LoginRulesContext(
-            head=application_head(admin, model, RULES_TAB),
-            form=form,
-            version=model.schema.version if stale else form.version,
-            call=readable_schema_call(admin.authenticated, model),
-            problem=problem,
-            conflicts=field_conflicts(form, login_rules_form(model)) if stale else (),
-        )
-        return self._view.render(request, admin, ENTRY, context)
+        return Saved(address=application_path(model.application.application_id, RULES_TAB))
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        view, path = self._view, "/applications/{application_id:int}/rules/login"
-        return [view.page(path, self.show), view.form(path, LoginRulesForm, self.save, rerender=self.rerender_form)]
+        return EditScreen(
+            view=self._view,
+            path="/applications/{application_id:int}/rules/login",
+            form=LoginRulesForm,
+            load=named_application(Operation.SCHEMA_SAVE),
+            form_of=login_rules_form,
+            page=self._page,
+            save=self._save,
+            undoable=True,
+        ).routes()
 
 
 def login_rules_form(model: ApplicationModel) -> LoginRulesForm:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
@@ -165,9 +166,8 @@ def rule_form_of(model: ApplicationModel, rule: Rule) -> RuleForm:
 
 
 def rule_conflicts(typed: RuleForm, stored: RuleForm) -> tuple[FieldConflict, ...]:
-    return tuple(
-        clash for clash in field_conflicts(typed, stored) if clash.field in {"value", "protected", "description"}
-    )
+    """Its name cannot be changed, and is not sent."""
+    return field_conflicts(msgspec.structs.replace(typed, section=stored.section, path=stored.path), stored)
 
 
 def checkbox_value(*, value: bool) -> str:

@@ -29,9 +29,10 @@ from gatehouse.web.console.applications.schema_changes import (
     SchemaReview,
     may_change_rules,
 )
-from gatehouse.web.console.forms import csv_file, read_list_query
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved, named_application
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import NO_STORE
 from gatehouse.web.pages.contexts import PageContext
@@ -56,9 +57,7 @@ class ImportSchemaContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/import.html"
 
     head: ApplicationHead
-    text: str
     version: int
-    problem: FormProblem | None = None
 
 
 class SchemaFileScreens:
@@ -76,19 +75,16 @@ class SchemaFileScreens:
             return StreamingResponse(body, 200, headers, media_type="application/json")
         return Response(format_document(full_schema_document(model)), 200, headers, media_type="application/json")
 
-    async def show_import(self, request: Request, admin: AdminRequest) -> Response:
-        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
-        return self._render_import(request, admin, model, ImportSchemaForm(version=model.schema.version))
-
-    async def import_document(self, request: Request, admin: AdminRequest, form: ImportSchemaForm) -> Response:
-        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
+    async def _import(
+        self, request: Request, admin: AdminRequest, model: ApplicationModel, form: ImportSchemaForm
+    ) -> Saved | Response:
         given = importable_part(await run_off_loop(OFF_LOOP_WEIGHT, parse_document, form.text), admin.actor) | {
             "version": form.version
         }
         path = application_path(model.application.application_id, RULES_TAB)
         if form.confirmed:
             await self._schemas.save(admin.actor, model, given)
-            return self._view.redirect_with_flash(path, "imported")
+            return Saved(address=path, message="imported")
         question = ConfirmationPrompt(
             name="import",
             tab=RULES_TAB,
@@ -102,36 +98,25 @@ class SchemaFileScreens:
         )
         return await self._schema_review.render(request, admin, model, given, question)
 
-    async def rerender_import(
-        self, request: Request, admin: AdminRequest, form: ImportSchemaForm, problem: FormProblem
-    ) -> Response:
-        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
-        return self._render_import(request, admin, model, form, problem)
-
-    def _render_import(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        model: ApplicationModel,
-        form: ImportSchemaForm,
-        problem: FormProblem | None = None,
-    ) -> Response:
+    async def _import_page(
+        self, _request: Request, admin: AdminRequest, model: ApplicationModel, _draft: FormDraft[ImportSchemaForm]
+    ) -> ImportSchemaContext:
         """After a conflict the next try is about what is stored now: its differences are shown before it is saved."""
-        context = ImportSchemaContext(
-            head=application_head(admin, model, RULES_TAB),
-            text=form.text,
-            version=model.schema.version,
-            problem=problem,
-        )
-        return self._view.render(request, admin, ENTRY, context)
+        return ImportSchemaContext(head=application_head(admin, model, RULES_TAB), version=model.schema.version)
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view, path = self._view, "/applications/{application_id:int}/rules"
-        return [
-            view.page(f"{path}/export", self.export),
-            view.page(f"{path}/import", self.show_import),
-            view.form(f"{path}/import", ImportSchemaForm, self.import_document, rerender=self.rerender_import),
-        ]
+        upload = EditScreen(
+            view=view,
+            path=f"{path}/import",
+            form=ImportSchemaForm,
+            load=named_application(Operation.SCHEMA_SAVE),
+            form_of=lambda model: ImportSchemaForm(version=model.schema.version),
+            page=self._import_page,
+            save=self._import,
+            creates=True,
+        )
+        return [view.page(f"{path}/export", self.export), *upload.routes()]
 
 
 def format_document(document: Mapping[str, object]) -> bytes:
@@ -203,20 +188,16 @@ class VersionScreens:
         self._schema_review = schema_review
         self._view = view
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
+    async def _list(self, _request: Request, admin: AdminRequest, query: ListQuery) -> VersionsContext:
         model = admin.authenticated.require_application(Operation.SCHEMA_GET)
-        query = read_list_query(request)
         found = await self._versions.versions(model.application.application_id, query.page_request)
-        if query.is_file:
-            return csv_file(f"versions-{model.application.application_id}", VERSION_COLUMNS, found.rows)
-        context = VersionsContext(
+        return VersionsContext(
             head=application_head(admin, model, VERSIONS_TAB),
             found=found,
             current=model.schema.version,
             may_restore=may_change_rules(admin, model),
             call=versions_call(model, found),
         )
-        return self._view.render(request, admin, ENTRY, context)
 
     async def compare(self, request: Request, admin: AdminRequest) -> Response:
         """The older one first, however they were asked for."""
@@ -274,12 +255,17 @@ class VersionScreens:
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view, path = self._view, "/applications/{application_id:int}/versions"
+        versions = ListScreen(view=view, path=path, query=ListQuery, page=self._list, file=versions_file)
         return [
-            view.page(path, self.list),
+            *versions.routes(),
             view.page(f"{path}/compare", self.compare),
             view.page(f"{path}/{{version:int}}/restore", self.confirm_restore, fresh=True),
             view.form(f"{path}/{{version:int}}/restore", ConfirmedForm, self.restore, fresh=True),
         ]
+
+
+def versions_file(page: VersionsContext) -> CsvFile[SchemaVersion]:
+    return CsvFile(name=f"versions-{page.head.application_id}", columns=VERSION_COLUMNS, rows=page.found.rows)
 
 
 def versions_call(model: ApplicationModel, found: Page[SchemaVersion]) -> ApiCall:

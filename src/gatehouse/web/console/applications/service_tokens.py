@@ -10,11 +10,11 @@ from starlette.responses import Response
 from gatehouse.permissions.commands.application_credentials import EmailSecretCommands, ServiceTokenCommands
 from gatehouse.permissions.errors import KeyNotFound
 from gatehouse.permissions.model.application import EmailSecret, ServiceToken
+from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.api.permissions.service_accounts import email_secret_entry as secret_entry
 from gatehouse.web.api.permissions.service_accounts import service_token_entry as token_entry
 from gatehouse.web.console.applications.head import (
-    ENTRY,
     ApplicationHead,
     CreatedSecret,
     application_head,
@@ -23,9 +23,10 @@ from gatehouse.web.console.applications.head import (
     render_secret,
     tab_trail,
 )
-from gatehouse.web.console.forms import csv_file, read_list_query
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, named_application
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.list_screen import CsvFile
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.template_filters import exact_time
@@ -50,12 +51,10 @@ class ServiceTokensContext(PageContext, frozen=True, kw_only=True):
 
     head: ApplicationHead
     tokens: Sequence[ServiceToken]
-    form: NewServiceTokenForm
     usual_days: int
     secrets: Sequence[EmailSecret]
     call: ApiCall
     secrets_call: ApiCall
-    problem: FormProblem | None = None
 
 
 class ServiceTokenScreens:
@@ -74,11 +73,9 @@ class ServiceTokenScreens:
         self._base_url = base_url
         self._usual_days = usual_days
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_list(request, admin, NewServiceTokenForm(days=self._usual_days()))
-
-    async def issue(self, request: Request, admin: AdminRequest, form: NewServiceTokenForm) -> Response:
-        model = admin.authenticated.require_application(Operation.ADMINISTER)
+    async def _issue(
+        self, request: Request, admin: AdminRequest, model: ApplicationModel, form: NewServiceTokenForm
+    ) -> Response:
         application_id = model.application.application_id
         issued = await self._tokens.issue(
             admin.actor, application_id, days=form.days or None, comment=form.comment.strip()
@@ -142,22 +139,17 @@ class ServiceTokenScreens:
         await self._email_secrets.revoke(admin.actor, application_id, request.path_params["ref"])
         return self._view.redirect_with_flash(application_path(application_id, TAB), "email_secret_revoked")
 
-    async def _render_list(
-        self, request: Request, admin: AdminRequest, form: NewServiceTokenForm, problem: FormProblem | None = None
-    ) -> Response:
-        model = admin.authenticated.require_application(Operation.ADMINISTER)
+    async def _page(
+        self, _request: Request, admin: AdminRequest, model: ApplicationModel, _draft: FormDraft[NewServiceTokenForm]
+    ) -> ServiceTokensContext:
         application = model.application
         tokens = () if application.removed else await self._tokens.list(admin.actor, application.application_id)
-        newest = sorted(tokens, key=lambda token: token.created_at, reverse=True)
-        if problem is None and read_list_query(request).is_file:
-            return csv_file(f"service-tokens-{application.application_id}", COLUMNS, newest)
         secrets = (
             () if application.removed else await self._email_secrets.list(admin.actor, application.application_id)
         )
-        context = ServiceTokensContext(
+        return ServiceTokensContext(
             head=application_head(admin, model, TAB),
-            tokens=newest,
-            form=form,
+            tokens=sorted(tokens, key=lambda token: token.created_at, reverse=True),
             usual_days=self._usual_days(),
             secrets=secrets,
             call=ApiCall(
@@ -170,16 +162,24 @@ class ServiceTokenScreens:
                 body={"action": "get", "application_id": application.application_id},
                 record=[secret_entry(secret) for secret in secrets],
             ),
-            problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view, path = self._view, "/applications/{application_id:int}/service_tokens"
+        tokens = EditScreen(
+            view=view,
+            path=path,
+            form=NewServiceTokenForm,
+            load=named_application(Operation.ADMINISTER),
+            form_of=lambda _model: NewServiceTokenForm(days=self._usual_days()),
+            page=self._page,
+            save=self._issue,
+            file=service_tokens_file,
+            fresh=True,
+        )
         return [
-            view.page(path, self.list),
-            view.form(path, NewServiceTokenForm, self.issue, rerender=self._render_list, fresh=True),
-            view.page(f"{path}/email_secret", self.list),
+            *tokens.routes(),
+            view.page(f"{path}/email_secret", tokens.show),
             view.form(f"{path}/email_secret", CsrfForm, self.create_email_secret, fresh=True),
             *view.confirmation(
                 f"{path}/email_secret/{{ref}}/revoke",
@@ -189,6 +189,10 @@ class ServiceTokenScreens:
             ),
             *view.confirmation(f"{path}/{{jti}}/revoke", CsrfForm, self.confirm_revocation, self.revoke),
         ]
+
+
+def service_tokens_file(page: ServiceTokensContext) -> CsvFile[ServiceToken]:
+    return CsvFile(name=f"service-tokens-{page.head.application_id}", columns=COLUMNS, rows=page.tokens)
 
 
 def token_command(base_url: str, jwt: str) -> str:

@@ -15,18 +15,18 @@ from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.web.console.applications.head import (
-    ENTRY,
     ApplicationHead,
     application_call,
     application_head,
     application_path,
 )
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
-from gatehouse.web.console.forms import FieldConflict, field_conflicts, form_text, join_lines, split_lines
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved, named_application
+from gatehouse.web.console.forms import form_text, join_lines, split_lines
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.image_forms import LogoForm, logo_routes
 from gatehouse.web.console.lookup import Lookup
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
@@ -34,7 +34,6 @@ YES: Final = "yes"
 NO: Final = "no"
 TAB: Final = "settings"
 FIELDS: Final = {"project_id": ComboboxKind.PROJECT}
-SECRET_FIELDS: Final = frozenset({"private_key", "remove_private_key"})  # never shown again
 
 
 class ApplicationForm(CsrfForm, frozen=True, kw_only=True):
@@ -78,8 +77,6 @@ class ApplicationSettingsContext(PageContext, frozen=True, kw_only=True):
     may_publish: bool
     may_set_keys: bool
     call: ApiCall
-    problem: FormProblem | None = None
-    conflicts: tuple[FieldConflict, ...] = ()
 
 
 class ApplicationSettingScreens:
@@ -91,10 +88,9 @@ class ApplicationSettingScreens:
         self._lookup = lookup
         self._view = view
 
-    async def show(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_settings(request, admin)
-
-    async def save(self, request: Request, admin: AdminRequest, form: ApplicationForm) -> Response:  # noqa: ARG002
+    async def _save(
+        self, _request: Request, admin: AdminRequest, _model: ApplicationModel, form: ApplicationForm
+    ) -> Saved:
         before = admin.authenticated.require_application(Operation.APPLICATION_SAVE).application
         if form.project_id.strip() != (before.project_id or ""):
             form = await self._lookup.resolve(admin, form, FIELDS)
@@ -107,25 +103,17 @@ class ApplicationSettingScreens:
             version=form.version,
         )
         await self._applications.save(admin.actor, draft)
-        return self._view.redirect_with_flash(application_path(before.application_id, TAB), "saved")
+        return Saved(address=application_path(before.application_id, TAB))
 
-    async def rerender_form(
-        self, request: Request, admin: AdminRequest, form: ApplicationForm, problem: FormProblem
-    ) -> Response:
-        return await self._render_settings(request, admin, form=form, problem=problem)
-
-    async def save_service(self, request: Request, admin: AdminRequest, form: ServiceMetaForm) -> Response:  # noqa: ARG002
+    async def _save_service(
+        self, _request: Request, admin: AdminRequest, _model: ApplicationModel, form: ServiceMetaForm
+    ) -> Saved:
         before = admin.authenticated.require_application(Operation.SERVICE_META).application
         draft = ApplicationDraft(
             application_id=before.application_id, service_meta=service_meta(before, form), version=form.version
         )
         await self._applications.save(admin.actor, draft)
-        return self._view.redirect_with_flash(application_path(before.application_id, TAB), "saved")
-
-    async def rerender_service(
-        self, request: Request, admin: AdminRequest, form: ServiceMetaForm, problem: FormProblem
-    ) -> Response:
-        return await self._render_settings(request, admin, service=form, problem=problem)
+        return Saved(address=application_path(before.application_id, TAB))
 
     async def upload_logo(self, request: Request, admin: AdminRequest, form: LogoForm) -> Response:  # noqa: ARG002
         draft = ApplicationDraft(logo=form.upload, logo_uri=form.url)
@@ -140,79 +128,58 @@ class ApplicationSettingScreens:
         await self._applications.save(admin.actor, draft)
         return self._view.redirect_with_flash(application_path(application.application_id, TAB), message)
 
-    async def rerender_logo(
+    async def _page(
         self,
-        request: Request,
+        _request: Request,
         admin: AdminRequest,
-        form: CsrfForm,  # noqa: ARG002
-        problem: FormProblem,
-    ) -> Response:
-        return await self._render_settings(request, admin, problem=problem)
-
-    async def _render_settings(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        *,
-        form: ApplicationForm | None = None,
-        service: ServiceMetaForm | None = None,
-        problem: FormProblem | None = None,
-    ) -> Response:
-        model = admin.authenticated.require_application(Operation.APPLICATION_GET)
+        model: ApplicationModel,
+        draft: FormDraft[ApplicationForm] | FormDraft[ServiceMetaForm],
+    ) -> ApplicationSettingsContext:
+        """Both forms: what was typed into one of them, and the other as it is stored."""
         application, about = model.application, admin.authenticated.target
-        may_move = may_move_out(admin, application)
-        shown = form or form_of(application)
-        context = ApplicationSettingsContext(
+        form = draft.form if isinstance(draft.form, ApplicationForm) else form_of(model)
+        return ApplicationSettingsContext(
             head=application_head(admin, model, TAB),
             application=application,
             logo=image_path(application.logo),
-            form=shown,
-            picked=await self._lookup.describe(admin, shown, FIELDS),
-            service=service or service_form_of(application),
-            may_move=may_move,
+            form=form,
+            picked=await self._lookup.describe(admin, form, FIELDS),
+            service=draft.form if isinstance(draft.form, ServiceMetaForm) else service_form_of(model),
+            may_move=may_move_out(admin, application),
             may_publish=is_open(admin.rights, Operation.SERVICE_META, about) and not application.removed,
             may_set_keys=is_open(admin.rights, Operation.APPLICATION_KEYS, about),
             call=application_call(application, self._base_url),
-            problem=problem,
-            conflicts=settings_conflicts(model, form, service, problem),
         )
-        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view, here = self._view, "/applications/{application_id:int}/settings"
+        load = named_application(Operation.APPLICATION_GET)
+        settings = EditScreen(
+            view=view,
+            path=here,
+            form=ApplicationForm,
+            load=load,
+            form_of=form_of,
+            page=self._page,
+            save=self._save,
+            undoable=True,
+        )
+        service = EditScreen(
+            view=view,
+            path=f"{here}/service",
+            form=ServiceMetaForm,
+            load=load,
+            form_of=service_form_of,
+            page=self._page,
+            save=self._save_service,
+            fresh=True,
+            suffix="/service",
+        )
         return [
-            view.page(here, self.show),
-            view.form(here, ApplicationForm, self.save, rerender=self.rerender_form),
-            view.page(f"{here}/service", self.show),
-            view.form(
-                f"{here}/service",
-                ServiceMetaForm,
-                self.save_service,
-                rerender=self.rerender_service,
-                fresh=True,
-                form_suffix="/service",
-            ),
-            *logo_routes(view, here, self.upload_logo, self.remove_logo, rerender=self.rerender_logo),
+            *settings.routes(),
+            *service.routes(),
+            *logo_routes(settings, self.upload_logo, self.remove_logo),
         ]
-
-
-def settings_conflicts(
-    model: ApplicationModel,
-    form: ApplicationForm | None,
-    service: ServiceMetaForm | None,
-    problem: FormProblem | None,
-) -> tuple[FieldConflict, ...]:
-    """What someone else saved since the form was shown."""
-    if problem is None or not problem.is_conflict:
-        return ()
-    pairs = ((form, form_of(model.application)), (service, service_form_of(model.application)))
-    return tuple(
-        clash
-        for typed, stored in pairs
-        if typed is not None and typed.version != stored.version
-        for clash in field_conflicts(typed, stored)
-        if clash.field not in SECRET_FIELDS
-    )
 
 
 def may_move_out(admin: AdminRequest, application: Application) -> bool:
@@ -227,8 +194,8 @@ def project_change(before: Application, typed: str) -> str | UnsetType | None:
     return UNSET if typed == (before.project_id or "") else typed or None
 
 
-def form_of(application: Application) -> ApplicationForm:
-    settings = application.settings
+def form_of(model: ApplicationModel) -> ApplicationForm:
+    application, settings = model.application, model.application.settings
     game, gdpr = submapping(settings, "game"), submapping(settings, "gdpr")
     return ApplicationForm(
         name=application.name,
@@ -266,8 +233,8 @@ def parse_data_source(line: str) -> dict[str, str]:
     return {"fetch": parts[0], "remove": parts[1]}
 
 
-def service_form_of(application: Application) -> ServiceMetaForm:
-    meta = application.service_meta
+def service_form_of(model: ApplicationModel) -> ServiceMetaForm:
+    application, meta = model.application, model.application.service_meta
     schema = meta.get("config_schema")
     return ServiceMetaForm(
         service_name=str(meta.get("name", "")),

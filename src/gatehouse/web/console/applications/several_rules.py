@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 from gatehouse.permissions.commands.app_schemas import SchemaCommands
 from gatehouse.permissions.documents.trees import MAX_PATH_SEGMENTS, SEGMENT, with_leaf
@@ -12,10 +11,11 @@ from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rules import Rule, RuleDefinition, RuleSection, Tree
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
+from gatehouse.web.console.applications.head import ApplicationHead, application_head, application_path
 from gatehouse.web.console.applications.schema_changes import RULES_TAB, leaf_document, rules_of, section_of
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved, named_application
 from gatehouse.web.console.frame import ApiCall, readable_schema_call
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
@@ -32,11 +32,9 @@ class SeveralRulesContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/several_rules.html"
 
     head: ApplicationHead
-    form: SeveralRulesForm
     version: int
     max_lines: int
     call: ApiCall | None
-    problem: FormProblem | None = None
 
 
 class SeveralRulesScreens:
@@ -44,51 +42,38 @@ class SeveralRulesScreens:
         self._schemas = schemas
         self._view = view
 
-    async def show(self, request: Request, admin: AdminRequest) -> Response:
-        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
-        return self._render(request, admin, model, SeveralRulesForm(version=model.schema.version))
-
-    async def add(self, request: Request, admin: AdminRequest, form: SeveralRulesForm) -> Response:  # noqa: ARG002
+    async def _add(
+        self, _request: Request, admin: AdminRequest, model: ApplicationModel, form: SeveralRulesForm
+    ) -> Saved:
         """No one gains or loses anything by them, so there is no review: they are denied by default."""
-        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
         if form.section not in list(RuleSection):
             raise Malformed("section: choose private or public").on_screen("choose_section")
         section = RuleSection(form.section)
         tree = with_lines(section_of(model, section), form.lines, set(rules_of(model)), section)
         await self._schemas.save(admin.actor, model, {section.value: tree, "version": form.version})
-        path = application_path(model.application.application_id, RULES_TAB)
-        return self._view.redirect_with_flash(path, "rules_added")
+        return Saved(address=application_path(model.application.application_id, RULES_TAB), message="rules_added")
 
-    async def rerender(
-        self, request: Request, admin: AdminRequest, form: SeveralRulesForm, problem: FormProblem
-    ) -> Response:
-        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
-        return self._render(request, admin, model, form, problem)
-
-    def _render(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        model: ApplicationModel,
-        form: SeveralRulesForm,
-        problem: FormProblem | None = None,
-    ) -> Response:
-        context = SeveralRulesContext(
+    async def _page(
+        self, _request: Request, admin: AdminRequest, model: ApplicationModel, _draft: FormDraft[SeveralRulesForm]
+    ) -> SeveralRulesContext:
+        return SeveralRulesContext(
             head=application_head(admin, model, RULES_TAB),
-            form=form,
             version=model.schema.version,  # adding overwrites nothing, so that a second try may follow another save
             max_lines=MAX_LINES,
             call=readable_schema_call(admin.authenticated, model),
-            problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        path = "/applications/{application_id:int}/rules/several"
-        return [
-            self._view.page(path, self.show),
-            self._view.form(path, SeveralRulesForm, self.add, rerender=self.rerender),
-        ]
+        return EditScreen(
+            view=self._view,
+            path="/applications/{application_id:int}/rules/several",
+            form=SeveralRulesForm,
+            load=named_application(Operation.SCHEMA_SAVE),
+            form_of=lambda model: SeveralRulesForm(version=model.schema.version),
+            page=self._page,
+            save=self._add,
+            creates=True,
+        ).routes()
 
 
 def with_lines(tree: Tree, text: str, known: set[Rule], section: RuleSection) -> Tree:

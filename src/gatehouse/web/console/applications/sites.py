@@ -18,16 +18,16 @@ from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.questions.parsing import read_rule
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.console.applications.head import (
-    ENTRY,
     ApplicationHead,
     application_call,
     application_head,
     application_path,
     tab_trail,
 )
-from gatehouse.web.console.forms import csv_file, read_list_query
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved, named_application
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.list_screen import CsvFile
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
@@ -57,11 +57,9 @@ class SitesContext(PageContext, frozen=True, kw_only=True):
     head: ApplicationHead
     application: Application
     sites: Sequence[SiteRow]
-    form: SiteForm
     max_sites: int
     is_proxy_trusted: bool
     call: ApiCall
-    problem: FormProblem | None = None
 
 
 class SiteScreens:
@@ -73,11 +71,8 @@ class SiteScreens:
         self._base_url = base_url
         self._is_proxy_trusted = is_proxy_trusted
 
-    async def show(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render(request, admin, SiteForm())
-
-    async def add(self, request: Request, admin: AdminRequest, form: SiteForm) -> Response:  # noqa: ARG002
-        application = admin.authenticated.require_application(Operation.ADMINISTER).application
+    async def _add(self, _request: Request, admin: AdminRequest, model: ApplicationModel, form: SiteForm) -> Saved:
+        application = model.application
         origin, rule = form.site_origin.strip().removesuffix("/"), form.rule.strip()
         if not is_site_origin(origin):
             raise Malformed(
@@ -90,7 +85,7 @@ class SiteScreens:
         read_rule(rule, "rule")
         saved = await self._save(admin, application, {**application.protected_sites, origin: rule})
         message = "site_added_second" if saved.warnings else "site_added"
-        return self._view.redirect_with_flash(application_path(application.application_id, TAB), message)
+        return Saved(address=application_path(application.application_id, TAB), message=message)
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
         application = admin.authenticated.require_application(Operation.ADMINISTER).application
@@ -121,33 +116,39 @@ class SiteScreens:
         )
         return await self._applications.save(admin.actor, draft)
 
-    async def _render(
-        self, request: Request, admin: AdminRequest, form: SiteForm, problem: FormProblem | None = None
-    ) -> Response:
-        model = admin.authenticated.require_application(Operation.ADMINISTER)
-        application = model.application
-        sites = await run_off_loop(OFF_LOOP_WEIGHT, site_rows, model)
-        if problem is None and read_list_query(request).is_file:
-            return csv_file(f"protected-sites-{application.application_id}", COLUMNS, sites)
-        context = SitesContext(
+    async def _page(
+        self, _request: Request, admin: AdminRequest, model: ApplicationModel, _draft: FormDraft[SiteForm]
+    ) -> SitesContext:
+        return SitesContext(
             head=application_head(admin, model, TAB),
-            application=application,
-            sites=sites,
-            form=form,
+            application=model.application,
+            sites=await run_off_loop(OFF_LOOP_WEIGHT, site_rows, model),
             max_sites=MAX_PROTECTED_SITES,
             is_proxy_trusted=self._is_proxy_trusted,
-            call=application_call(application, self._base_url),
-            problem=problem,
+            call=application_call(model.application, self._base_url),
         )
-        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view, path = self._view, "/applications/{application_id:int}/sites"
+        sites = EditScreen(
+            view=view,
+            path=path,
+            form=SiteForm,
+            load=named_application(Operation.ADMINISTER),
+            form_of=lambda _model: SiteForm(),
+            page=self._page,
+            save=self._add,
+            file=sites_file,
+            fresh=True,
+        )
         return [
-            view.page(path, self.show),
-            view.form(path, SiteForm, self.add, rerender=self._render, fresh=True),
+            *sites.routes(),
             *view.confirmation(f"{path}/remove", SiteForm, self.confirm_removal, self.remove),
         ]
+
+
+def sites_file(page: SitesContext) -> CsvFile[SiteRow]:
+    return CsvFile(name=f"protected-sites-{page.head.application_id}", columns=COLUMNS, rows=page.sites)
 
 
 def site_rows(model: ApplicationModel) -> Sequence[SiteRow]:

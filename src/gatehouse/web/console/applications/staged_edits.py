@@ -21,8 +21,8 @@ from gatehouse.kernel.text import FORMULA_PREFIXES
 from gatehouse.permissions.model.role import Role
 from gatehouse.web.console.applications.head import ENTRY, ApplicationHead
 from gatehouse.web.console.combobox import ComboboxKind
-from gatehouse.web.console.forms import ListQuery
 from gatehouse.web.console.impact import Impact
+from gatehouse.web.console.list_screen import ListQuery
 from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
@@ -166,7 +166,7 @@ class StagedEditor(Generic[State]):
     async def show_table(self, request: Request, admin: AdminRequest) -> Response: ...
 
     @abstractmethod
-    async def rerender_table(
+    async def show_table_again(
         self, request: Request, admin: AdminRequest, form: StagedForm, problem: FormProblem
     ) -> Response: ...
 
@@ -207,7 +207,7 @@ class StagedEditor(Generic[State]):
             return await self._render_review(request, admin, state, edits)
         return self._view.render(request, admin, ENTRY, context, status=409 if context.failed else None)
 
-    async def rerender_review(
+    async def show_review_again(
         self, request: Request, admin: AdminRequest, form: ApplyForm, problem: FormProblem
     ) -> Response:
         """Nothing was saved: the edits stay staged, beside what someone else has saved."""
@@ -238,12 +238,12 @@ class StagedEditor(Generic[State]):
         view, path = self._view, f"/applications/{{application_id:int}}/{self.tab}"
         return [
             view.page(path, self.show_table),
-            view.form(f"{path}/review", StagedForm, self.review, rerender=self.rerender_table),
+            view.form(f"{path}/review", StagedForm, self.review, show_again=self.show_table_again),
             view.form(
                 f"{path}/apply",
                 ApplyForm,
                 self.apply,
-                rerender=self.rerender_review,
+                show_again=self.show_review_again,
                 fresh=True,
                 form_suffix="/apply",
             ),

@@ -5,7 +5,6 @@ from typing import Final
 
 from msgspec import Struct
 from starlette.requests import Request
-from starlette.responses import Response
 
 from gatehouse.permissions.commands.memberships import MembershipCommands, MembershipDraft
 from gatehouse.permissions.errors import Malformed
@@ -13,12 +12,13 @@ from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.project import PROJECT_TAG
 from gatehouse.permissions.questions.proposals import MembershipProposal
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
-from gatehouse.web.console.impact import ImpactForecaster, has_no_impact, review_context
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
+from gatehouse.web.console.forms import ReviewedForm
+from gatehouse.web.console.impact import ImpactForecaster, ReviewContext, review_context
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.projects.project import ProjectHead, ProjectLoader, project_head, project_path
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.forms import CsrfForm
 
 ENTRY: Final = ConsoleEntry.PROJECTS
 LIST_CHOICES: Final = ("", "allow", "disallow")
@@ -36,17 +36,14 @@ class AllowListsContext(PageContext, frozen=True, kw_only=True):
 
     head: ProjectHead
     groups: Sequence[ListedGroup]
-    version: int
-    problem: FormProblem | None = None
 
 
-class AllowListsForm(CsrfForm, frozen=True, kw_only=True):
+class AllowListsForm(ReviewedForm, frozen=True, kw_only=True):
     """Two lists of the same length."""
 
     group: tuple[str, ...] = ()
     listed: tuple[str, ...] = ()
     version: int = 0
-    do: str = ""
 
 
 class AllowListScreens:
@@ -63,54 +60,50 @@ class AllowListScreens:
         self._forecaster = forecaster
         self._view = view
 
-    async def show(self, request: Request, admin: AdminRequest) -> Response:
+    async def _load(self, request: Request, admin: AdminRequest) -> ProjectModel:
         model = await self._loader.load(request, admin)
         require_operation(admin.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
-        return self._render_form(request, admin, model, listed_groups(model), version=model.project.version)
+        return model
 
-    async def save(self, request: Request, admin: AdminRequest, form: AllowListsForm) -> Response:
-        model = await self._loader.load(request, admin)
-        require_operation(admin.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
-        draft = draft_of(model, form)
-        if form.do == "edit":
-            return self._render_form(request, admin, model, groups_from_form(model, form), version=form.version)
+    async def _page(
+        self, _request: Request, admin: AdminRequest, model: ProjectModel, draft: FormDraft[AllowListsForm]
+    ) -> AllowListsContext:
+        groups = groups_from_form(model, draft.form)
+        return AllowListsContext(head=project_head(admin, model.project, "members"), groups=groups)
+
+    async def _review(
+        self, _request: Request, admin: AdminRequest, model: ProjectModel, form: AllowListsForm
+    ) -> ReviewContext:
+        proposal = MembershipProposal(data=draft_of(model, form))
+        impacts = await self._forecaster.impact_in_each(admin, model.project.settings.services, proposal)
         path = project_path(model.project.project_id, "members")
-        if form.do != "apply":
-            impacts = await self._forecaster.impact_in_each(
-                admin, model.project.settings.services, MembershipProposal(data=draft)
-            )
-            if not has_no_impact(impacts):
-                context = review_context(form, impacts, name=model.project.title, back=path, action=f"{path}/lists")
-                return self._view.render(request, admin, ENTRY, context)
-        await self._memberships.save(admin.actor, admin.authenticated.central, draft)
-        return self._view.redirect_with_flash(path, "saved")
+        return review_context(form, impacts, name=model.project.title, back=path, action=f"{path}/lists")
 
-    async def rerender_form(
-        self, request: Request, admin: AdminRequest, form: AllowListsForm, problem: FormProblem
-    ) -> Response:
-        model = await self._loader.load(request, admin)
-        return self._render_form(
-            request, admin, model, groups_from_form(model, form), version=model.project.version, problem=problem
-        )
-
-    def _render_form(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        model: ProjectModel,
-        groups: Sequence[ListedGroup],
-        *,
-        version: int,
-        problem: FormProblem | None = None,
-    ) -> Response:
-        context = AllowListsContext(
-            head=project_head(admin, model.project, "members"), groups=groups, version=version, problem=problem
-        )
-        return self._view.render(request, admin, ENTRY, context)
+    async def _save(self, _request: Request, admin: AdminRequest, model: ProjectModel, form: AllowListsForm) -> Saved:
+        await self._memberships.save(admin.actor, admin.authenticated.central, draft_of(model, form))
+        return Saved(address=project_path(model.project.project_id, "members"))
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        view, path = self._view, "/projects/{project_id}/members/lists"
-        return [view.page(path, self.show), view.form(path, AllowListsForm, self.save, rerender=self.rerender_form)]
+        return EditScreen(
+            view=self._view,
+            path="/projects/{project_id}/members/lists",
+            form=AllowListsForm,
+            load=self._load,
+            form_of=form_of,
+            page=self._page,
+            review=self._review,
+            save=self._save,
+            undoable=True,
+        ).routes()
+
+
+def form_of(model: ProjectModel) -> AllowListsForm:
+    groups = listed_groups(model)
+    return AllowListsForm(
+        group=tuple(one.group_id for one in groups),
+        listed=tuple(one.listed for one in groups),
+        version=model.project.version,
+    )
 
 
 def listed_groups(model: ProjectModel) -> Sequence[ListedGroup]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,22 +16,23 @@ from gatehouse.web.console.condition_builder import (
     ConditionBuilder,
     ConditionBuilders,
     ConditionForm,
-    ConditionRow,
-    apply_row_action,
+    condition_conflicts,
     condition_from_rows,
+    fields_of_rows,
     is_number,
-    is_row_action,
     rows_from_form,
     rows_of_condition,
+    shown_rows,
 )
+from gatehouse.web.console.edit_screen import APPLY, EditScreen, FormDraft, Saved
+from gatehouse.web.console.forms import FieldConflict, ReviewedForm, field_conflicts
 from gatehouse.web.console.frame import ApiCall, group_call
-from gatehouse.web.console.impact import ImpactForecaster, has_no_impact, review_context
+from gatehouse.web.console.impact import ImpactForecaster, ReviewContext, review_context
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.projects.groups import GroupHead, GroupLoader, LoadedGroup, group_head, sees_members
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.forms import CsrfForm
 
 ENTRY: Final = ConsoleEntry.PROJECTS
 NEW_CONDITION: Final = "new"
@@ -41,27 +43,29 @@ class GroupConditionContext(PageContext, frozen=True, kw_only=True):
 
     head: GroupHead
     path: str
-    title: str
     is_new: bool
     builder: ConditionBuilder
-    version: int
     call: ApiCall
-    problem: FormProblem | None = None
 
 
-class GroupAccessForm(CsrfForm, frozen=True, kw_only=True):
+class GroupAccessForm(ReviewedForm, frozen=True, kw_only=True):
     """One change at a time: add people, remove a person, or remove a condition by its number."""
 
     add: tuple[str, ...] = ()
     drop: str = ""
     drop_condition: str = ""
     version: int = 0
-    do: str = ""
 
 
 class GroupConditionForm(ConditionForm, frozen=True, kw_only=True):
     title: str = ""
     version: int = 0
+
+
+class LoadedCondition(msgspec.Struct, frozen=True, kw_only=True):
+    group: LoadedGroup
+    index: int | None  # None for a new one
+    path: str
 
 
 class GroupAccessScreens:
@@ -82,11 +86,7 @@ class GroupAccessScreens:
 
     async def change_access(self, request: Request, admin: AdminRequest, form: GroupAccessForm) -> Response:
         loaded = await self._loader.load(request, admin)
-        if form.do == "edit":
-            return see_other(loaded.path)
-        return await self._save_or_review(
-            request, admin, loaded, form, access_draft(loaded.group, form), f"{loaded.path}/access"
-        )
+        return see_other(loaded.path) if form.do == "edit" else await self._change(request, admin, loaded, form)
 
     async def add_people(
         self, request: Request, admin: AdminRequest, group: Group, user_ids: Sequence[str]
@@ -94,90 +94,98 @@ class GroupAccessScreens:
         """Add people who were chosen on another screen, with the same review."""
         loaded = await self._loader.load_group(admin, group.project_id, group.group_id)
         form = GroupAccessForm(add=tuple(user_ids), version=loaded.group.version)
-        return await self._save_or_review(
-            request, admin, loaded, form, access_draft(loaded.group, form), f"{loaded.path}/access"
-        )
+        return await self._change(request, admin, loaded, form)
 
-    async def show_condition(self, request: Request, admin: AdminRequest) -> Response:
-        loaded = await self._loader.load(request, admin)
-        about = GuardTarget(project_id=loaded.group.project_id, group_id=loaded.group.group_id)
-        require_operation(admin.rights, Operation.GROUP_ACCESS, about)
-        at = condition_index(request, loaded.group)
-        one = None if at is None else loaded.group.conditions[at]
-        form = GroupConditionForm(title=one.title if one else "", version=loaded.group.version)
-        return await self._render_condition(
-            request, admin, loaded, form, rows_of_condition(one.condition if one else None)
-        )
-
-    async def save_condition(self, request: Request, admin: AdminRequest, form: GroupConditionForm) -> Response:
-        loaded, rows = await self._loader.load(request, admin), rows_from_form(form)
-        if is_row_action(form.do) or form.do == "edit":
-            return await self._render_condition(request, admin, loaded, form, apply_row_action(rows, form.do))
-        draft = with_condition(loaded.group, condition_index(request, loaded.group), form, rows)
-        return await self._save_or_review(request, admin, loaded, form, draft, condition_path(request, loaded))
-
-    async def rerender_condition(
-        self, request: Request, admin: AdminRequest, form: GroupConditionForm, problem: FormProblem
+    async def _change(
+        self, request: Request, admin: AdminRequest, loaded: LoadedGroup, form: GroupAccessForm
     ) -> Response:
-        loaded, rows = await self._loader.load(request, admin), rows_from_form(form)
-        return await self._render_condition(request, admin, loaded, form, rows, problem)
-
-    async def _save_or_review(  # noqa: PLR0917 - a form, its change and where it came to
-        self,
-        request: Request,
-        admin: AdminRequest,
-        loaded: LoadedGroup,
-        form: GroupAccessForm | GroupConditionForm,
-        draft: AccessDraft,
-        action: str,
-    ) -> Response:
-        if form.do != "apply":
-            proposal = GroupAccessProposal(group_id=loaded.group.group_id, data=draft)
-            impacts = await self._forecaster.impact_in_each(admin, loaded.applications, proposal)
-            if not has_no_impact(impacts):
-                context = review_context(
-                    form, impacts, name=loaded.group.title, back=loaded.path, action=action, trail=loaded.trail
-                )
-                return self._view.render(request, admin, ENTRY, context)
+        draft = access_draft(loaded.group, form)
+        if form.do != APPLY:
+            review = await self._review(admin, loaded, form, draft, f"{loaded.path}/access")
+            if review.is_needed:
+                return self._view.render(request, admin, ENTRY, review)
         await self._groups.save_access(admin.actor, loaded.group.group_id, draft)
         return self._view.redirect_with_flash(loaded.path, "saved")
 
-    async def _render_condition(  # noqa: PLR0917 - what a page is made of
-        self,
-        request: Request,
-        admin: AdminRequest,
-        loaded: LoadedGroup,
-        form: GroupConditionForm,
-        rows: Sequence[ConditionRow],
-        problem: FormProblem | None = None,
-    ) -> Response:
-        counts = sees_members(admin, loaded)
-        context = GroupConditionContext(
-            head=group_head(admin, loaded, "group"),
-            path=condition_path(request, loaded),
-            title=form.title,
-            is_new=request.path_params["number"] == NEW_CONDITION,
-            builder=await self._condition_builders.build(
-                rows, may_count=counts, with_address=False, count_later=request.method == "GET"
-            ),
-            version=loaded.group.version if problem and problem.is_conflict else form.version,
-            call=group_call(loaded.group),
-            problem=problem,
+    async def _load_condition(self, request: Request, admin: AdminRequest) -> LoadedCondition:
+        loaded = await self._loader.load(request, admin)
+        about = GuardTarget(project_id=loaded.group.project_id, group_id=loaded.group.group_id)
+        require_operation(admin.rights, Operation.GROUP_ACCESS, about)
+        return LoadedCondition(
+            group=loaded,
+            index=condition_index(request, loaded.group),
+            path=f"{loaded.path}/conditions/{request.path_params['number']}",
         )
-        return self._view.render(request, admin, ENTRY, context)
+
+    async def _page(
+        self, request: Request, admin: AdminRequest, loaded: LoadedCondition, draft: FormDraft[GroupConditionForm]
+    ) -> GroupConditionContext:
+        return GroupConditionContext(
+            head=group_head(admin, loaded.group, "group"),
+            path=loaded.path,
+            is_new=loaded.index is None,
+            builder=await self._condition_builders.build(
+                shown_rows(draft.form),
+                may_count=sees_members(admin, loaded.group),
+                with_address=False,
+                count_later=request.method == "GET",
+            ),
+            call=group_call(loaded.group.group),
+        )
+
+    async def _review_condition(
+        self, _request: Request, admin: AdminRequest, loaded: LoadedCondition, form: GroupConditionForm
+    ) -> ReviewContext:
+        return await self._review(admin, loaded.group, form, with_condition(loaded, form), loaded.path)
+
+    async def _save_condition(
+        self, _request: Request, admin: AdminRequest, loaded: LoadedCondition, form: GroupConditionForm
+    ) -> Saved:
+        await self._groups.save_access(admin.actor, loaded.group.group.group_id, with_condition(loaded, form))
+        return Saved(address=loaded.group.path)
+
+    def _conflicts(
+        self, request: Request, loaded: LoadedCondition, form: GroupConditionForm
+    ) -> tuple[FieldConflict, ...]:
+        if loaded.index is None:
+            return ()
+        stored = loaded.group.group.conditions[loaded.index].condition
+        condition = condition_conflicts(self._view.words(request), form, stored, with_address=False)
+        return (*field_conflicts(form, condition_form_of(loaded)), *condition)
+
+    async def _review(
+        self, admin: AdminRequest, loaded: LoadedGroup, form: ReviewedForm, draft: AccessDraft, action: str
+    ) -> ReviewContext:
+        proposal = GroupAccessProposal(group_id=loaded.group.group_id, data=draft)
+        impacts = await self._forecaster.impact_in_each(admin, loaded.applications, proposal)
+        return review_context(
+            form, impacts, name=loaded.group.title, back=loaded.path, action=action, trail=loaded.trail
+        )
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view, one = self._view, "/projects/{project_id}/groups/{group_id}"
-        condition = f"{one}/conditions/{{number}}"
-        return [
-            view.form(f"{one}/access", GroupAccessForm, self.change_access),
-            view.page(condition, self.show_condition),
-            view.form(condition, GroupConditionForm, self.save_condition, rerender=self.rerender_condition),
-        ]
+        condition = EditScreen(
+            view=view,
+            path=f"{one}/conditions/{{number}}",
+            form=GroupConditionForm,
+            load=self._load_condition,
+            form_of=condition_form_of,
+            page=self._page,
+            review=self._review_condition,
+            save=self._save_condition,
+            conflicts=self._conflicts,
+        )
+        return [view.form(f"{one}/access", GroupAccessForm, self.change_access), *condition.routes()]
 
 
-def condition_path(request: Request, loaded: LoadedGroup) -> str:
-    return f"{loaded.path}/conditions/{request.path_params['number']}"
+def condition_form_of(loaded: LoadedCondition) -> GroupConditionForm:
+    group = loaded.group.group
+    one = None if loaded.index is None else group.conditions[loaded.index]
+    return GroupConditionForm(
+        title=one.title if one else "",
+        version=group.version,
+        **fields_of_rows(rows_of_condition(one.condition if one else None)),
+    )
 
 
 def condition_index(request: Request, group: Group) -> int | None:
@@ -194,18 +202,16 @@ def condition_documents(group: Group) -> list[object]:
     return [{"title": condition.title, "condition": condition.condition.document} for condition in group.conditions]
 
 
-def with_condition(
-    group: Group, at: int | None, form: GroupConditionForm, rows: Sequence[ConditionRow]
-) -> AccessDraft:
-    condition = condition_from_rows(rows, with_address=False)
+def with_condition(loaded: LoadedCondition, form: GroupConditionForm) -> AccessDraft:
+    condition = condition_from_rows(rows_from_form(form), with_address=False)
     if condition is None:
         raise Malformed("condition: add at least one row").on_screen("add_row")
     new: Mapping[str, object] = {"title": form.title.strip(), "condition": dict(condition.document)}
-    given = condition_documents(group)
-    if at is None:
+    given = condition_documents(loaded.group.group)
+    if loaded.index is None:
         given.append(new)
     else:
-        given[at] = new
+        given[loaded.index] = new
     return AccessDraft(conditions=given, version=form.version)
 
 

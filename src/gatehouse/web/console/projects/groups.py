@@ -21,29 +21,22 @@ from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, 
 from gatehouse.permissions.store import ProjectStore
 from gatehouse.web.api.permissions.projects import group_list as groups_listed
 from gatehouse.web.console.condition_builder import ConditionBuilders
-from gatehouse.web.console.forms import (
-    FieldConflict,
-    VersionedForm,
-    conflicts_after,
-    csv_file,
-    form_text,
-    join_lines,
-    read_list_query,
-    split_lines,
-)
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
+from gatehouse.web.console.forms import VersionedForm, form_text, join_lines, split_lines
 from gatehouse.web.console.frame import ApiCall, group_call
 from gatehouse.web.console.impact import ImpactForecaster
+from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen, page_of_list
 from gatehouse.web.console.lookup import FoundNames, PersonFinder
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.projects.project import (
     ProjectHead,
     ProjectLoader,
     may_in_project,
-    page_of_list,
     project_head,
     project_path,
 )
-from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView
+from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
@@ -163,11 +156,9 @@ class GroupsContext(PageContext, frozen=True, kw_only=True):
     head: ProjectHead
     found: Page[Group]
     names: Mapping[str, NamedPerson]
-    search: str
+    query: ListQuery
     may_create: bool
     call: ApiCall | None  # None: they manage none
-    title: str = ""
-    problem: FormProblem | None = None
 
 
 class NewGroupForm(CsrfForm, frozen=True, kw_only=True):
@@ -188,42 +179,30 @@ class GroupListScreens:
         self._condition_builders = condition_builders
         self._view = view
 
-    async def create(self, request: Request, admin: AdminRequest, form: NewGroupForm) -> Response:
-        model = await self._loader.load(request, admin)
+    async def _create(self, _request: Request, admin: AdminRequest, model: ProjectModel, form: NewGroupForm) -> Saved:
         draft = GroupDraft(project_id=model.project.project_id, title=form.title.strip())
         group = await self._groups.save(admin.actor, None, draft)
-        return self._view.redirect_with_flash(
-            f"{ENTRY.path}/{group.project_id}/groups/{group.group_id}", "group_created"
-        )
+        return Saved(address=f"{ENTRY.path}/{group.project_id}/groups/{group.group_id}", message="group_created")
 
-    async def list(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        form: NewGroupForm | None = None,
-        problem: FormProblem | None = None,
-    ) -> Response:
-        model, query = await self._loader.load(request, admin), read_list_query(request)
+    async def _page(
+        self, request: Request, admin: AdminRequest, model: ProjectModel, _draft: FormDraft[NewGroupForm]
+    ) -> GroupsContext:
+        query = read_query(request, ListQuery)
         text = query.page_request.search.lower()
         managed = await self._managed_groups(admin, model.project.project_id)
         groups = [
             group for group in managed or () if text in f"{group.title} {group.description} {group.group_id}".lower()
         ]
-        if query.is_file:
-            return csv_file(f"{model.project.project_id}-groups", GROUP_COLUMNS, groups)
         found = page_of_list(groups, query.page_request)
         tests = [condition.condition.test for group in found.rows for condition in group.conditions]
-        context = GroupsContext(
+        return GroupsContext(
             head=project_head(admin, model.project, "groups"),
             found=found,
             names=await self._condition_builders.load_names(*tests),
-            search=query.q,
+            query=query,
             may_create=may_in_project(admin, Operation.GROUP_SAVE, model),
             call=None if managed is None else groups_call(model.project.project_id, managed),
-            title=form.title if form else "",
-            problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
     async def _managed_groups(self, admin: AdminRequest, project_id: str) -> Sequence[Group] | None:
         """None for those who may view the project and manage none of its groups."""
@@ -233,8 +212,20 @@ class GroupListScreens:
             return None
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        view, path = self._view, "/projects/{project_id}/groups"
-        return [view.page(path, self.list), view.form(path, NewGroupForm, self.create, rerender=self.list)]
+        return EditScreen(
+            view=self._view,
+            path="/projects/{project_id}/groups",
+            form=NewGroupForm,
+            load=self._loader.load,
+            form_of=lambda _model: NewGroupForm(),
+            page=self._page,
+            save=self._create,
+            file=groups_file,
+        ).routes()
+
+
+def groups_file(page: GroupsContext) -> CsvFile[Group]:
+    return CsvFile(name=f"{page.head.project_id}-groups", columns=GROUP_COLUMNS, rows=page.found.rows)
 
 
 def groups_call(project_id: str, managed: Sequence[Group]) -> ApiCall:
@@ -271,13 +262,10 @@ class GroupContext(PageContext, frozen=True, kw_only=True):
 
     head: GroupHead
     group: Group
-    form: GroupForm
     names: Mapping[str, NamedPerson]  # of listed people, and of the first ones that conditions name
     search: str
     found: FoundNames
     call: ApiCall
-    problem: FormProblem | None = None
-    conflicts: tuple[FieldConflict, ...] = ()
 
 
 class GroupMembersContext(PageContext, frozen=True, kw_only=True):
@@ -285,7 +273,6 @@ class GroupMembersContext(PageContext, frozen=True, kw_only=True):
 
     head: GroupHead
     found: Page[GroupMember]
-    search: str
 
 
 class GroupScreens:
@@ -310,47 +297,36 @@ class GroupScreens:
         self._forecaster = forecaster
         self._view = view
 
-    async def show(self, request: Request, admin: AdminRequest) -> Response:
-        loaded = await self._loader.load(request, admin)
-        if read_list_query(request).is_file:
-            return await self._export_listed_people(loaded.group)
-        return await self._render_group(request, admin, loaded, form_of(loaded.group))
-
-    async def _export_listed_people(self, group: Group) -> Response:
-        names = await self._names.people_by_id(group.users)
-        listed = [(member_id, names[member_id].nick if member_id in names else "") for member_id in group.users]
-        return csv_file(f"{group.title_key}-listed", LISTED_PEOPLE_COLUMNS, listed)
-
-    async def save(self, request: Request, admin: AdminRequest, form: GroupForm) -> Response:
-        loaded = await self._loader.load(request, admin)
-        draft = GroupDraft(
-            title=form.title.strip(),
-            description=form_text(form.description),
-            version=form.version,
+    async def _page(
+        self, request: Request, admin: AdminRequest, loaded: LoadedGroup, _draft: FormDraft[GroupForm]
+    ) -> GroupContext:
+        group, search = loaded.group, read_query(request, ListQuery).q if request.method == "GET" else ""
+        about = await self._condition_builders.load_names(
+            *(condition.condition.test for condition in group.conditions)
         )
+        return GroupContext(
+            head=group_head(admin, loaded, "group"),
+            group=group,
+            names={**about, **await self._names.people_by_id(group.users)},
+            search=search,
+            found=await self._find_people(admin, loaded, search),
+            call=group_call(group),
+        )
+
+    async def _save(self, _request: Request, admin: AdminRequest, loaded: LoadedGroup, form: GroupForm) -> Saved:
+        draft = GroupDraft(title=form.title.strip(), description=form_text(form.description), version=form.version)
         saved = await self._groups.save(admin.actor, loaded.group.group_id, draft)
         tags = split_lines(form.tags)
         if tags != list(saved.tags):
             await self._groups.save_tags(admin.actor, saved.group_id, TagsDraft(tags=list(tags)))
-        return self._view.redirect_with_flash(loaded.path, "saved")
+        return Saved(address=loaded.path)
 
-    async def rerender_form(
-        self, request: Request, admin: AdminRequest, form: GroupForm, problem: FormProblem
-    ) -> Response:
+    async def _members(self, request: Request, admin: AdminRequest, query: ListQuery) -> GroupMembersContext:
         loaded = await self._loader.load(request, admin)
-        stored = form_of(loaded.group)
-        conflicts = conflicts_after(problem, form, stored)
-        return await self._render_group(request, admin, loaded, form, problem=problem, conflicts=conflicts)
-
-    async def list_members(self, request: Request, admin: AdminRequest) -> Response:
-        loaded, query = await self._loader.load(request, admin), read_list_query(request)
         if not sees_members(admin, loaded):
             raise NoRight("who meets the group's conditions")
         found = await self._matches.members_of_group(loaded.group, query.page_request)
-        if query.is_file:
-            return csv_file(f"{loaded.group.title_key}-members", MEMBER_COLUMNS, found.rows)
-        context = GroupMembersContext(head=group_head(admin, loaded, "who"), found=found, search=query.q)
-        return self._view.render(request, admin, ENTRY, context)
+        return GroupMembersContext(head=group_head(admin, loaded, "who"), found=found)
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
         loaded, t = await self._loader.load(request, admin), self._view.words(request)
@@ -376,33 +352,6 @@ class GroupScreens:
         await self._groups.delete(admin.actor, loaded.group.group_id)
         return self._view.redirect_with_flash(project_path(loaded.group.project_id, "groups"), "group_removed")
 
-    async def _render_group(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        loaded: LoadedGroup,
-        form: GroupForm,
-        *,
-        problem: FormProblem | None = None,
-        conflicts: tuple[FieldConflict, ...] = (),
-    ) -> Response:
-        group, search = loaded.group, read_list_query(request).q if request.method == "GET" else ""
-        about = await self._condition_builders.load_names(
-            *(condition.condition.test for condition in group.conditions)
-        )
-        context = GroupContext(
-            head=group_head(admin, loaded, "group"),
-            group=group,
-            form=form,
-            names={**about, **await self._names.people_by_id(group.users)},
-            search=search,
-            found=await self._find_people(admin, loaded, search),
-            call=group_call(group),
-            problem=problem,
-            conflicts=conflicts,
-        )
-        return self._view.render(request, admin, ENTRY, context)
-
     async def _find_people(self, admin: AdminRequest, loaded: LoadedGroup, search: str) -> FoundNames:
         """People to add; those of the project's other groups are found by a part of their names."""
         groups = () if loaded.project is None else loaded.project.groups.values()
@@ -412,15 +361,39 @@ class GroupScreens:
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view, one = self._view, "/projects/{project_id}/groups/{group_id}"
+        group = EditScreen(
+            view=view,
+            path=one,
+            form=GroupForm,
+            load=self._loader.load,
+            form_of=form_of,
+            page=self._page,
+            save=self._save,
+            undoable=True,
+            file=listed_people_file,
+        )
+        members = ListScreen(
+            view=view, path=f"{one}/who", query=ListQuery, page=self._members, file=group_members_file
+        )
         return [
-            view.page(one, self.show),
-            view.form(one, GroupForm, self.save, rerender=self.rerender_form),
-            view.page(f"{one}/who", self.list_members),
+            *group.routes(),
+            *members.routes(),
             *view.confirmation(f"{one}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]
 
 
-def form_of(group: Group) -> GroupForm:
+def listed_people_file(page: GroupContext) -> CsvFile[tuple[str, str]]:
+    group, names = page.group, page.names
+    listed = [(member_id, names[member_id].nick if member_id in names else "") for member_id in group.users]
+    return CsvFile(name=f"{group.title_key}-listed", columns=LISTED_PEOPLE_COLUMNS, rows=listed)
+
+
+def group_members_file(page: GroupMembersContext) -> CsvFile[GroupMember]:
+    return CsvFile(name=f"{page.head.title.lower()}-members", columns=MEMBER_COLUMNS, rows=page.found.rows)
+
+
+def form_of(loaded: LoadedGroup) -> GroupForm:
+    group = loaded.group
     return GroupForm(
         title=group.title, description=group.description, tags=join_lines(group.tags), version=group.version
     )

@@ -6,7 +6,7 @@ without a role are kept as they are; they are written through the API.
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,7 +26,7 @@ from gatehouse.permissions.model.rules import (
     group_scope,
     service_scope,
 )
-from gatehouse.web.pages.forms import CsrfForm
+from gatehouse.web.console.forms import ReviewedForm
 
 T = TypeVar("T")
 
@@ -35,13 +35,12 @@ MAX_ROWS = 200
 MINUTE_TEXT_LENGTH = len("2026-11-15T16:00")
 
 
-class HoldingsForm(CsrfForm, frozen=True, kw_only=True):
-    """Three lists of the same length; `do` as in the condition builder."""
+class HoldingsForm(ReviewedForm, frozen=True, kw_only=True):
+    """Three lists of the same length."""
 
     place: tuple[str, ...] = ()
     role: tuple[str, ...] = ()
     until: tuple[str, ...] = ()
-    do: str = ""
 
 
 class HoldingRow(Struct, frozen=True, kw_only=True):
@@ -163,11 +162,21 @@ def rows_from_form(form: HoldingsForm) -> list[HoldingRow]:
     ]
 
 
-def apply_row_action(rows: Sequence[HoldingRow], do: str, *, role: str) -> list[HoldingRow]:
-    """The rows after the button `add` or `remove:<n>`."""
-    if do.partition(":")[0] == "add":
+def shown_rows(form: HoldingsForm, *, role: str) -> list[HoldingRow]:
+    """The rows that were sent, after the button `add` or `remove:<n>`; a new row starts with the role."""
+    rows = rows_from_form(form)
+    if form.do == "add":
         return [*rows, HoldingRow(place="project", role=role, is_new=True)]
-    return remove_row(rows, do)
+    return remove_row(rows, form.do)
+
+
+def fields_of_rows(rows: Sequence[HoldingRow]) -> Mapping[str, Any]:
+    """The fields of a form with these rows."""
+    return {
+        "place": tuple(row.place for row in rows),
+        "role": tuple(row.role for row in rows),
+        "until": tuple(row.until for row in rows),
+    }
 
 
 def remove_row(rows: Sequence[T], do: str) -> list[T]:
@@ -176,10 +185,6 @@ def remove_row(rows: Sequence[T], do: str) -> list[T]:
     is_number = number.isascii() and number.isdecimal() and len(number) < len("1000")
     at = int(number) if act == "remove" and is_number else -1
     return [row for index, row in enumerate(rows) if index != at]
-
-
-def is_row_action(do: str) -> bool:
-    return do.partition(":")[0] in ("add", "remove")
 
 
 def scopes_from_rows(

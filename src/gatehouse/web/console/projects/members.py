@@ -18,9 +18,10 @@ from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.rules import Scope
 from gatehouse.permissions.questions.proposals import MembershipProposal
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
-from gatehouse.web.console.forms import ListQuery, csv_file, read_list_query
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.impact import Impact, ImpactForecaster, has_no_impact, review_context
+from gatehouse.web.console.impact import ImpactForecaster, ReviewContext, review_context
+from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen, page_of_list
 from gatehouse.web.console.lookup import FoundNames, PersonFinder
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.projects.allow_lists import ListedGroup, listed_groups
@@ -31,10 +32,9 @@ from gatehouse.web.console.projects.holdings import (
     HoldingsForm,
     PlacedRole,
     ProjectPlaces,
-    apply_row_action,
     assignable_roles,
+    fields_of_rows,
     format_end_field,
-    is_row_action,
     load_places,
     membership_document,
     parse_scopes,
@@ -42,16 +42,17 @@ from gatehouse.web.console.projects.holdings import (
     rows_from_form,
     rows_of_holdings,
     scopes_from_rows,
+    shown_rows,
 )
 from gatehouse.web.console.projects.project import (
     ProjectHead,
     ProjectLoader,
     may_in_project,
-    page_of_list,
     project_head,
     project_path,
 )
-from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView
+from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
@@ -73,7 +74,6 @@ class ProjectMembersContext(PageContext, frozen=True, kw_only=True):
 
     head: ProjectHead
     found: Page[MemberLine]
-    search: str
     may_save: bool
     groups: Sequence[ListedGroup]
     call: ApiCall
@@ -97,11 +97,9 @@ class MemberContext(PageContext, frozen=True, kw_only=True):
     places: Sequence[HoldingPlace]
     roles: Sequence[Role]
     entries: int
-    version: int
     is_member: bool
     may_save: bool
     call: ApiCall
-    problem: FormProblem | None = None
 
     @property
     def path(self) -> str:
@@ -113,10 +111,15 @@ class MemberForm(HoldingsForm, frozen=True, kw_only=True):
 
 
 class ProjectMember(Struct, frozen=True, kw_only=True):
+    model: ProjectModel
     person: NamedPerson
     scopes: Mapping[Scope, ScopeHoldings]
     places: ProjectPlaces
     document: Mapping[str, object]  # the membership, as far as it is about them
+
+    @property
+    def members_path(self) -> str:
+        return project_path(self.model.project.project_id, "members")
 
 
 class MemberScreens:
@@ -139,16 +142,13 @@ class MemberScreens:
         self._forecaster = forecaster
         self._view = view
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
-        model, query = await self._loader.load(request, admin), read_list_query(request)
+    async def _list(self, request: Request, admin: AdminRequest, query: ListQuery) -> ProjectMembersContext:
+        model = await self._loader.load(request, admin)
         document = await self._memberships.get(admin.actor, admin.authenticated.central, model.project.project_id)
         lines = filter_lines(await self._load_lines(admin, model, users_in(document)), query)
-        if query.is_file:
-            return csv_file(f"{model.project.project_id}-members", COLUMNS, csv_rows(lines))
-        context = ProjectMembersContext(
+        return ProjectMembersContext(
             head=project_head(admin, model.project, "members"),
             found=page_of_list(lines, query.page_request),
-            search=query.q,
             may_save=may_in_project(admin, Operation.MEMBERSHIP_SAVE, model),
             groups=listed_groups(model),
             call=ApiCall(
@@ -158,10 +158,9 @@ class MemberScreens:
                 record=document if len(users_in(document)) <= PAGE_SIZE else None,
             ),
         )
-        return self._view.render(request, admin, ENTRY, context)
 
     async def find_person(self, request: Request, admin: AdminRequest) -> Response:
-        model, query = await self._loader.load(request, admin), read_list_query(request)
+        model, query = await self._loader.load(request, admin), read_query(request, ListQuery)
         require_operation(admin.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
         known = {user_id for group in model.groups.values() for user_id in group.users}
         known |= (await self._load_users(admin, model)).keys()
@@ -173,56 +172,48 @@ class MemberScreens:
         )
         return self._view.render(request, admin, ENTRY, context)
 
-    async def show(self, request: Request, admin: AdminRequest) -> Response:
-        model = await self._loader.load(request, admin)
-        member = await self._load_member(request, admin, model)
-        return self._render_editor(
-            request, admin, model, member, rows_of_holdings(member.scopes), version=model.project.version
+    async def _page(
+        self, _request: Request, admin: AdminRequest, member: ProjectMember, draft: FormDraft[MemberForm]
+    ) -> MemberContext:
+        project, places = member.model.project, member.places
+        return MemberContext(
+            head=project_head(admin, project, "members"),
+            person=member.person,
+            rows=shown_rows(draft.form, role=DEFAULT_ROLE),
+            places=list({one.value: one for one in (*places.all, *map(places.place_at, member.scopes))}.values()),
+            roles=assignable_roles(admin.authenticated.central),
+            entries=count_entries(member.scopes),
+            is_member=bool(member.scopes),
+            may_save=may_in_project(admin, Operation.MEMBERSHIP_SAVE, member.model),
+            call=ApiCall(
+                path="project/membership",
+                body={"action": "get", "data": {"id": project.project_id, "user_id": member.person.user_id}},
+                record=member.document,
+            ),
         )
 
-    async def save(self, request: Request, admin: AdminRequest, form: MemberForm) -> Response:
-        model = await self._loader.load(request, admin)
-        member, rows = await self._load_member(request, admin, model), rows_from_form(form)
-        if is_row_action(form.do) or form.do == "edit":
-            rows = apply_row_action(rows, form.do, role=DEFAULT_ROLE) if form.do != "edit" else rows
-            return self._render_editor(request, admin, model, member, rows, version=form.version)
-        project_id, central = model.project.project_id, admin.authenticated.central
-        scopes = scopes_from_rows(rows, member.scopes, member.places)
-        draft = MembershipDraft(
-            id=project_id,
-            users={member.person.user_id: membership_document(scopes, project_id, central)},
-            version=form.version,
-        )
-        home = project_path(project_id, "members")
-        impacts = () if form.do == "apply" else await self._impacts(admin, draft)
-        if not has_no_impact(impacts):
-            back = f"{home}/{member.person.user_id}"
-            context = review_context(
-                form, impacts, name=member.person.nick, back=back, trail=[(model.project.title, home)]
-            )
-            return self._view.render(request, admin, ENTRY, context)
-        await self._memberships.save(admin.actor, central, draft)
-        return self._view.redirect_with_flash(home, "saved")
-
-    async def _impacts(self, admin: AdminRequest, draft: MembershipDraft) -> Sequence[Impact]:
+    async def _review(
+        self, _request: Request, admin: AdminRequest, member: ProjectMember, form: MemberForm
+    ) -> ReviewContext:
         """What the person gains and loses, if the reader may see it."""
+        draft, home = draft_of(admin, member, form), member.members_path
         found = await self._forecaster.impact_of_membership(admin, draft.id, MembershipProposal(data=draft))
-        return () if found.hidden else (found,)
-
-    async def rerender_form(
-        self, request: Request, admin: AdminRequest, form: MemberForm, problem: FormProblem
-    ) -> Response:
-        model = await self._loader.load(request, admin)
-        member = await self._load_member(request, admin, model)
-        version = model.project.version if problem.is_conflict else form.version
-        return self._render_editor(
-            request, admin, model, member, rows_from_form(form), version=version, problem=problem
+        return review_context(
+            form,
+            () if found.hidden else (found,),
+            name=member.person.nick,
+            back=f"{home}/{member.person.user_id}",
+            trail=[(member.model.project.title, home)],
         )
+
+    async def _save(self, _request: Request, admin: AdminRequest, member: ProjectMember, form: MemberForm) -> Saved:
+        await self._memberships.save(admin.actor, admin.authenticated.central, draft_of(admin, member, form))
+        return Saved(address=member.members_path)
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
         model, t = await self._loader.load(request, admin), self._view.words(request)
         require_operation(admin.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
-        member = await self._load_member(request, admin, model)
+        member = await self._load_member(request, admin)
         person, entries = member.person, count_entries(member.scopes)
         path = project_path(model.project.project_id, "members")
         return Confirmation(
@@ -242,43 +233,9 @@ class MemberScreens:
         await self._memberships.save(admin.actor, admin.authenticated.central, draft)
         return self._view.redirect_with_flash(project_path(model.project.project_id, "members"), "member_removed")
 
-    def _render_editor(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        model: ProjectModel,
-        member: ProjectMember,
-        rows: Sequence[HoldingRow],
-        *,
-        version: int,
-        problem: FormProblem | None = None,
-    ) -> Response:
-        context = MemberContext(
-            head=project_head(admin, model.project, "members"),
-            person=member.person,
-            rows=rows,
-            places=list(
-                {one.value: one for one in (*member.places.all, *map(member.places.place_at, member.scopes))}.values()
-            ),
-            roles=assignable_roles(admin.authenticated.central),
-            entries=count_entries(member.scopes),
-            version=version,
-            is_member=bool(member.scopes),
-            may_save=may_in_project(admin, Operation.MEMBERSHIP_SAVE, model),
-            call=ApiCall(
-                path="project/membership",
-                body={
-                    "action": "get",
-                    "data": {"id": model.project.project_id, "user_id": member.person.user_id},
-                },
-                record=member.document,
-            ),
-            problem=problem,
-        )
-        return self._view.render(request, admin, ENTRY, context)
-
-    async def _load_member(self, request: Request, admin: AdminRequest, model: ProjectModel) -> ProjectMember:
+    async def _load_member(self, request: Request, admin: AdminRequest) -> ProjectMember:
         """A member of the project, or any person if the reader may assign roles in it."""
+        model = await self._loader.load(request, admin)
         user_id = grammar.check_user_id(request.path_params["user_id"], "user_id")
         document = await self._memberships.get(
             admin.actor, admin.authenticated.central, model.project.project_id, user_id=user_id
@@ -293,7 +250,7 @@ class MemberScreens:
             raise PersonNotFound
         scopes = {} if held is None else parse_scopes(held, model.project.project_id)
         places = await load_places(self._lists, model)
-        return ProjectMember(person=person, scopes=scopes, places=places, document=document)
+        return ProjectMember(model=model, person=person, scopes=scopes, places=places, document=document)
 
     async def _load_users(self, admin: AdminRequest, model: ProjectModel) -> Mapping[str, object]:
         return users_in(
@@ -321,13 +278,40 @@ class MemberScreens:
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view, path = self._view, "/projects/{project_id}/members"
+        members = ListScreen(view=view, path=path, query=ListQuery, page=self._list, file=members_file)
+        member = EditScreen(
+            view=view,
+            path=f"{path}/{{user_id}}",
+            form=MemberForm,
+            load=self._load_member,
+            form_of=form_of,
+            page=self._page,
+            review=self._review,
+            save=self._save,
+            undoable=True,
+        )
         return [
-            view.page(path, self.list),
+            *members.routes(),
             view.page(f"{path}/new", self.find_person),
-            view.page(f"{path}/{{user_id}}", self.show),
-            view.form(f"{path}/{{user_id}}", MemberForm, self.save, rerender=self.rerender_form),
+            *member.routes(),
             *view.confirmation(f"{path}/{{user_id}}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]
+
+
+def form_of(member: ProjectMember) -> MemberForm:
+    rows = fields_of_rows(rows_of_holdings(member.scopes))
+    return MemberForm(version=member.model.project.version, **rows)
+
+
+def draft_of(admin: AdminRequest, member: ProjectMember, form: MemberForm) -> MembershipDraft:
+    project_id, central = member.model.project.project_id, admin.authenticated.central
+    scopes = scopes_from_rows(rows_from_form(form), member.scopes, member.places)
+    document = membership_document(scopes, project_id, central)
+    return MembershipDraft(id=project_id, users={member.person.user_id: document}, version=form.version)
+
+
+def members_file(page: ProjectMembersContext) -> CsvFile[tuple[MemberLine, PlacedRole]]:
+    return CsvFile(name=f"{page.head.project_id}-members", columns=COLUMNS, rows=csv_rows(page.found.rows))
 
 
 def users_in(document: Mapping[str, object]) -> Mapping[str, object]:

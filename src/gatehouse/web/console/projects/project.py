@@ -1,7 +1,7 @@
 """Projects: the list, a new project, its overview, removal and erasure."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.names import NameStore
-from gatehouse.admin.paging import Page, PageRequest
+from gatehouse.admin.paging import Page
 from gatehouse.admin.projects import GroupListItem, ProjectListItem, ProjectListStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.drafts import TagsDraft
@@ -20,16 +20,10 @@ from gatehouse.permissions.model.project import ErasureCounts, Project, settings
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
 from gatehouse.permissions.store import ProjectStore
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
-from gatehouse.web.console.forms import (
-    FieldConflict,
-    VersionedForm,
-    conflicts_after,
-    csv_file,
-    join_lines,
-    read_list_query,
-    split_lines,
-)
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
+from gatehouse.web.console.forms import VersionedForm, join_lines, split_lines
 from gatehouse.web.console.frame import ApiCall, project_call
+from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry, is_console_page
 from gatehouse.web.console.view import (
@@ -38,7 +32,6 @@ from gatehouse.web.console.view import (
     ConfirmationField,
     ConsoleRoute,
     ConsoleView,
-    FormProblem,
     require_confirmation_text,
 )
 from gatehouse.web.http.parse import read_query
@@ -47,9 +40,6 @@ from gatehouse.web.pages.account_request import setup_address
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.paths import Path
-
-T = TypeVar("T")
-
 
 ENTRY: Final = ConsoleEntry.PROJECTS
 
@@ -76,16 +66,6 @@ def may_in_project(admin: AdminRequest, operation: Operation, model: ProjectMode
     return not model.project.removed and is_open(admin.rights, operation, about)
 
 
-def page_of_list(rows: Sequence[T], page_request: PageRequest) -> Page[T]:
-    """A page of a list that is read whole."""
-    return Page(
-        rows=rows[page_request.offset : page_request.offset + page_request.size],
-        total=len(rows),
-        number=page_request.page,
-        size=page_request.size,
-    )
-
-
 TABS: Final = ("overview", "members", "applications", "services", "groups", "service_accounts")
 NEW_FIELDS: Final = {"user_id": ComboboxKind.PERSON}
 REMOVED: Final = ("people", "applications", "groups", "service_accounts")  # that lose something by a removal
@@ -103,7 +83,6 @@ class ProjectsContext(PageContext, frozen=True, kw_only=True):
     template = "console/projects/list.html"
 
     found: Page[ProjectListItem]
-    search: str
     may_publish: bool
     groups: Sequence[GroupListItem]  # they manage them, and may not view their projects
 
@@ -113,10 +92,7 @@ class NewProjectContext(PageContext, frozen=True, kw_only=True):
 
     lacks_factor: bool  # so that they cannot administer it themselves
     searches_people: bool
-    picked: Mapping[str, ComboboxOption] = msgspec.field(default_factory=dict)
-    title: str = ""
-    user_id: str = ""
-    problem: FormProblem | None = None
+    picked: Mapping[str, ComboboxOption]
 
 
 class ProjectHead(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,10 +121,7 @@ class ProjectContext(PageContext, frozen=True, kw_only=True):
     head: ProjectHead
     project: Project
     author: str  # their nick, or their ID if the account is gone
-    form: "ProjectForm"
     call: ApiCall
-    problem: FormProblem | None = None
-    conflicts: tuple[FieldConflict, ...] = ()
 
 
 FACTOR_PAGES: Final = {"totp": Path.TOTP, "passkey": Path.PASSKEY}
@@ -201,59 +174,51 @@ class ProjectScreens:
         self._view = view
         self._clock = clock
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
-        query = read_list_query(request)
-        found = await self._lists.projects(admin.visibility, query.page_request)
-        if query.is_file:
-            return csv_file("projects", COLUMNS, found.rows)
+    async def _list(self, _request: Request, admin: AdminRequest, query: ListQuery) -> ProjectsContext:
         groups = await self._lists.groups(admin.visibility.groups)
-        context = ProjectsContext(
-            found=found,
-            search=query.q,
+        return ProjectsContext(
+            found=await self._lists.projects(admin.visibility, query.page_request),
             may_publish=admin.visibility.may_publish,
             groups=[group for group in groups if group.project_id not in admin.visibility.projects],
         )
-        return self._view.render(request, admin, ENTRY, context)
 
-    async def new(self, request: Request, admin: AdminRequest) -> Response:
+    async def _new_form(self, request: Request, admin: AdminRequest) -> NewProjectForm:
         require_operation(admin.rights, Operation.PUBLISH)
         typed = read_query(request, NewProjectQuery)
-        context = NewProjectContext(
+        return NewProjectForm(title=typed.title, user_id=typed.user_id)
+
+    async def _new_page(
+        self, _request: Request, admin: AdminRequest, _blank: NewProjectForm, draft: FormDraft[NewProjectForm]
+    ) -> NewProjectContext:
+        return NewProjectContext(
             lacks_factor=lacks_factor(admin),
             searches_people=admin.rights.administers,
-            title=typed.title,
-            user_id=typed.user_id,
+            picked=await self._lookup.describe(admin, draft.form, NEW_FIELDS),
         )
-        return self._view.render(request, admin, ENTRY, context)
 
-    async def publish(self, request: Request, admin: AdminRequest, form: NewProjectForm) -> Response:  # noqa: ARG002
+    async def _publish(
+        self, _request: Request, admin: AdminRequest, _blank: NewProjectForm, form: NewProjectForm
+    ) -> Saved | Response:
         if form.factor in FACTOR_PAGES:
             return see_other(factor_address(form))
         form = await self._lookup.resolve(admin, form, NEW_FIELDS)
         project = await self._publishing.publish(
             admin.actor, admin.authenticated.evaluation_input.facts, form.title.strip(), form.user_id.strip() or None
         )
-        return self._view.redirect_with_flash(project_path(project.project_id), "project_published")
+        return Saved(address=project_path(project.project_id), message="project_published")
 
-    async def rerender_new(
-        self, request: Request, admin: AdminRequest, form: NewProjectForm, problem: FormProblem
-    ) -> Response:
-        context = NewProjectContext(
-            lacks_factor=lacks_factor(admin),
-            searches_people=admin.rights.administers,
-            picked=await self._lookup.describe(admin, form, NEW_FIELDS),
-            title=form.title,
-            user_id=form.user_id,
-            problem=problem,
+    async def _page(
+        self, _request: Request, admin: AdminRequest, project: Project, _draft: FormDraft[ProjectForm]
+    ) -> ProjectContext:
+        named = await self._names.people_by_id([project.author])
+        return ProjectContext(
+            head=project_head(admin, project, "overview"),
+            project=project,
+            author=named[project.author].nick if project.author in named else project.author,
+            call=project_call(project),
         )
-        return self._view.render(request, admin, ENTRY, context)
 
-    async def show(self, request: Request, admin: AdminRequest) -> Response:
-        project = await self._load_project(request, admin)
-        return await self._render_overview(request, admin, project, form_of(project))
-
-    async def save(self, request: Request, admin: AdminRequest, form: ProjectForm) -> Response:
-        project = await self._load_project(request, admin)
+    async def _save(self, _request: Request, admin: AdminRequest, project: Project, form: ProjectForm) -> Saved:
         aliases, tags = split_lines(form.aliases), split_lines(form.tags)
         settings = settings_document(project.settings) | {"allowed_domains": split_lines(form.allowed_domains)}
         draft = ProjectDraft(
@@ -267,16 +232,7 @@ class ProjectScreens:
         saved = await self._projects.save(admin.actor, draft)
         if tags != list(saved.tags):
             await self._projects.save_tags(admin.actor, TagsDraft(id=saved.project_id, tags=list(tags)))
-        return self._view.redirect_with_flash(project_path(project.project_id), "saved")
-
-    async def rerender_form(
-        self, request: Request, admin: AdminRequest, form: ProjectForm, problem: FormProblem
-    ) -> Response:
-        """Keeps what was typed; if someone else saved meanwhile, shows both."""
-        project = await self._load_project(request, admin)
-        stored = form_of(project)
-        conflicts = conflicts_after(problem, form, stored)
-        return await self._render_overview(request, admin, project, form, problem=problem, conflicts=conflicts)
+        return Saved(address=project_path(project.project_id))
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
         project, t = await self._load_project(request, admin), self._view.words(request)
@@ -304,36 +260,38 @@ class ProjectScreens:
     async def _load_project(self, request: Request, admin: AdminRequest) -> Project:
         return await self._projects.get(admin.actor, request.path_params["project_id"])
 
-    async def _render_overview(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        project: Project,
-        form: ProjectForm,
-        *,
-        problem: FormProblem | None = None,
-        conflicts: tuple[FieldConflict, ...] = (),
-    ) -> Response:
-        named = await self._names.people_by_id([project.author])
-        context = ProjectContext(
-            head=project_head(admin, project, "overview"),
-            project=project,
-            author=named[project.author].nick if project.author in named else project.author,
-            form=form,
-            call=project_call(project),
-            problem=problem,
-            conflicts=conflicts,
-        )
-        return self._view.render(request, admin, ENTRY, context)
-
     def routes(self) -> Sequence[ConsoleRoute]:
         view = self._view
+        projects = ListScreen(
+            view=view,
+            path="/projects",
+            query=ListQuery,
+            page=self._list,
+            file=lambda page: CsvFile(name="projects", columns=COLUMNS, rows=page.found.rows),
+        )
+        new = EditScreen(
+            view=view,
+            path="/projects/new",
+            form=NewProjectForm,
+            load=self._new_form,
+            form_of=lambda blank: blank,
+            page=self._new_page,
+            save=self._publish,
+        )
+        project = EditScreen(
+            view=view,
+            path="/projects/{project_id}",
+            form=ProjectForm,
+            load=self._load_project,
+            form_of=form_of,
+            page=self._page,
+            save=self._save,
+            undoable=True,
+        )
         return [
-            view.page("/projects", self.list),
-            view.page("/projects/new", self.new),
-            view.form("/projects/new", NewProjectForm, self.publish, rerender=self.rerender_new),
-            view.page("/projects/{project_id}", self.show),
-            view.form("/projects/{project_id}", ProjectForm, self.save, rerender=self.rerender_form),
+            *projects.routes(),
+            *new.routes(),
+            *project.routes(),
             *view.confirmation("/projects/{project_id}/remove", RemoveProjectForm, self.confirm_removal, self.remove),
         ]
 

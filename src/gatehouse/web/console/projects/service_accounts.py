@@ -21,8 +21,10 @@ from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
 from gatehouse.web.api.permissions.service_accounts import ServiceAccountEntry
 from gatehouse.web.api.permissions.service_accounts import service_account_entry as account_entry
-from gatehouse.web.console.forms import csv_file, form_text, read_list_query, split_lines
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft
+from gatehouse.web.console.forms import form_text, split_lines
 from gatehouse.web.console.frame import ApiCall, NewSecretContext
+from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.projects.holdings import (
     OWNER,
@@ -30,15 +32,14 @@ from gatehouse.web.console.projects.holdings import (
     HoldingRow,
     HoldingsForm,
     PlacedRole,
-    apply_row_action,
     assignable_roles,
-    is_row_action,
     load_places,
     membership_document,
     parse_scopes,
     placed_roles,
     rows_from_form,
     scopes_from_rows,
+    shown_rows,
 )
 from gatehouse.web.console.projects.project import (
     ProjectHead,
@@ -47,7 +48,7 @@ from gatehouse.web.console.projects.project import (
     project_head,
     project_path,
 )
-from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.template_filters import exact_time
@@ -79,7 +80,6 @@ class ServiceAccountsContext(PageContext, frozen=True, kw_only=True):
 
     head: ProjectHead
     lines: Sequence[ServiceAccountLine]
-    search: str
     may_save: bool
     call: ApiCall
 
@@ -96,11 +96,9 @@ class NewServiceAccountContext(PageContext, frozen=True, kw_only=True):
     template = "console/projects/new_account.html"
 
     head: ProjectHead
-    form: ServiceAccountForm
     rows: Sequence[HoldingRow]
     places: Sequence[HoldingPlace]
     roles: Sequence[Role]
-    problem: FormProblem | None = None
 
 
 class ServiceAccountScreens:
@@ -112,8 +110,8 @@ class ServiceAccountScreens:
         self._lists = lists
         self._view = view
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
-        model, query = await self._loader.load(request, admin), read_list_query(request)
+    async def _list(self, request: Request, admin: AdminRequest, query: ListQuery) -> ServiceAccountsContext:
+        model = await self._loader.load(request, admin)
         text = query.page_request.search.lower()
         every = await self._load_lines(admin, model)
         lines = [
@@ -121,13 +119,10 @@ class ServiceAccountScreens:
             for line in every
             if text in f"{line.account.name} {line.account.comment} {line.account.user_id}".lower()
         ]
-        if query.is_file:
-            return csv_file(f"{model.project.project_id}-service-accounts", COLUMNS, lines)
         project_id = model.project.project_id
-        context = ServiceAccountsContext(
+        return ServiceAccountsContext(
             head=project_head(admin, model.project, "service_accounts"),
             lines=lines,
-            search=query.q,
             may_save=may_in_project(admin, Operation.SERVICE_ACCOUNTS, model),
             call=ApiCall(
                 path="serviceAccount",
@@ -135,22 +130,20 @@ class ServiceAccountScreens:
                 record=[account_entry(line.listed) for line in every],
             ),
         )
-        return self._view.render(request, admin, ENTRY, context)
 
-    async def new(self, request: Request, admin: AdminRequest) -> Response:
+    async def _load(self, request: Request, admin: AdminRequest) -> ProjectModel:
         model = await self._loader.load(request, admin)
         require_operation(admin.rights, Operation.SERVICE_ACCOUNTS, GuardTarget(project_id=model.project.project_id))
-        return await self._render_form(request, admin, model, ServiceAccountForm(), [])
+        return model
 
-    async def create(self, request: Request, admin: AdminRequest, form: ServiceAccountForm) -> Response:
-        model, rows = await self._loader.load(request, admin), rows_from_form(form)
-        require_operation(admin.rights, Operation.SERVICE_ACCOUNTS, GuardTarget(project_id=model.project.project_id))
-        if is_row_action(form.do):
-            return await self._render_form(
-                request, admin, model, form, apply_row_action(rows, form.do, role=DEFAULT_ROLE)
-            )
+    async def _create(
+        self, request: Request, admin: AdminRequest, model: ProjectModel, form: ServiceAccountForm
+    ) -> Response:
         places, central = await load_places(self._lists, model), admin.authenticated.central
-        holds = membership_document(scopes_from_rows(rows, {}, places), model.project.project_id, central) or {}
+        holds = (
+            membership_document(scopes_from_rows(rows_from_form(form), {}, places), model.project.project_id, central)
+            or {}
+        )
         draft = ServiceAccountDraft(
             project_id=model.project.project_id,
             name=form.name.strip(),
@@ -176,12 +169,6 @@ class ServiceAccountScreens:
         )
         return self._view.render(request, admin, ENTRY, context)
 
-    async def rerender_new(
-        self, request: Request, admin: AdminRequest, form: ServiceAccountForm, problem: FormProblem
-    ) -> Response:
-        model = await self._loader.load(request, admin)
-        return await self._render_form(request, admin, model, form, rows_from_form(form), problem=problem)
-
     async def confirm_revocation(self, request: Request, admin: AdminRequest) -> Confirmation:
         model, t = await self._loader.load(request, admin), self._view.words(request)
         user_id = request.path_params["user_id"]
@@ -202,25 +189,15 @@ class ServiceAccountScreens:
             project_path(request.path_params["project_id"], "service_accounts"), "account_revoked"
         )
 
-    async def _render_form(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        model: ProjectModel,
-        form: ServiceAccountForm,
-        rows: Sequence[HoldingRow],
-        *,
-        problem: FormProblem | None = None,
-    ) -> Response:
-        context = NewServiceAccountContext(
+    async def _page(
+        self, _request: Request, admin: AdminRequest, model: ProjectModel, draft: FormDraft[ServiceAccountForm]
+    ) -> NewServiceAccountContext:
+        return NewServiceAccountContext(
             head=project_head(admin, model.project, "service_accounts"),
-            form=form,
-            rows=rows,
+            rows=shown_rows(draft.form, role=DEFAULT_ROLE),
             places=(await load_places(self._lists, model)).all,
             roles=[role for role in assignable_roles(admin.authenticated.central) if role.key != OWNER],
-            problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context)
 
     async def _load_lines(self, admin: AdminRequest, model: ProjectModel) -> Sequence[ServiceAccountLine]:
         central, places = admin.authenticated.central, await load_places(self._lists, model)
@@ -233,12 +210,27 @@ class ServiceAccountScreens:
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view, path = self._view, "/projects/{project_id}/service_accounts"
+        accounts = ListScreen(view=view, path=path, query=ListQuery, page=self._list, file=service_accounts_file)
+        new = EditScreen(
+            view=view,
+            path=f"{path}/new",
+            form=ServiceAccountForm,
+            load=self._load,
+            form_of=lambda _model: ServiceAccountForm(),
+            page=self._page,
+            save=self._create,
+            fresh=True,
+            fresh_page=True,
+        )
         return [
-            view.page(path, self.list),
-            view.page(f"{path}/new", self.new, fresh=True),
-            view.form(f"{path}/new", ServiceAccountForm, self.create, rerender=self.rerender_new, fresh=True),
+            *accounts.routes(),
+            *new.routes(),
             *view.confirmation(f"{path}/{{user_id}}/revoke", CsrfForm, self.confirm_revocation, self.revoke),
         ]
+
+
+def service_accounts_file(page: ServiceAccountsContext) -> CsvFile[ServiceAccountLine]:
+    return CsvFile(name=f"{page.head.project_id}-service-accounts", columns=COLUMNS, rows=page.lines)
 
 
 def parse_days(text: str) -> int | None:

@@ -15,9 +15,11 @@ from gatehouse.permissions.model.project import GrantAction, Group, GroupGrant, 
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.questions.proposals import ProjectProposal
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
-from gatehouse.web.console.forms import csv_file
+from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
+from gatehouse.web.console.forms import ReviewedForm
 from gatehouse.web.console.frame import ApiCall, project_call
-from gatehouse.web.console.impact import ImpactForecaster, has_no_impact, review_context
+from gatehouse.web.console.impact import ImpactForecaster, ReviewContext, review_context
+from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.projects.holdings import remove_row
 from gatehouse.web.console.projects.project import (
@@ -27,8 +29,7 @@ from gatehouse.web.console.projects.project import (
     project_head,
     project_path,
 )
-from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
-from gatehouse.web.http.parse import read_query
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
@@ -58,9 +59,8 @@ class ServiceLine(msgspec.Struct, frozen=True, kw_only=True):
     grants: Sequence[GrantLine]
 
 
-class ServiceQuery(msgspec.Struct, frozen=True, kw_only=True):
-    application: int = 0
-    format: str = ""
+class ServiceQuery(ListQuery, frozen=True, kw_only=True):
+    application: int = 0  # to connect
 
 
 class ServicesContext(PageContext, frozen=True, kw_only=True):
@@ -83,23 +83,20 @@ class ServiceContext(PageContext, frozen=True, kw_only=True):
     rows: Sequence[GrantRow]
     groups: Sequence[Group]
     roles: Sequence[Role] | None  # None: they may not see them, and type their names
-    version: int
     call: ApiCall
-    problem: FormProblem | None = None
 
     @property
     def path(self) -> str:
         return f"{self.head.path}/services/{self.service.application_id}"
 
 
-class ServiceGrantsForm(CsrfForm, frozen=True, kw_only=True):
+class ServiceGrantsForm(ReviewedForm, frozen=True, kw_only=True):
     """Three lists of the same length."""
 
     group: tuple[str, ...] = ()
     action: tuple[str, ...] = ()
     role: tuple[str, ...] = ()
     version: int = 0
-    do: str = ""
 
 
 class LoadedService(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,62 +132,50 @@ class ProjectServiceScreens:
         self._forecaster = forecaster
         self._view = view
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
-        model, query = await self._loader.load(request, admin), read_query(request, ServiceQuery)
+    async def _list(self, request: Request, admin: AdminRequest, query: ServiceQuery) -> ServicesContext | Response:
+        model = await self._loader.load(request, admin)
         if query.application:
             return see_other(f"{ENTRY.path}/{model.project.project_id}/services/{query.application}")
-        lines = await self._load_lines(model)
-        if query.format == "csv":
-            return csv_file(f"{model.project.project_id}-services", COLUMNS, csv_rows(lines))
         may_save = may_in_project(admin, Operation.PROJECT_SAVE, model)
-        context = ServicesContext(
+        return ServicesContext(
             head=project_head(admin, model.project, "services"),
-            lines=lines,
+            lines=await self._load_lines(model),
             connectable=await self._connectable_applications(model) if may_save else (),
             may_save=may_save,
             call=project_call(model.project),
         )
-        return self._view.render(request, admin, ENTRY, context)
 
-    async def show(self, request: Request, admin: AdminRequest) -> Response:
-        loaded = await self._load_service(request, admin)
-        require_operation(
-            admin.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=loaded.model.project.project_id)
+    async def _page(
+        self, _request: Request, admin: AdminRequest, loaded: LoadedService, draft: FormDraft[ServiceGrantsForm]
+    ) -> ServiceContext:
+        return ServiceContext(
+            head=project_head(admin, loaded.model.project, "services"),
+            service=loaded.service,
+            is_connected=loaded.stored_grants is not None,
+            may_save=may_in_project(admin, Operation.PROJECT_SAVE, loaded.model),
+            rows=shown_rows(loaded, draft.form),
+            groups=sorted(loaded.model.groups.values(), key=lambda group: group.title_key),
+            roles=grantable_roles(admin),
+            call=project_call(loaded.model.project),
         )
-        rows = grant_rows(loaded.stored_grants or ())
-        return self._render_editor(request, admin, loaded, rows, version=loaded.model.project.version)
 
-    async def save(self, request: Request, admin: AdminRequest, form: ServiceGrantsForm) -> Response:
-        loaded, rows = await self._load_service(request, admin), rows_from_form(form)
-        require_operation(
-            admin.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=loaded.model.project.project_id)
-        )
-        if form.do.partition(":")[0] in ("add", "remove", "edit"):
-            changed = apply_row_action(loaded, rows, form.do)
-            return self._render_editor(request, admin, loaded, changed, version=form.version)
-        draft = draft_of(loaded, {"groups": grants_of(rows)}, form.version)
-        if form.do != "apply":
-            impacts = [await self._forecaster.impact_in(admin, loaded.application_id, ProjectProposal(data=draft))]
-            if not has_no_impact(impacts):
-                back = f"{loaded.services_path}/{loaded.application_id}"
-                context = review_context(
-                    form, impacts, name=loaded.service.name, back=back, trail=self._trail(loaded)
-                )
-                return self._view.render(request, admin, ENTRY, context)
-        await self._projects.save(admin.actor, draft)
-        return self._view.redirect_with_flash(loaded.services_path, "saved")
+    async def _review(
+        self, _request: Request, admin: AdminRequest, loaded: LoadedService, form: ServiceGrantsForm
+    ) -> ReviewContext:
+        proposal = ProjectProposal(data=draft_of_form(loaded, form))
+        impacts = [await self._forecaster.impact_in(admin, loaded.application_id, proposal)]
+        back = f"{loaded.services_path}/{loaded.application_id}"
+        return review_context(form, impacts, name=loaded.service.name, back=back, trail=self._trail(loaded))
 
-    async def rerender_form(
-        self, request: Request, admin: AdminRequest, form: ServiceGrantsForm, problem: FormProblem
-    ) -> Response:
-        loaded = await self._load_service(request, admin)
-        version = loaded.model.project.version
-        return self._render_editor(request, admin, loaded, rows_from_form(form), version=version, problem=problem)
+    async def _save(
+        self, _request: Request, admin: AdminRequest, loaded: LoadedService, form: ServiceGrantsForm
+    ) -> Saved:
+        await self._projects.save(admin.actor, draft_of_form(loaded, form))
+        return Saved(address=loaded.services_path)
 
     async def confirm_disconnect(self, request: Request, admin: AdminRequest) -> Confirmation:
         loaded, t = await self._load_service(request, admin), self._view.words(request)
         project = loaded.model.project
-        require_operation(admin.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=project.project_id))
         proposal = ProjectProposal(data=draft_of(loaded, None, project.version))
         name = loaded.service.name
         return Confirmation(
@@ -206,36 +191,13 @@ class ProjectServiceScreens:
         await self._projects.save(admin.actor, draft_of(loaded, None, loaded.model.project.version))
         return self._view.redirect_with_flash(loaded.services_path, "service_disconnected")
 
-    def _render_editor(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        loaded: LoadedService,
-        rows: Sequence[GrantRow],
-        *,
-        version: int,
-        problem: FormProblem | None = None,
-    ) -> Response:
-        context = ServiceContext(
-            head=project_head(admin, loaded.model.project, "services"),
-            service=loaded.service,
-            is_connected=loaded.stored_grants is not None,
-            may_save=may_in_project(admin, Operation.PROJECT_SAVE, loaded.model),
-            rows=rows,
-            groups=sorted(loaded.model.groups.values(), key=lambda group: group.title_key),
-            roles=grantable_roles(admin),
-            version=version,
-            call=project_call(loaded.model.project),
-            problem=problem,
-        )
-        return self._view.render(request, admin, ENTRY, context)
-
     def _trail(self, loaded: LoadedService) -> Sequence[tuple[str, str]]:
         return [(loaded.model.project.title, loaded.services_path)]
 
     async def _load_service(self, request: Request, admin: AdminRequest) -> LoadedService:
         """A service that is connected or can be. Raises NoRight for other applications."""
         model = await self._loader.load(request, admin)
+        require_operation(admin.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=model.project.project_id))
         number = request.path_params["application_id"]
         service = (await self._lists.applications_by_id([number])).get(number)
         known = service is not None and (
@@ -269,10 +231,21 @@ class ProjectServiceScreens:
     def routes(self) -> Sequence[ConsoleRoute]:
         view, path = self._view, "/projects/{project_id}/services"
         one = f"{path}/{{application_id:int}}"
+        services = ListScreen(view=view, path=path, query=ServiceQuery, page=self._list, file=services_file)
+        service = EditScreen(
+            view=view,
+            path=one,
+            form=ServiceGrantsForm,
+            load=self._load_service,
+            form_of=form_of,
+            page=self._page,
+            review=self._review,
+            save=self._save,
+            undoable=True,
+        )
         return [
-            view.page(path, self.list),
-            view.page(one, self.show),
-            view.form(one, ServiceGrantsForm, self.save, rerender=self.rerender_form),
+            *services.routes(),
+            *service.routes(),
             *view.confirmation(f"{one}/disconnect", CsrfForm, self.confirm_disconnect, self.disconnect),
         ]
 
@@ -292,12 +265,16 @@ def grant_line(model: ProjectModel, grant: GroupGrant) -> GrantLine:
     )
 
 
-def grant_rows(grants: Sequence[GroupGrant]) -> Sequence[GrantRow]:
-    return [
-        GrantRow(group=grant.group_id, action=grant.action.value, role=role)
-        for grant in grants
-        for role in grant.roles
+def form_of(loaded: LoadedService) -> ServiceGrantsForm:
+    rows = [
+        (grant.group_id, grant.action.value, role) for grant in loaded.stored_grants or () for role in grant.roles
     ]
+    return ServiceGrantsForm(
+        group=tuple(group for group, _, _ in rows),
+        action=tuple(action for _, action, _ in rows),
+        role=tuple(role for _, _, role in rows),
+        version=loaded.model.project.version,
+    )
 
 
 def rows_from_form(form: ServiceGrantsForm) -> list[GrantRow]:
@@ -309,11 +286,13 @@ def rows_from_form(form: ServiceGrantsForm) -> list[GrantRow]:
     ]
 
 
-def apply_row_action(loaded: LoadedService, rows: Sequence[GrantRow], do: str) -> list[GrantRow]:
-    if do.partition(":")[0] == "add":
+def shown_rows(loaded: LoadedService, form: ServiceGrantsForm) -> list[GrantRow]:
+    """The rows that were sent, after the button `add` or `remove:<n>`."""
+    rows = rows_from_form(form)
+    if form.do == "add":
         first = next(iter(sorted(loaded.model.groups.values(), key=lambda group: group.title_key)), None)
         return [*rows, GrantRow(group="" if first is None else first.group_id, is_new=True)]
-    return remove_row(rows, do)
+    return remove_row(rows, form.do)
 
 
 def grants_of(rows: Sequence[GrantRow]) -> Sequence[Mapping[str, object]]:
@@ -322,6 +301,10 @@ def grants_of(rows: Sequence[GrantRow]) -> Sequence[Mapping[str, object]]:
     for row in rows:
         roles.setdefault((row.group, row.action), []).append(row.role)
     return [{"group_id": group, "action": action, "roles": names} for (group, action), names in roles.items()]
+
+
+def draft_of_form(loaded: LoadedService, form: ServiceGrantsForm) -> ProjectDraft:
+    return draft_of(loaded, {"groups": grants_of(rows_from_form(form))}, form.version)
 
 
 def draft_of(loaded: LoadedService, service: Mapping[str, object] | None, version: int) -> ProjectDraft:
@@ -339,6 +322,10 @@ def draft_of(loaded: LoadedService, service: Mapping[str, object] | None, versio
 
 def csv_rows(lines: Sequence[ServiceLine]) -> Sequence[tuple[ServiceLine, GrantLine]]:
     return [(line, grant) for line in lines for grant in line.grants]
+
+
+def services_file(page: ServicesContext) -> CsvFile[tuple[ServiceLine, GrantLine]]:
+    return CsvFile(name=f"{page.head.project_id}-services", columns=COLUMNS, rows=csv_rows(page.lines))
 
 
 COLUMNS: Final = {

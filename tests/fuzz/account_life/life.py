@@ -98,6 +98,7 @@ def anna_has_an_account_and_a_guest(life: Steps) -> None:
 @start(Steps.merge_guest)
 def anna_has_an_account_and_a_restricted_guest(life: Steps) -> None:
     anna_has_an_account_and_a_guest(life)
+    life.edit(number=0, tag=False, role=True, denied=False)  # which the restriction takes away
     life.edit(number=1, tag=True, role=False, denied=True)
 
 

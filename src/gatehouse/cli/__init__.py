@@ -1,8 +1,10 @@
 """The command line. Each command has a file of its own, imported only when it is called."""
 
+import gc
 import os
 from collections.abc import Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Final
 
 import click
@@ -71,7 +73,7 @@ class LazyGroup(CommandGroup):
         if cmd_name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
+        command: click.Command = getattr(import_without_collections(module), attribute)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -96,6 +98,15 @@ class LazyGroup(CommandGroup):
             raise ConfigurationRefused(str(error)) from error
         except GatehouseError as error:
             raise click.ClickException(str(error)) from error
+
+
+def import_without_collections(module: str) -> ModuleType:
+    """Import a command: what modules define stays, and looking for garbage in it takes a sixth of the time."""
+    gc.disable()
+    try:
+        return import_module(module)
+    finally:
+        gc.enable()
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

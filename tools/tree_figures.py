@@ -126,6 +126,10 @@ def measure(modules: Sequence[Module]) -> Iterator[Figure]:
     )
     yield Figure("class names defined more than once", len(repeated_classes(modules)), CEILINGS["repeated classes"])
     yield Figure("bare participles as function names", len(list(participles(modules))), CEILINGS["participles"])
+    yield Figure("dataclasses", dataclasses(modules), CEILINGS["dataclasses"])
+    yield Figure(
+        "records copied or read as dataclasses", len(list(dataclass_functions())), CEILINGS["as dataclasses"]
+    )
     counted = Counter(word for _, word in banned_words())
     for word in BANNED:
         yield Figure(f'"{word}"', counted[word], CEILINGS["banned words"])
@@ -152,6 +156,21 @@ def repeated_classes(modules: Sequence[Module]) -> Mapping[str, Sequence[str]]:
     for path, node in classes(modules):
         places[node.name].append(path)
     return {name: found for name, found in places.items() if len(found) > 1}
+
+
+def dataclasses(modules: Sequence[Module]) -> int:
+    """Records are Structs; dataclasses are for what Structs lack."""
+    return sum(any("dataclass" in ast.unparse(one) for one in node.decorator_list) for _, node in classes(modules))
+
+
+def dataclass_functions() -> Iterator[str]:
+    """Modules that use a function of `dataclasses`, which raises for a Struct though types allow it."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        if not path.is_relative_to(SOURCE / "client") and not path.is_relative_to(SOURCE / "demo"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                names = {one.name for one in node.names} if isinstance(node, ast.ImportFrom) else set()
+                if names & {"replace", "asdict", "astuple", "fields"} and node.module == "dataclasses":
+                    yield f"{path.relative_to(SOURCE)}:{node.lineno}"
 
 
 def wrappers(modules: Sequence[Module]) -> Iterator[str]:
@@ -224,6 +243,8 @@ CEILINGS: Final = {
     "one implementation": 58,
     "repeated classes": 7,
     "participles": 24,
+    "dataclasses": 40,
+    "as dataclasses": 0,
     "banned words": 0,
 }
 LISTS: Final = {

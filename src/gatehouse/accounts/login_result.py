@@ -18,6 +18,7 @@ from gatehouse.accounts.user_tokens import UserTokens
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord, Details
 from gatehouse.audit.recorder import Recorder
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.addresses import Network, parse_address, parse_network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
@@ -77,7 +78,7 @@ class IdTokenRequest(msgspec.Struct, frozen=True, kw_only=True):
     scopes: tuple[str, ...] = ()  # of the client when the game asked: the person consents to these
 
 
-class LoginOptions(msgspec.Struct, frozen=True, kw_only=True):
+class LoginOptions(SecretRecord, frozen=True, kw_only=True):
     """The checked optional fields of interface §4.3 that shape the response."""
 
     factor: str | None = None
@@ -89,7 +90,7 @@ class LoginOptions(msgspec.Struct, frozen=True, kw_only=True):
     fixed_ips: tuple[str, ...] = ()
     meta: bool = False
     with_email: str = ""
-    service_jwt: str = ""
+    service_jwt: SecretText = ""
     service_application: int = 0  # of the service JWT, when already known
     id_token: IdTokenRequest | None = None
 

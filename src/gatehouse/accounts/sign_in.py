@@ -7,8 +7,6 @@ out (checklist LG-09). The device cookie is authenticated by a MAC and proves no
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from msgspec import Struct
-
 from gatehouse.accounts.decoys import DecoyHashes
 from gatehouse.accounts.errors import SignInRefused
 from gatehouse.accounts.field_checks import username_key
@@ -17,6 +15,7 @@ from gatehouse.accounts.password_rules import is_too_long
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.accounts.store import AccountStore
 from gatehouse.audit.recorder import SignInTally
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256, sha256
 from gatehouse.kernel.errors import Unavailable
@@ -83,8 +82,8 @@ SOURCE_LIMIT: Final = AttemptLimit(free_attempts=100)  # for an office, a school
 DEVICE_LIMIT: Final = AttemptLimit(free_attempts=10)
 
 
-class PasswordAttempt(Struct, frozen=True, kw_only=True):
-    password: str
+class PasswordAttempt(SecretRecord, frozen=True, kw_only=True):
+    password: SecretText
     source: str
     device_cookie: str = ""  # if the browser sent one
 

@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from gatehouse.fields.derive import entry_members, patch_members, patched_value, with_members
+from gatehouse.fields.secrets import SecretRecord
 from gatehouse.oauth.model import CLIENT_FIELDS, LIST_FIELDS, SINGLE_FIELDS, Client, ClientProfile
 
 
@@ -22,7 +23,7 @@ class ClientPatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 @with_members(lambda: entry_members(CLIENT_FIELDS))
-class ClientRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClientRecord(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
     """A client without its secrets."""
 
     client_id: str

@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from gatehouse.accounts.importing.model import BadImportFile, FileRow, ForeignIdentity, ImportEntry
+from gatehouse.fields.secrets import SecretRecord, SecretText
 
 MAX_LINE_BYTES: Final = 65_536
 CHUNK_BYTES: Final = 65_536  # in which the rest of a longer line is skipped
@@ -30,15 +31,15 @@ class JsonIdentity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     subject: str
 
 
-class JsonLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class JsonLine(SecretRecord, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An account of a file; a value may be null or left out."""
 
     login: str | None = None
     nick: str | None = None
     name: str | None = None
     username: str | None = None
-    password_hash: str | None = None
-    totp_secret: str | None = None
+    password_hash: SecretText | None = None
+    totp_secret: SecretText | None = None
     tags: list[str] | None = None
     purchases: list[str] | None = None
     email_verified: bool | None = None

@@ -16,7 +16,7 @@ from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.importing.hashes import BadHash, decode_base64, encode_base64
 from gatehouse.accounts.importing.lines import MAX_LINE_BYTES, NOTHING, json_problem, read_lines
 from gatehouse.accounts.importing.model import BadImportFile, FileRow, ForeignIdentity, ImportEntry
-from gatehouse.fields.secrets import SecretBytes, SecretRecord
+from gatehouse.fields.secrets import SecretBytes, SecretRecord, SecretText
 
 MAX_DOCUMENT_BYTES: Final = 2**30  # of a file that is one JSON document
 TOTP_DIGITS: Final = 6  # this and the next two: what this service checks (RFC 6238)
@@ -220,7 +220,7 @@ class Auth0Identity(msgspec.Struct):
     user_id: str | int = ""
 
 
-class Auth0User(msgspec.Struct):
+class Auth0User(SecretRecord, frozen=True):
     user_id: str | None = None
     email: str | None = None
     email_verified: bool | None = None
@@ -230,10 +230,10 @@ class Auth0User(msgspec.Struct):
     family_name: str | None = None
     nickname: str | None = None
     blocked: bool = False
-    password_hash: str | None = None
+    password_hash: SecretText | None = None
     custom_password_hash: Auth0Hash | None = None
-    mfa_factors: list[Auth0Factor] = []
-    identities: list[Auth0Identity] = []
+    mfa_factors: list[Auth0Factor] = msgspec.field(default_factory=list)
+    identities: list[Auth0Identity] = msgspec.field(default_factory=list)
     exported_hash: str | None = msgspec.field(default=None, name="passwordHash")
 
 
@@ -323,16 +323,16 @@ class FirebaseProvider(msgspec.Struct, rename="camel"):
     raw_id: str = ""
 
 
-class FirebaseUser(msgspec.Struct, rename="camel"):
+class FirebaseUser(SecretRecord, frozen=True, rename="camel"):
     local_id: str | None = None
     email: str | None = None
     email_verified: bool | None = None
     display_name: str | None = None
     disabled: bool = False
-    password_hash: str | None = None
+    password_hash: SecretText | None = None
     salt: str | None = None
-    mfa_info: list[object] = []
-    provider_user_info: list[FirebaseProvider] = []
+    mfa_info: list[object] = msgspec.field(default_factory=list)
+    provider_user_info: list[FirebaseProvider] = msgspec.field(default_factory=list)
 
 
 class FirebaseHashConfig(SecretRecord, frozen=True, kw_only=True):

@@ -25,6 +25,7 @@ from gatehouse.accounts.profile_fields import date_profile
 from gatehouse.audit.events import AuditEvent
 from gatehouse.fields.derive import patch_members, with_members
 from gatehouse.fields.model import Kind
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.images.loading import NewImage
 from gatehouse.images.model import picture_owner
 from gatehouse.provision.file_secrets import FileSecret
@@ -64,14 +65,14 @@ class UserFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     administrator: Flag = UNSET
 
 
-class UserEdit(msgspec.Struct, frozen=True, kw_only=True):
+class UserEdit(SecretRecord, frozen=True, kw_only=True):
     """An entry and its account, with the secrets in stored form."""
 
     place: str
     entry: UserFileEntry
     before: User | None  # None: new
     user_id: str
-    password_hash: str | UnsetType | None = UNSET
+    password_hash: SecretText | UnsetType | None = UNSET
     sealed_totp: bytes | UnsetType | None = UNSET
     picture: NewImage = UNSET
 

@@ -13,6 +13,7 @@ from gatehouse.accounts.guests.model import ChallengeIntent, DeviceProof, Device
 from gatehouse.accounts.guests.sign_in import GuestSignIn
 from gatehouse.accounts.login_result import IdTokenRequest
 from gatehouse.fields.derive import copy_as
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.gamesessions.errors import GameRefusals
 from gatehouse.gamesessions.model import CloseStatus, GameSession
 from gatehouse.gamesessions.poll import CANCELLED, ERROR, OK, RETRY, ClientGone, PollAnswer, PollService
@@ -76,7 +77,7 @@ class GsidResultRequest(ProofFields, frozen=True, kw_only=True):
     states: Switch = OFF
 
 
-class GsidResultResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class GsidResultResponse(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
     """OK with the login data, RETRY, CANCELLED, or ERROR with a record ID."""
 
     status: str
@@ -100,7 +101,7 @@ class GsidResultResponse(msgspec.Struct, frozen=True, kw_only=True, omit_default
     token: str = ""
     token_exp: int = 0
     user_id: str = ""
-    jwt: str = ""
+    jwt: SecretText = ""
     factor: str = ""
     login: str = ""
     stoken: str = ""

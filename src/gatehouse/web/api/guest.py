@@ -12,6 +12,7 @@ from gatehouse.accounts.guests.sign_in import GuestSignIn
 from gatehouse.accounts.login_result import LoginOptions, LoginResult
 from gatehouse.accounts.model import SignInMethod
 from gatehouse.fields.derive import copy_as
+from gatehouse.fields.secrets import SecretText
 from gatehouse.kernel.errors import BadInput
 from gatehouse.throttle.proof_of_work import Puzzle, PuzzleUnsolved
 from gatehouse.web.api.login import LoginFields, LoginResponse, read_login_options
@@ -36,7 +37,7 @@ class GuestRequest(LoginFields, frozen=True, kw_only=True):
     intent: str = ""  # of the challenge: `upgrade` for getGsid
     puzzle: str = ""  # as received, with its solution
     solution: str = ""
-    otp: str = ""
+    otp: SecretText = ""
     request_id: str = ""
     method: str = ""
 

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from gatehouse.accounts.login_result import LoginOptions, check_fixed_ips, single_address_range
 from gatehouse.accounts.model import SignInMethod
 from gatehouse.accounts.sign_in import PasswordAttempt, PasswordSignIn
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.errors import BadInput
 from gatehouse.keys.encoding import parse_rsa_public_key
 from gatehouse.keys.model import BadPublicKey
@@ -30,17 +31,17 @@ ON: Final = "1"
 Switch = Annotated[str, msgspec.Meta(extra_json_schema={"enum": [OFF, ON]})]  # said here, refused by check_switches
 
 
-class LoginFields(msgspec.Struct, frozen=True, kw_only=True):
+class LoginFields(SecretRecord, frozen=True, kw_only=True):
     factor: str = ""
     jwt_public_key: str = ""
     distr: str = ""
     app_id: int = 0
     gapp_id: int = 0
     nojwt: Switch = OFF
-    service_jwt: str = ""
+    service_jwt: SecretText = ""
     short_token: Switch = OFF
     fixed_ip: Switch = OFF
-    fixed_ips: list[str] = []
+    fixed_ips: list[str] = msgspec.field(default_factory=list)
     fixed_ips_form: list[str] = msgspec.field(default_factory=list, name="fixed_ips[]")
     meta: Switch = OFF
     with_email: str = ""
@@ -95,8 +96,8 @@ def check_public_key(name: str, text: str) -> str | None:
 
 class LoginRequest(LoginFields, frozen=True, kw_only=True):
     login: str = ""
-    password: str = ""
-    otp: str = ""
+    password: SecretText = ""
+    otp: SecretText = ""
     request_id: str = ""
     method: str = ""
 
@@ -107,7 +108,7 @@ class LoginMeta(msgspec.Struct, frozen=True, kw_only=True):
     tags: list[str]
 
 
-class LoginResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LoginResponse(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
     """One of: OK with the login data, LOGINERROR, 2STEP, 2STEPERROR, BLOCKED, DENIED, TERMS."""
 
     status: str
@@ -129,7 +130,7 @@ class LoginResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     token: str = ""
     token_exp: int = 0
     user_id: str = ""
-    jwt: str = ""
+    jwt: SecretText = ""
     factor: str = ""
     login: str = ""
     stoken: str = ""

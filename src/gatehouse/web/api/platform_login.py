@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.model import SignInMethod
+from gatehouse.fields.secrets import SecretText
 from gatehouse.providers.tickets import PlatformSignIn, TicketAttempt
 from gatehouse.web.api.login import LoginFields, LoginResponse, read_login_options
 from gatehouse.web.api.login_completion import LoginCompletion, ProvedLogin, SecondFactorFields, refuse_other_sites
@@ -21,7 +22,7 @@ from gatehouse.web.pages.rendering import PageRenderer
 class PlatformLoginRequest(LoginFields, frozen=True, kw_only=True):
     platform: str = ""
     ticket: str = ""
-    otp: str = ""
+    otp: SecretText = ""
     request_id: str = ""
     method: str = ""
 

@@ -21,6 +21,7 @@ from gatehouse.admin.people_list import (
     PersonListItem,
     SeenFilter,
 )
+from gatehouse.fields.secrets import SecretText
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.rights.guard import Operation, require_operation
@@ -125,7 +126,7 @@ class NewPersonForm(CsrfForm, frozen=True, kw_only=True):
     nick: str = ""
     lang: str = "en"
     entrance: str = OnboardingMethod.INVITE.value
-    password: str = ""
+    password: SecretText = ""
 
 
 def invitation_page(t: Translator, invitation: Invitation, *, base_url: str, sends_mail: bool) -> NewSecretContext:

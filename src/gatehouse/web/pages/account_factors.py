@@ -25,6 +25,7 @@ from gatehouse.accounts.second_factors.model import (
     TooManyPasskeys,
 )
 from gatehouse.accounts.second_factors.passkeys import Passkeys
+from gatehouse.fields.secrets import SecretText
 from gatehouse.kernel.errors import Refused
 from gatehouse.web.console.paths import is_console_page
 from gatehouse.web.http.responses import see_other
@@ -49,7 +50,7 @@ class FactorSetupForm(CsrfForm, frozen=True, kw_only=True):
 
 
 class TotpCodeForm(FactorSetupForm, frozen=True, kw_only=True):
-    otp: str
+    otp: SecretText
 
 
 class PasskeySetupForm(FactorSetupForm, frozen=True, kw_only=True):

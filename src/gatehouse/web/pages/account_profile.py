@@ -20,6 +20,7 @@ from gatehouse.accounts.own_account.email_change import EmailChanges
 from gatehouse.accounts.own_account.profile import AccountProfile, PasswordChange
 from gatehouse.accounts.sign_in import PasswordAttempt
 from gatehouse.fields.derive import with_members
+from gatehouse.fields.secrets import SecretText
 from gatehouse.images.model import BadImage
 from gatehouse.kernel.errors import BadInput, TooMany
 from gatehouse.languages import LANGUAGES
@@ -68,7 +69,7 @@ class EmailChangeForm(CsrfForm, frozen=True, kw_only=True):
 
 class PasswordChangeForm(CsrfForm, frozen=True, kw_only=True):
     current: str = ""
-    password: str
+    password: SecretText
     repeated: str
 
 

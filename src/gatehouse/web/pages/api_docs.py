@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.user_tokens import UserTokens
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.times import MINUTE
 from gatehouse.web.http import openapi
 from gatehouse.web.http.browser import BrowserSessions
@@ -94,8 +95,8 @@ class DocsContext(PageContext, frozen=True, kw_only=True):
     is_fresh: bool = False
 
 
-class SessionToken(msgspec.Struct, frozen=True, kw_only=True):
-    jwt: str
+class SessionToken(SecretRecord, frozen=True, kw_only=True):
+    jwt: SecretText
     factor: str
     seconds: int
 

@@ -17,6 +17,7 @@ from gatehouse.accounts.email_sign_in import (
 )
 from gatehouse.accounts.errors import BadAccount, EmailCodeWrong, EmailSignInGone
 from gatehouse.accounts.model import SignInMethod
+from gatehouse.fields.secrets import SecretText
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.times import MINUTE
 from gatehouse.sign_in_flow.flows import ACCOUNT_KIND, RETURN_TO, SignInFlows
@@ -86,7 +87,7 @@ class EmailSignInForm(FlowForm, frozen=True, kw_only=True):
 
 
 class SignInCodeForm(EmailSignInForm, frozen=True, kw_only=True):
-    otp: str
+    otp: SecretText
     registers: str = ""
     nick: str = ""
     confirmed: str = ""  # the person saw what ends

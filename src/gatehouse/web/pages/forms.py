@@ -12,6 +12,7 @@ from gatehouse.accounts.email_links import LinkRequester
 from gatehouse.accounts.errors import BadAccount, DomainRefused, LinkDead, PasswordBreached, PasswordWeak
 from gatehouse.accounts.model import User
 from gatehouse.accounts.own_account.model import SameAddress
+from gatehouse.fields.secrets import SecretRecord
 from gatehouse.kernel.digests import sha256
 from gatehouse.throttle.proof_of_work import ProofOfWork, Puzzle, PuzzlePurpose, PuzzleUnsolved, UnsolvedTooMany
 from gatehouse.web.http.browser import Browser, BrowserSessions
@@ -31,7 +32,7 @@ TOO_MANY_REQUESTS: Final = 429
 ANONYMOUS_ACTOR: Final = "visitor"  # the actor before authentication
 
 
-class CsrfForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CsrfForm(SecretRecord, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of forms: only declared fields are read, and `email_verified` is never one of them (LG-19)."""
 
     csrf: str = ""

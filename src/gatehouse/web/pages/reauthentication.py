@@ -17,6 +17,7 @@ from gatehouse.accounts.second_factors.codes import EmailCodes
 from gatehouse.accounts.second_factors.model import Factor, PasskeyRefused, SecondFactorWrong
 from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.accounts.sign_in import DeviceCookies
+from gatehouse.fields.secrets import SecretText
 from gatehouse.kernel.errors import TooMany
 from gatehouse.sign_in_flow.flows import ACCOUNT_KIND as ACCOUNT
 from gatehouse.sign_in_flow.flows import RETURN_TO, SignInFlows
@@ -54,8 +55,8 @@ class ReauthenticationQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 class ReauthenticationForm(CsrfForm, frozen=True, kw_only=True):
     interaction: str = ""  # the address of the action to return to
-    password: str = ""
-    otp: str = ""
+    password: SecretText = ""
+    otp: SecretText = ""
     credential: str = ""
     method: FactorMethod | None = None  # `email`: send a code
 

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import User
 from gatehouse.accounts.recovery import PasswordRecovery
+from gatehouse.fields.secrets import SecretText
 from gatehouse.throttle.proof_of_work import PuzzlePurpose, PuzzleUnsolved, UnsolvedTooMany
 from gatehouse.web.http.browser import Browser, device_name
 from gatehouse.web.http.client_address import caller_address_of
@@ -90,7 +91,7 @@ class ForgotPage(Struct, kw_only=True, eq=False):
 
 class ResetForm(CsrfForm, frozen=True, kw_only=True):
     token: str
-    password: str
+    password: SecretText
     repeated: str
 
 

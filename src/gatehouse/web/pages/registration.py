@@ -13,6 +13,7 @@ from gatehouse.accounts.errors import BadAccount, LinkNeedsSession
 from gatehouse.accounts.model import User
 from gatehouse.accounts.own_account.email_change import EmailVerification
 from gatehouse.accounts.registration import Invitations, NewAccount, SelfRegistration
+from gatehouse.fields.secrets import SecretText
 from gatehouse.kernel.digests import sha256
 from gatehouse.sign_in_flow.model import SignInFlowGone
 from gatehouse.throttle.proof_of_work import PuzzlePurpose, PuzzleUnsolved, UnsolvedTooMany
@@ -51,7 +52,7 @@ class RegisterForm(PuzzleForm, frozen=True, kw_only=True):
     interaction: str = ""
     login: str
     nick: str
-    password: str = ""
+    password: SecretText = ""
     repeated: str = ""
 
 
@@ -148,7 +149,7 @@ class RegisterPage(Struct, kw_only=True, eq=False):
 class InviteForm(CsrfForm, frozen=True, kw_only=True):
     token: str
     nick: str
-    password: str
+    password: SecretText
     repeated: str
 
 
@@ -211,7 +212,7 @@ class InvitePage(Struct, kw_only=True, eq=False):
 
 class VerifyEmailForm(CsrfForm, frozen=True, kw_only=True):
     token: str
-    password: str = ""  # a new one, if the present one ends
+    password: SecretText = ""  # a new one, if the present one ends
     repeated: str = ""
 
 

@@ -15,6 +15,7 @@ from gatehouse.accounts.second_factors.model import EnabledFactors, Factor, Pass
 from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.store import AccountStore
+from gatehouse.fields.secrets import SecretText
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany
 from gatehouse.sign_in_flow.flows import SignInFlows
@@ -51,7 +52,7 @@ class FactorQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 class FactorForm(FlowForm, frozen=True, kw_only=True):
     method: FactorMethod | None = None
-    otp: str = ""
+    otp: SecretText = ""
     credential: str = ""
 
 

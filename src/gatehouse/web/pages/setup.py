@@ -14,6 +14,7 @@ from gatehouse.accounts.model import PASSWORD_PROOF, SignInMethod, User
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.sign_in import DeviceCookies
 from gatehouse.audit.model import AuditOrigin
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.throttle.limits import AttemptLimiter
 from gatehouse.web.http.browser import BrowserSessions, refuse_foreign_page
 from gatehouse.web.http.client_address import caller_address_of
@@ -40,11 +41,11 @@ class SetupQuery(msgspec.Struct, frozen=True, kw_only=True):
     token: str = ""  # without it, the page explains a dead link
 
 
-class SetupForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SetupForm(SecretRecord, frozen=True, kw_only=True, forbid_unknown_fields=True):
     token: str
     login: str
     nick: str
-    password: str
+    password: SecretText
     repeated: str
 
 

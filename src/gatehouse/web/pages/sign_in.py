@@ -18,6 +18,7 @@ from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.sign_in import PasswordAttempt, PasswordSignIn
 from gatehouse.accounts.store import AccountStore
+from gatehouse.fields.secrets import SecretText
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany
 from gatehouse.providers.model import Provider
@@ -52,7 +53,7 @@ class SignInQuery(msgspec.Struct, frozen=True, kw_only=True):
 class SignInForm(FlowForm, frozen=True, kw_only=True):
     interaction: str = ""
     login: str
-    password: str
+    password: SecretText
     stay: str = ""
 
 

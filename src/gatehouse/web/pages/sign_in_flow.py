@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 from urllib.parse import parse_qs, urlencode
 
-import msgspec
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,6 +17,7 @@ from gatehouse.accounts.second_factors.model import enabled_factors
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.sign_in import DeviceCookies, account_key
 from gatehouse.audit.model import AuditOrigin
+from gatehouse.fields.secrets import SecretRecord
 from gatehouse.gamesessions.purpose import KIND as GAME
 from gatehouse.kernel.clock import Clock
 from gatehouse.mail.composer import Composer
@@ -53,7 +53,7 @@ STALE_FORM_STATUS: Final = 403  # like every other form that is not of this sess
 NO_DESTINATION: Final = Destination()
 
 
-class FlowForm(msgspec.Struct, frozen=True, kw_only=True):
+class FlowForm(SecretRecord, frozen=True, kw_only=True):
     interaction: str
     csrf: str = ""
 

@@ -8,6 +8,7 @@ from urllib.parse import unquote_plus
 import msgspec
 from starlette.requests import Request
 
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.oauth.client_auth import ClientCredentials
 from gatehouse.oauth.errors import InvalidClient, InvalidRequest
 from gatehouse.tokens.claims import InvalidToken
@@ -20,11 +21,11 @@ BASIC: Final = re.compile(r"basic +([A-Za-z0-9+/]+={0,2})", re.ASCII | re.IGNORE
 FORM_ONLY: Final = frozenset({BodyKind.FORM})
 
 
-class ClientCredentialFields(msgspec.Struct, frozen=True, kw_only=True):
+class ClientCredentialFields(SecretRecord, frozen=True, kw_only=True):
     """The fields that every request of a client may have; unknown parameters are ignored (RFC 6749 §3.2)."""
 
     client_id: str = ""
-    client_secret: str = ""
+    client_secret: SecretText = ""
     client_assertion_type: str = ""
     client_assertion: str = ""
 

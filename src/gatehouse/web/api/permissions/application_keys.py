@@ -7,6 +7,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.times import iso8601
 from gatehouse.permissions.authentication.application_keys import ApplicationKeyDirectory, PublishedKey
 from gatehouse.permissions.authentication.callers import JwtExchange
@@ -245,9 +246,9 @@ class ExchangeJwtRequest(CredentialFields, frozen=True, kw_only=True):
     """User JWT in `jwt`, with its factor if the new JWT needs `fac` too."""
 
 
-class ExchangeJwtResponse(msgspec.Struct, frozen=True, kw_only=True):
+class ExchangeJwtResponse(SecretRecord, frozen=True, kw_only=True):
     status: Literal["OK"] = "OK"
-    jwt: str
+    jwt: SecretText
 
 
 class ExchangeJwtEndpoint(Struct, eq=False):

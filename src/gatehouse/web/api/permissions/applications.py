@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from gatehouse.admin.clients import ApplicationClients, ClientDraft, client_problems_in_request
 from gatehouse.fields.derive import entry_values, optional_members, with_members
+from gatehouse.fields.secrets import SecretText
 from gatehouse.images.model import image_url
 from gatehouse.kernel.times import iso8601
 from gatehouse.oauth.client_document import ClientRecord, record_values
@@ -163,7 +164,7 @@ class ClientEntry(ClientRecord, frozen=True, kw_only=True, omit_defaults=True):
     created: str
     version: int
     secrets: tuple[ClientSecretEntry, ...]
-    client_secret: str = ""  # in the answers to create and rotate only
+    client_secret: SecretText = ""  # in the answers to create and rotate only
     logo_uri: str = ""  # of the image at this installation
 
 

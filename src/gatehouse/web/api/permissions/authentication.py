@@ -7,10 +7,10 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 from starlette.requests import Request
 
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.authentication.credentials import CredentialPolicy, KeySignature, RequestCredentials
 from gatehouse.permissions.rights.rights import Actor
@@ -26,12 +26,12 @@ CREDENTIAL_HEADERS: Final = frozenset(
 TIMESTAMP: Final = re.compile(r"[1-9][0-9]{0,14}", re.ASCII)
 
 
-class CredentialFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CredentialFields(SecretRecord, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The credential fields that the body of every permission endpoint may contain."""
 
-    jwt: str = ""  # this and the next two are deprecated: headers are better
+    jwt: SecretText = ""  # this and the next two are deprecated: headers are better
     factor: str = ""
-    service_jwt: str = ""
+    service_jwt: SecretText = ""
     ip: str = ""  # this and the next field: what a Signature covers
     ts: int | str = 0
 

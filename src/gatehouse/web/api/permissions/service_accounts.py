@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.fields.derive import entry_members, entry_values, with_members
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.times import iso8601
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.commands.application_credentials import EmailSecretCommands, ServiceTokenCommands
@@ -33,7 +34,7 @@ class ServiceAccountRequest(CredentialFields, frozen=True, kw_only=True):
 
 
 @with_members(lambda: entry_members(SERVICE_ACCOUNT_FIELDS))
-class ServiceAccountRecord(msgspec.Struct, frozen=True, kw_only=True):
+class ServiceAccountRecord(SecretRecord, frozen=True, kw_only=True):
     """A service account without what it holds."""
 
 
@@ -42,7 +43,7 @@ class ServiceAccountEntry(ServiceAccountRecord, frozen=True, kw_only=True, omit_
     applications: object = None
     services: object = None
     groups: object = None
-    jwt: str = ""  # this and the next in the answer to its creation only
+    jwt: SecretText = ""  # this and the next in the answer to its creation only
     jwt_expired: int = 0
 
 
@@ -106,7 +107,7 @@ class ServiceTokenRequest(CredentialFields, frozen=True, kw_only=True):
     data: ServiceTokenData = ServiceTokenData()
 
 
-class ServiceTokenEntry(msgspec.Struct, frozen=True, kw_only=True):
+class ServiceTokenEntry(SecretRecord, frozen=True, kw_only=True):
     jti: str
     application_id: int
     comment: str
@@ -116,7 +117,7 @@ class ServiceTokenEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewServiceTokenEntry(ServiceTokenEntry, frozen=True, kw_only=True):
-    jwt: str  # never shown again
+    jwt: SecretText  # never shown again
 
 
 class ServiceTokenResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -19,6 +19,7 @@ from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_admin import PeopleAdmin
 from gatehouse.fields.derive import patch_members, with_members
 from gatehouse.fields.model import DescribedField, Kind
+from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.images.loading import NewImage
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
@@ -49,7 +50,7 @@ ALL_FACTORS: Final = "all"
 
 
 @with_members(lambda: patch_members(ACCOUNT_FIELDS))
-class UserAdminData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class UserAdminData(SecretRecord, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The fields of an account, for create and save, and what other actions take."""
 
     user_id: str | UnsetType = UNSET
@@ -60,7 +61,7 @@ class UserAdminData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     email_verified: bool | UnsetType = UNSET
     tags: list[object] | UnsetType | None = UNSET
     purchases: list[object] | UnsetType | None = UNSET
-    password: str | UnsetType | None = UNSET  # of create
+    password: SecretText | UnsetType | None = UNSET  # of create
     version: int | UnsetType = UNSET  # of save
     session_id: str | UnsetType = UNSET  # of end_sessions: this session only
     client_id: str | UnsetType = UNSET  # of end_sessions: what this client holds only

@@ -1,6 +1,7 @@
 """Write docs/reference/cli.md from the code; with --check only say whether it is up to date."""
 
 import inspect
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,6 @@ from typing import Final
 import click
 
 from gatehouse.cli import main as gatehouse
-from gatehouse.cli.common import EX_CONFIG
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "reference" / "cli.md"
 COMMON: Final = ("--data", "--config", "--dev", "--json", "--help")
@@ -36,7 +36,7 @@ use the same settings ([settings.md](settings.md)).
 | 1 | Failed; standard error has the reason. Or problems were found (`audit verify`, \
 `config check`, `doctor`, `healthcheck`, `key rewrap`, `migrate --check`). |
 | 2 | Invalid command line; or `apply --dry-run` found changes. |
-| {EX_CONFIG} | Invalid settings; standard error lists all problems. |
+| {os.EX_CONFIG} | Invalid settings; standard error lists all problems. |
 
 Long-running commands show progress on standard error if it is a terminal.
 """

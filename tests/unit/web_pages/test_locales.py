@@ -32,6 +32,9 @@ from gatehouse.oauth.model import APPLICATION_SCOPES, SCOPES
 from gatehouse.outbound.model import CallFailed
 from gatehouse.permissions.errors import AdministratorsOnly, ApplicationTooLarge, ProtectedHeld
 from gatehouse.permissions.model import central
+from gatehouse.permissions.model.application import CHANGEABLE_APPLICATION_FIELDS
+from gatehouse.permissions.model.project import ACCESS_FIELDS, SAVED_GROUP_FIELDS, SAVED_PROJECT_FIELDS
+from gatehouse.permissions.model.role import ROLE_FIELDS
 from gatehouse.settings.entries import SECTIONS, TABLES, settings_of_section
 from gatehouse.sign_in_flow.flows import NetworkNearness
 from gatehouse.web.console.applications.client_forms import BAD_NUMBER_OR_CHOICE
@@ -482,6 +485,7 @@ OTHER_DETAILS = ("storage/", "providers/sign_in.py", "webhooks/messages.py", "cl
 DETAIL_CHOICES = {"strength": SessionStrength, "network": NetworkNearness}
 DETAIL_BUILDERS = ("_details", "_audit_fields", "_changes", "access_document", "settings_document", "role_document")
 DETAIL_BUILDERS += ("record_document", "holdings_document", "text_fields")
+DETAIL_FIELDS = (CHANGEABLE_APPLICATION_FIELDS, ACCESS_FIELDS, SAVED_GROUP_FIELDS, ROLE_FIELDS, SAVED_PROJECT_FIELDS)
 RECORDERS = {"self._notifier.record", "self.record"}
 FIXED_DETAILS = {"reason_idle guest", "source_metadata document", "until_0"}
 
@@ -512,6 +516,7 @@ def details_in(node: ast.AST) -> ast.AST | None:
 def test_exactly_the_names_and_choices_in_details_have_texts() -> None:
     texts = load_languages("console")[FALLBACK_LANG].texts
     names = set(detail_names()) - {"subject", "details", "personal"}
+    names |= {field.entry_name for fields in DETAIL_FIELDS for field in fields}
     assert len(names) > 50
     assert {name for name in names if f"detail.{name}" not in texts and f"field.{name}" not in texts} == set()
     assert {key.removeprefix("detail.") for key in texts if key.startswith("detail.")} <= names

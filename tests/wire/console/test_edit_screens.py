@@ -102,6 +102,24 @@ async def test_block_is_undone_by_unblocking(studio: RunningService, console_bro
     assert not user.blocked
 
 
+async def test_new_ban_is_undone_but_a_changed_one_stays(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada, path = await console_browsers(ADA), f"/console/people/{PIA}/bans"
+    for text in ("Cheating", "Insults", "Threats"):
+        await ada.get(path)
+        await ada.post(path, public_text=text, application_id=str(SHOP))
+        await ada.post(path, do="apply")
+        page = await ada.follow()
+        assert "Person banned" in page.text
+        if text == "Cheating":
+            await undo(ada)
+            assert (await studio.services.storage.accounts.user(PIA)).bans == ()
+    assert "Undo</button>" not in page.text  # it would lift the ban of "Insults" too
+    (ban,) = (await studio.services.storage.accounts.user(PIA)).bans
+    assert ban.public_text == "Threats"
+
+
 async def test_forged_undo_leads_nowhere_else(console_browsers: ConsoleBrowsers) -> None:
     ada = await console_browsers(ADA)
     for forged in ("AAAA", "x" * 4000, "eJyrVipILMlQslJQ0k9MTs4vzSvRT0nNSS1JVdJRUErLTM1JKQZKRsfWAgAZNg1f"):

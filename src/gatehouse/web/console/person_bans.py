@@ -154,10 +154,15 @@ class PersonBanScreens:
 
     async def _save(self, _request: Request, admin: AdminRequest, user: User, form: BanForm) -> Saved:
         form = await self._lookup.resolve(admin, form, FIELDS)
-        await self._bans.save(admin.actor, user.user_id, parse_scope(form), form.draft())
+        scope = parse_scope(form)
+        replaced = await self._bans.list(
+            admin.actor, user_id=user.user_id, scope=scope, state=BanState.ACTIVE, limit=1
+        )
+        await self._bans.save(admin.actor, user.user_id, scope, form.draft())
         path = f"{ENTRY.path}/{user.user_id}/bans"
-        scope = [("application_id", form.application_id), ("project_id", form.project_id)]
-        return Saved(address=path, message="person_banned", undo=Undo(path=f"{path}/lift", fields=scope))
+        fields = [("application_id", form.application_id), ("project_id", form.project_id)]
+        undo = None if replaced else Undo(path=f"{path}/lift", fields=fields)  # a replaced ban would be lifted too
+        return Saved(address=path, message="person_banned", undo=undo)
 
     async def _review(self, request: Request, admin: AdminRequest, _user: User, form: BanForm) -> ReviewContext:
         """What the ban takes away."""

@@ -98,20 +98,20 @@ class WebhookScreens:
 
     async def _create(self, request: Request, admin: AdminRequest, _record: None, form: WebhookForm) -> Response:
         created = await self._webhooks.create(admin.actor, draft_from_form(form))
-        return self._render_secret(request, admin, created, self._view.words(request)("webhooks.secret_text"))
+        return self._render_secret(request, admin, created)
 
     async def _save(
         self, request: Request, admin: AdminRequest, webhook: Webhook, form: WebhookForm
     ) -> Saved | Response:
         changed = await self._webhooks.change(admin.actor, draft_from_form(form, webhook))
         if changed.secret:
-            return self._render_secret(request, admin, changed, self._view.words(request)("webhooks.secret_text"))
+            return self._render_secret(request, admin, changed)
         return Saved(address=f"{PATH}/{webhook.webhook_id}")
 
     async def rotate(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         rotated = await self._webhooks.rotate_secret(admin.actor, request.path_params["webhook_id"])
         t = self._view.words(request)
-        return self._render_secret(request, admin, rotated, t("webhooks.secret_rotated"))
+        return self._render_secret(request, admin, rotated, text=t("webhooks.secret_rotated"))
 
     async def send_test(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         webhook_id = request.path_params["webhook_id"]
@@ -140,13 +140,13 @@ class WebhookScreens:
         return self._view.redirect_with_flash(PATH, "webhook_removed")
 
     def _render_secret(
-        self, request: Request, admin: AdminRequest, created: WebhookWithSecret, text: str
+        self, request: Request, admin: AdminRequest, created: WebhookWithSecret, *, text: str = ""
     ) -> Response:
         t = self._view.words(request)
         context = NewSecretContext(
             title=t("webhooks.secret_title"),
             trail=[(t("webhooks.title"), PATH)],
-            text=text,
+            text=text or t("webhooks.secret_text"),
             value=created.secret,
             back=f"{PATH}/{created.webhook.webhook_id}",
         )

@@ -7,6 +7,9 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from gatehouse.oauth.model import ClaimContent, ClaimSource, Client
+from gatehouse.storage.oauth.clients import client_from_fields, columns_of
+
 STORED: Final = msgspec.json.decode(
     (Path(__file__).parent / "stored_records.json").read_bytes(), type=dict[str, str]
 )  # by "module:class", the JSON of a record with a value in every member
@@ -41,3 +44,16 @@ def test_record_of_a_later_version_is_read_without_members_that_are_unknown_here
 @pytest.mark.parametrize("path", STORED)
 def test_stored_record_is_no_array(path: str) -> None:
     assert not record_type(path).__struct_config__.array_like
+
+
+def test_client_of_a_later_version_is_read_without_members_that_are_unknown_here() -> None:
+    client = Client(
+        client_id="web",
+        name="Web",
+        created_at=1,
+        claims={"rank": ClaimSource(application_id=1, told=ClaimContent.ROLES)},
+    )
+    columns = columns_of(client)
+    columns["claims"] = {"rank": {"application_id": 1, "told": "roles", "of_a_later_version": 1}}
+    columns["token_settings"] = {**columns["token_settings"], "of_a_later_version": 1}
+    assert client_from_fields(columns) == client

@@ -1,6 +1,6 @@
 """Stores clients and consents (oauth/store.py)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -315,10 +315,16 @@ def client_from_fields(fields: dict[str, Any], secrets: Iterable[ClientSecret] =
     """Build a client from its columns."""
     read: dict[str, Any] = {name: tuple(fields[name]) for name in LIST_FIELDS}
     read["profile"] = ClientProfile(fields["profile"])
-    read["claims"] = msgspec.convert(fields["claims"], dict[str, ClaimSource])
-    tokens = fields["token_settings"]
+    sources = {claim: _known_members(source, ClaimSource) for claim, source in fields["claims"].items()}
+    read["claims"] = msgspec.convert(sources, dict[str, ClaimSource])
+    tokens = _known_members(fields["token_settings"], TokenSettings)
     read["token_settings"] = TokenSettings(**{**tokens, "id_token_alg": Algorithm(tokens["id_token_alg"])})
     return Client(**{**fields, **read}, secrets=tuple(secrets))
+
+
+def _known_members(document: Mapping[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """Leave out what a later version stored; in a request the same member is refused."""
+    return {name: value for name, value in document.items() if name in kind.__struct_fields__}
 
 
 def _secret_from_row(row: Row) -> ClientSecret:

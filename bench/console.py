@@ -26,7 +26,7 @@ from gatehouse.kernel.clock import SystemClock
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.model.condition import GroupCondition
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rules import ApplicationSchema, Tree
+from gatehouse.permissions.model.schema import ApplicationSchema, Tree
 from gatehouse.storage.database import Storage
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import user_ids, user_tags, users

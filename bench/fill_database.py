@@ -17,8 +17,8 @@ from tests.support.builders import NOW
 from gatehouse.storage.sqlite.runner import sqlite_path
 from gatehouse.storage.statements import JsonDocument, Statement, Verb
 from gatehouse.storage.tables.accounts import login_tokens, sessions, user_ids, user_tags, users
+from gatehouse.storage.tables.audit import audit_events
 from gatehouse.storage.tables.gamesessions import game_sessions
-from gatehouse.storage.tables.installation import audit_events
 from gatehouse.storage.tables.oauth import grants
 from gatehouse.storage.tables.permissions import role_assignments
 

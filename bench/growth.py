@@ -23,7 +23,8 @@ from tests.support.builders import NOW, a_client, a_game_session, a_record
 from tests.support.oauth import a_grant
 from tests.support.permission_builders import a_role, create_application, install_central
 
-from gatehouse.accounts.model import LoginTokenRecord, SignInMethod
+from gatehouse.accounts.model import SignInMethod
+from gatehouse.accounts.session_model import LoginTokenRecord
 from gatehouse.gamesessions.model import PollId, PollMark, SessionConfirmation
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.oauth.store import RedeemOutcome, RotationOutcome

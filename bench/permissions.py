@@ -23,9 +23,11 @@ from gatehouse.permissions.model.facts import (
     Structure,
     UserRecord,
 )
-from gatehouse.permissions.model.project import GrantAction, Group, GroupGrant, Project, ProjectSettings
+from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.project import GrantAction, GroupGrant, Project, ProjectSettings
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rules import ROOT, ApplicationSchema, Rule, RuleSection, Scope
+from gatehouse.permissions.model.rules import ROOT, Rule, RuleSection, Scope
+from gatehouse.permissions.model.schema import ApplicationSchema
 from gatehouse.permissions.store import PermissionStore
 
 NOW: Final = 1_800_000_000

@@ -16,7 +16,7 @@ from gatehouse.app.instance_key import InstanceKeyMissing
 from gatehouse.app.services import Services, open_services
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.clock import SystemClock
-from gatehouse.settings.secret import DEV_KEY_FILE
+from gatehouse.settings.secret_files import DEV_KEY_FILE
 from tests.support.builders import ORIGIN
 from tests.support.clock import MovableClock
 from tests.support.command_line import CommandLine, InstallationPaths

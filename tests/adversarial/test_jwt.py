@@ -18,8 +18,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from gatehouse.keys.encoding import decode_base64url, encode_base64url, load_private
+from gatehouse.keys.encoding import decode_base64url, encode_base64url
 from gatehouse.keys.jwks import jwks_document
+from gatehouse.keys.key_objects import load_private
 from gatehouse.keys.model import Algorithm, KeyPurpose
 from gatehouse.tokens.claims import (
     Claims,

@@ -21,7 +21,7 @@ from gatehouse.accounts.administration import Administration
 from gatehouse.app.services import open_services
 from gatehouse.cli import COMMANDS, main
 from gatehouse.kernel.clock import SystemClock
-from gatehouse.keys.encoding import PrivateKey
+from gatehouse.keys.key_objects import PrivateKey
 from gatehouse.settings.entries import ALL_SETTINGS
 from gatehouse.storage.archive import Archive
 from gatehouse.storage.backup import TABLES, dump_rows

@@ -20,14 +20,15 @@ from msgspec.structs import replace
 from gatehouse.app.api_endpoints import key_set_endpoints, permission_endpoints
 from gatehouse.app.management import LIST_ACTIONS
 from gatehouse.audit.events import AuditEvent
-from gatehouse.keys.encoding import public_pem
+from gatehouse.keys.key_objects import public_pem
 from gatehouse.oauth.client_document import ClientPatch
 from gatehouse.oauth.model import ClientProfile
 from gatehouse.permissions.authentication import access_keys
 from gatehouse.permissions.commands.app_schemas import SCHEMA_ROOTS
 from gatehouse.permissions.commands.applications import ApplicationDraft
 from gatehouse.permissions.model.application import Application
-from gatehouse.permissions.model.rules import ROOT, Tree, application_scope, group_scope
+from gatehouse.permissions.model.rules import ROOT, application_scope, group_scope
+from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.rights import guard
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.throttle.limits import AttemptLimit

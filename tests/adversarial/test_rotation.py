@@ -14,7 +14,7 @@ from gatehouse.app.housekeeping import housekeeping
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
 from gatehouse.keys.rotation import RotationMode
-from gatehouse.oauth.clients import OLD_SECRET_LIFETIME
+from gatehouse.oauth.client_commands import OLD_SECRET_LIFETIME
 from tests.support.browser import PASSWORD
 from tests.support.oauth import RelyingPartyClient, a_native_client, an_oidc_client, oauth_error, success_body
 from tests.support.service import RunningService, running_service

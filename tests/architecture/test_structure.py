@@ -10,6 +10,7 @@ SOURCE = package_index.ROOT / "src" / "gatehouse"
 # `conditions` reads stored conditions; `limits` is called inside the transaction that adds something; `system_tags`
 # are stored beside those that people set; `merge` has the rules of a merge, which is one transaction.
 STORAGE_MAY_IMPORT = {"model", "store", "errors", "events", "conditions", "limits", "system_tags", "merge"}
+STORAGE_MAY_IMPORT |= {"session_model", "api_model", "nodes"}  # records of a subject with a file of its own
 
 LAZY_IMPORTS = {
     ("images/worker.py", "PIL"),  # after the limits of the process are set

@@ -10,8 +10,8 @@ from gatehouse.admin.people_list import PeopleListQuery, list_people
 from gatehouse.admin.people_search import PeopleQuestion, PeopleSearchStore
 from gatehouse.admin.search import SearchStore
 from gatehouse.audit.model import SignInCounts
-from gatehouse.storage.audit import TallyStorage
 from gatehouse.storage.database import Storage
+from gatehouse.storage.tallies import TallyStorage
 from tests.support.builders import NOW, a_client, a_record, a_user
 from tests.support.permission_builders import a_person, create_application, install_central, publish
 from tests.support.spellings import share_login, wide

@@ -10,10 +10,11 @@ from msgspec.structs import replace
 from sqlalchemy import bindparam, delete, update
 
 from gatehouse.accounts.errors import LoginTaken
-from gatehouse.audit.chain import ChainHead, HeadCodec, HeadExporter
 from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.head import ChainHead, HeadCodec, HeadExporter
 from gatehouse.audit.model import AuditRecord, HeadSwap, Seal, SealedMeanwhile
-from gatehouse.audit.sealer import Retention, Sealer
+from gatehouse.audit.retention import Retention
+from gatehouse.audit.sealer import Sealer
 from gatehouse.audit.verification import ChainVerifier, VerificationResult
 from gatehouse.kernel.errors import Conflict
 from gatehouse.keys.sealing import MasterKeys
@@ -21,7 +22,7 @@ from gatehouse.storage import audit
 from gatehouse.storage.audit import AuditStorage
 from gatehouse.storage.database import Storage
 from gatehouse.storage.statements import BoundStatement, Statement, Verb
-from gatehouse.storage.tables.installation import audit_events
+from gatehouse.storage.tables.audit import audit_events
 from tests.support.builders import AUDIT_KEY, NOW, ORIGIN, RECORDER, a_record, a_user
 from tests.support.clock import MovableClock
 

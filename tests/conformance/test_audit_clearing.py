@@ -16,7 +16,8 @@ from gatehouse.keys.sealing import master_key_id, parse_master_key
 from gatehouse.storage.audit import AUDIT_HEAD
 from gatehouse.storage.installation import MASTER_KEYS
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.installation import audit_events, audit_seals, installation
+from gatehouse.storage.tables.audit import audit_events, audit_seals
+from gatehouse.storage.tables.installation import installation
 from tests.support.builders import ORIGIN
 from tests.support.command_line import InstallationPaths
 

@@ -11,13 +11,15 @@ from sqlalchemy import bindparam, delete, update
 
 from gatehouse.app.instance_key import INSTANCE_KEY
 from gatehouse.app.services import Services, open_services
-from gatehouse.audit.chain import HeadCodec, unlinked_seal_message
+from gatehouse.audit.chain import unlinked_seal_message
 from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.head import HeadCodec
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.storage.audit import AUDIT_HEAD
 from gatehouse.storage.installation import set_value
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.installation import audit_seals, installation
+from gatehouse.storage.tables.audit import audit_seals
+from gatehouse.storage.tables.installation import installation
 from tests.support.builders import ORIGIN
 from tests.support.command_line import InstallationPaths
 

@@ -18,7 +18,8 @@ from gatehouse.permissions.model.condition import GroupCondition
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rules import ROOT, Tree
+from gatehouse.permissions.model.rules import ROOT
+from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.store import EditResult
 from gatehouse.storage.database import Storage
 from tests.support.builders import a_record

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from gatehouse.accounts.model import LoginTokenRecord, SignInMethod, User
+from gatehouse.accounts.model import SignInMethod, User
+from gatehouse.accounts.session_model import LoginTokenRecord
 from gatehouse.audit.model import Refusal
 from gatehouse.gamesessions.model import CloseStatus, GameSession, GameSessionState, PollId, PollMark, SignInStage
 from gatehouse.storage.database import Storage

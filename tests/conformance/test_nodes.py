@@ -7,7 +7,8 @@ import pytest
 from sqlalchemy import bindparam, update
 
 from gatehouse.app.nodes import NodeReporter
-from gatehouse.keys.model import LIVE_SECONDS, REPORT_EVERY, MasterKeyMissing, Node, NodesWithoutKey
+from gatehouse.keys.model import MasterKeyMissing
+from gatehouse.keys.nodes import LIVE_SECONDS, REPORT_EVERY, Node, NodesWithoutKey
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.storage.database import Storage, open_storage
 from gatehouse.storage.nodes import DEAD_SECONDS, database_time

@@ -16,8 +16,8 @@ from sqlalchemy import func, select
 from gatehouse.kernel.errors import Refused
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.database import Storage, open_storage
+from gatehouse.storage.listeners import MISSED_PAYLOAD
 from gatehouse.storage.postgres import listening, runner
-from gatehouse.storage.runner import MISSED_PAYLOAD
 from gatehouse.storage.statements import Notification, Statement, Verb
 from tests.support.builders import a_record
 from tests.support.postgres import PostgresCluster, database_name

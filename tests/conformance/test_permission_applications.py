@@ -14,7 +14,8 @@ from gatehouse.permissions.errors import ApplicationNotFound, NameTaken, Project
 from gatehouse.permissions.model.application import ApplicationKey, KeySource
 from gatehouse.permissions.model.facts import ApplicationModel, Assignment, UserRecord
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
-from gatehouse.permissions.model.rules import ROOT, End, Tree, application_scope
+from gatehouse.permissions.model.rules import ROOT, End, application_scope
+from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.model.schema_version import (
     MAX_VERSION_BYTES,
     MAX_VERSIONS,

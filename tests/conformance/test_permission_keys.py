@@ -16,9 +16,10 @@ from gatehouse.permissions.errors import (
     ProjectNotFound,
     RoleNotFound,
 )
-from gatehouse.permissions.model.application import ApplicationKey, KeySource, ServiceToken
+from gatehouse.permissions.model.application import ApplicationKey, KeySource
 from gatehouse.permissions.model.limits import MAX_CUSTOM_KEYS
 from gatehouse.permissions.model.rules import ROOT
+from gatehouse.permissions.model.service_token import ServiceToken
 from gatehouse.storage.database import Storage
 from gatehouse.storage.installation import EPOCH
 from tests.support.builders import NOW, a_record

@@ -9,7 +9,7 @@ from typing import Final
 import apsw
 
 from gatehouse.storage.database import open_storage
-from gatehouse.storage.permissions import structure
+from gatehouse.storage.permissions import project_models
 from gatehouse.storage.sqlite.connection import connect
 from gatehouse.storage.sqlite.runner import sqlite_path
 from gatehouse.storage.statements import DatabaseKind, Statement
@@ -64,6 +64,6 @@ async def test_a_project_is_read_without_looking_at_every_application(tmp_path: 
     async with open_storage(url, migrate=True):
         pass
     connection = connect(sqlite_path(url))
-    for statement in (structure.PROJECT_BY_NAME, structure.PROJECTS_BY_ID):
+    for statement in (project_models.PROJECT_BY_NAME, project_models.PROJECTS_BY_ID):
         assert scanned_tables(connection, statement, frozenset({"applications", "project_services"})) == set()
     connection.close()

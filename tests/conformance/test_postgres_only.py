@@ -16,8 +16,9 @@ from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.storage.database import open_storage
+from gatehouse.storage.listeners import MISSED_PAYLOAD
 from gatehouse.storage.migrations import HEAD, run_in_child
-from gatehouse.storage.runner import MISSED_PAYLOAD, PoolLimits
+from gatehouse.storage.runner import PoolLimits
 from gatehouse.storage.statements import Notification, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.installation import installation

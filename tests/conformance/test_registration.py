@@ -10,14 +10,16 @@ from msgspec.structs import replace
 
 from gatehouse.accounts.address_proofs.model import ProofNotices, ProvingBrowser
 from gatehouse.accounts.errors import LinkDead, LoginTaken
-from gatehouse.accounts.model import EmailLink, LinkKind, Session, SessionStrength, SignInMethod, User
+from gatehouse.accounts.model import EmailLink, LinkKind, SessionStrength, SignInMethod, User
+from gatehouse.accounts.session_model import Session
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord
 from gatehouse.mail.model import OutboxMail
 from gatehouse.storage.accounts import registration
 from gatehouse.storage.accounts.users import update_user
 from gatehouse.storage.database import Storage
-from gatehouse.throttle.limits import Quota, ThrottleSubject, quota_limit
+from gatehouse.throttle.limits import ThrottleSubject
+from gatehouse.throttle.quotas import Quota, quota_limit
 from tests.support.builders import NOW, a_record, a_user
 from tests.support.clock import MovableClock
 from tests.support.mail import a_mail

@@ -15,10 +15,11 @@ from gatehouse.app.services import Services, open_services
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.keys.sealing import sealing_key_id
 from gatehouse.oauth.model import SecretKind
-from gatehouse.permissions.commands.application_credentials import new_access_key
-from gatehouse.permissions.model.application import PRIVATE_KEY_PURPOSE, access_key_purpose
+from gatehouse.permissions.commands.access_keys import new_access_key
+from gatehouse.permissions.model.access_key import access_key_purpose
+from gatehouse.permissions.model.application import PRIVATE_KEY_PURPOSE
 from gatehouse.storage.statements import Row, Statement, Verb
-from gatehouse.storage.tables.installation import audit_events
+from gatehouse.storage.tables.audit import audit_events
 from tests.support.builders import ORIGIN, a_client, a_record, a_user
 from tests.support.command_line import InstallationPaths
 from tests.support.permission_builders import create_application

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from gatehouse.accounts.errors import UserChanged, UserNotFound
-from gatehouse.accounts.second_factors.codes import EMAIL_CODE_LIFETIME, ENROLLMENT_LIFETIME
+from gatehouse.accounts.second_factors.email_codes import EMAIL_CODE_LIFETIME
 from gatehouse.accounts.second_factors.model import (
     MAX_EMAIL_CODE_TRIES,
     EmailNotVerified,
@@ -16,6 +16,7 @@ from gatehouse.accounts.second_factors.model import (
     FactorMissing,
     SecondFactorWrong,
 )
+from gatehouse.accounts.second_factors.totp import ENROLLMENT_LIFETIME
 from gatehouse.kernel.errors import TooMany
 from gatehouse.storage.accounts.users import update_user
 from gatehouse.storage.database import Storage

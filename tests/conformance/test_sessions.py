@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.accounts.model import Session, SessionStrength, SignInMethod, User, UserSession
+from gatehouse.accounts.model import SessionStrength, SignInMethod, User
+from gatehouse.accounts.session_model import Session, UserSession
 from gatehouse.audit.events import AuditEvent
 from gatehouse.storage.database import Storage
 from tests.support.builders import NOW, a_record, a_user

@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from gatehouse.cli import COMMANDS
-from gatehouse.cli.demo import GAME_FILE
+from gatehouse.cli.samples import GAME_FILE
 from gatehouse.keys.sealing import new_master_key
 from gatehouse.settings.entries import FILE_SUFFIX
 from gatehouse.settings.sources import setting_of_variable

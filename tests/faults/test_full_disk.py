@@ -11,7 +11,7 @@ import pytest
 
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import SystemClock
-from gatehouse.keys.model import REPORT_EVERY
+from gatehouse.keys.nodes import REPORT_EVERY
 from tests.faults.disk import FaultyDisk
 from tests.support.clock import MovableClock
 from tests.support.database_contents import (

@@ -20,7 +20,7 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.keys.model import KeyState, key_state
 from gatehouse.keys.sealing import new_master_key
-from gatehouse.oauth.clients import client_secret_purpose
+from gatehouse.oauth.client_commands import client_secret_purpose
 from gatehouse.storage.database import Storage, open_storage
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.oauth import client_secrets

@@ -14,7 +14,8 @@ from gatehouse.app.rewrapping import count_under_old_keys, rewrap_all
 from gatehouse.app.services import Services, open_services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import SystemClock
-from gatehouse.keys.model import MasterKeyMissing, NodesWithoutKey, WrongMasterKey
+from gatehouse.keys.model import MasterKeyMissing, WrongMasterKey
+from gatehouse.keys.nodes import NodesWithoutKey
 from gatehouse.keys.sealing import new_master_key
 from tests.faults.run_record import sample
 from tests.support.browser import PASSWORD

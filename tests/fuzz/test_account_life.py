@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from gatehouse.accounts import email_links
-from gatehouse.throttle.limits import quota_limit
+from gatehouse.throttle.quotas import quota_limit
 from tests.fuzz.account_life.installation import ANNA, ENVIRONMENT, OTHER, SAM, SHOP, STEAM, an_installation
 from tests.fuzz.account_life.life import ANNAS, SAMS, STARTS, AccountLife
 from tests.fuzz.account_life.model.records import Identity

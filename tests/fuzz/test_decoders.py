@@ -16,22 +16,23 @@ from fido2.cose import CoseKey
 from hypothesis import example, given, seed
 from hypothesis import strategies as st
 
+from gatehouse.accounts.fixed_ips import check_fixed_ips
 from gatehouse.accounts.identities import IdentityRules
 from gatehouse.accounts.importing.files import open_import_file
+from gatehouse.accounts.importing.firebase import parse_hash_config
 from gatehouse.accounts.importing.hashes import parse_hash
 from gatehouse.accounts.importing.model import ImportFormat
-from gatehouse.accounts.importing.vendors import parse_hash_config
-from gatehouse.accounts.login_result import check_fixed_ips
 from gatehouse.accounts.second_factors.ceremony import check_public_key
-from gatehouse.admin.assignments import read_end as read_end_of_list
-from gatehouse.kernel.addresses import parse_address, parse_web_url
+from gatehouse.admin.role_cells import read_end as read_end_of_list
+from gatehouse.kernel.addresses import parse_address
 from gatehouse.kernel.errors import GatehouseError
-from gatehouse.keys.encoding import parse_rsa_public_key
+from gatehouse.kernel.web_urls import parse_web_url
+from gatehouse.keys.rsa_public_keys import parse_rsa_public_key
 from gatehouse.oauth.model import Client
 from gatehouse.oauth.redirects import is_registered_redirect, is_registrable_origin, is_registrable_uri
 from gatehouse.permissions.documents import grammar, records, rules
 from gatehouse.permissions.documents.conditions import parse_condition
-from gatehouse.permissions.documents.fields import parse_end
+from gatehouse.permissions.documents.ends import parse_end
 from gatehouse.permissions.documents.grammar import check_config_schema
 from gatehouse.permissions.model.rules import RuleSection
 from gatehouse.permissions.questions.parsing import read_rule
@@ -45,7 +46,8 @@ from gatehouse.providers.openid_connect import (
 )
 from gatehouse.providers.steam_tickets import is_bought, ticket_params
 from gatehouse.provision.document import read_document
-from gatehouse.tokens.verifier import is_signed_request, parse_jws
+from gatehouse.tokens.request_signatures import is_signed_request
+from gatehouse.tokens.verifier import parse_jws
 from gatehouse.web.api.games import GetGsidRequest
 from gatehouse.web.api.oauth.credentials import read_basic
 from gatehouse.web.console.activity import parse_day

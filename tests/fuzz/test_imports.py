@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.importing.checks import ProviderIssuer, RowChecker
 from gatehouse.accounts.importing.files import open_import_file
+from gatehouse.accounts.importing.firebase import FirebaseHashConfig
 from gatehouse.accounts.importing.hashes import (
     IMPORTED,
     MAX_ARGON2_LANES,
@@ -33,7 +34,6 @@ from gatehouse.accounts.importing.hashes import (
     parse_hash,
 )
 from gatehouse.accounts.importing.model import AccountCandidate, BadImportFile, EmailState, ImportFormat, RefusedRow
-from gatehouse.accounts.importing.vendors import FirebaseHashConfig
 from tests.fuzz.conftest import SEED, examples
 from tests.fuzz.test_decoders import SOON, leaves, text_of
 from tests.support.builders import NOW, ORIGIN, RECORDER

@@ -24,18 +24,11 @@ from gatehouse.permissions.model.facts import (
     Structure,
     UserRecord,
 )
-from gatehouse.permissions.model.project import GrantAction, Group, GroupGrant, Project, ProjectSettings
+from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.project import GrantAction, GroupGrant, Project, ProjectSettings
 from gatehouse.permissions.model.role import ConditionMode, Role
-from gatehouse.permissions.model.rules import (
-    ROOT,
-    ApplicationSchema,
-    End,
-    ResourceKind,
-    Rule,
-    RuleSection,
-    Scope,
-    Tree,
-)
+from gatehouse.permissions.model.rules import ROOT, End, ResourceKind, Rule, RuleSection, Scope
+from gatehouse.permissions.model.schema import ApplicationSchema, Tree
 
 USER = "1001"
 

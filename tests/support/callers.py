@@ -14,13 +14,16 @@ from gatehouse.kernel.digests import hmac_sha256
 from gatehouse.permissions.authentication.access_keys import AccessKeyVerifier
 from gatehouse.permissions.authentication.callers import PRINCIPAL_RATE_CLASS, CallerIdentifier
 from gatehouse.permissions.authentication.credentials import KeySignature, RequestCredentials
-from gatehouse.permissions.authentication.jwts import CallerJwtVerifier, ServiceJwtVerifier
-from gatehouse.permissions.commands.application_credentials import stored_access_key
+from gatehouse.permissions.authentication.jwts import CallerJwtVerifier
+from gatehouse.permissions.authentication.service_jwts import ServiceJwtVerifier
+from gatehouse.permissions.commands.access_keys import stored_access_key
 from gatehouse.permissions.evaluation.loader import PermissionLoader
-from gatehouse.permissions.model.application import AccessKey, FoundServiceToken, ServiceToken
+from gatehouse.permissions.model.access_key import AccessKey
 from gatehouse.permissions.model.condition import ConditionSubject
 from gatehouse.permissions.model.facts import Facts, ProjectModel, Structure
-from gatehouse.permissions.model.project import Project, ServiceAccount
+from gatehouse.permissions.model.project import Project
+from gatehouse.permissions.model.service_account import ServiceAccount
+from gatehouse.permissions.model.service_token import FoundServiceToken, ServiceToken
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
 from gatehouse.throttle.rate_limiter import RateLimit, RateLimiter
 from gatehouse.tokens.claims import (

@@ -10,7 +10,7 @@ import pytest
 
 from gatehouse.app.services import open_services
 from gatehouse.settings.merge import load
-from gatehouse.settings.secret import DEV_KEY_FILE
+from gatehouse.settings.secret_files import DEV_KEY_FILE
 from gatehouse.storage.migrations import failure
 from tests.support.clock import MovableClock
 from tests.support.forked import ForkedModule

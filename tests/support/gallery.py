@@ -17,11 +17,12 @@ from gatehouse.accounts.terms.model import TermsDocument
 from gatehouse.admin.own_permissions import EffectiveRule, OwnPermissions, OwnScope, Reason, RuleSource
 from gatehouse.fields.derive import form_rows
 from gatehouse.kernel.graphics import Color
-from gatehouse.oauth.model import APPLICATION_SCOPES, LINK_FIELDS, SCOPE_MARK, SCOPES
+from gatehouse.oauth.api_model import SCOPE_MARK
+from gatehouse.oauth.model import APPLICATION_SCOPES, LINK_FIELDS, SCOPES
 from gatehouse.permissions.evaluation.contributions import SourceKind
 from gatehouse.permissions.model.rules import ROOT, ResourceKind, Rule, RuleSection, Scope
-from gatehouse.sign_in_flow.flows import ConsentRequest, NetworkNearness
 from gatehouse.sign_in_flow.model import DestinationLink, FormPost
+from gatehouse.sign_in_flow.questions import ConsentRequest, NetworkNearness
 from gatehouse.throttle.proof_of_work import Puzzle
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.operation_texts import ExampleRequest

@@ -6,13 +6,7 @@ from typing import Final, cast
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from gatehouse.accounts.bans.model import INSTALLATION, Ban
-from gatehouse.accounts.guests.model import (
-    GUEST_ISSUER,
-    ChallengeIntent,
-    DeviceProof,
-    GuestPolicy,
-    read_device_key,
-)
+from gatehouse.accounts.guests.model import GUEST_ISSUER, ChallengeIntent, DeviceProof, GuestPolicy, read_device_key
 from gatehouse.accounts.guests.sign_in import DeviceChallenges, GuestSignIn
 from gatehouse.accounts.merge import GuestUpgrade
 from gatehouse.accounts.model import GUEST_PROVIDER, EnabledMethods
@@ -23,8 +17,9 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.errors import NotFound
 from gatehouse.kernel.ids import new_record_id
 from gatehouse.storage.database import Storage
-from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter, Quota
+from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
 from gatehouse.throttle.proof_of_work import ProofOfWork, ProofOfWorkMode, ProofOfWorkPolicy
+from gatehouse.throttle.quotas import Quota
 from tests.support.builders import NOW, ORIGIN, a_game_session, a_record, a_user, an_identity
 from tests.support.clock import MovableClock
 from tests.support.guests import Device

@@ -9,11 +9,15 @@ from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.model import central
-from gatehouse.permissions.model.application import AccessKey, Application
+from gatehouse.permissions.model.access_key import AccessKey
+from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel, Assignment, ProjectModel, ScopeHoldings, UserRecord
-from gatehouse.permissions.model.project import Group, GroupGrant, Project, ProjectSettings, ServiceAccount
+from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.project import GroupGrant, Project, ProjectSettings
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rules import ApplicationSchema, Scope
+from gatehouse.permissions.model.rules import Scope
+from gatehouse.permissions.model.schema import ApplicationSchema
+from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.permissions.store import Change, EditResult, NewApplication, T
 from gatehouse.storage.database import Storage
 from tests.support.builders import NOW, a_record, a_user

@@ -15,7 +15,8 @@ from gatehouse.permissions.errors import LastOwner, LimitReached, Malformed
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.condition import GroupCondition
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, UserRecord
-from gatehouse.permissions.model.project import GrantAction, Group, GroupGrant
+from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.rules import ROOT, application_scope
 from gatehouse.permissions.store import EditResult, MembershipChange
 from gatehouse.storage.database import Storage

@@ -17,14 +17,16 @@ from typing import Final, cast
 
 from gatehouse.accounts.decoys import DecoyHashes
 from gatehouse.accounts.identities import ForeignPerson, IdentityRules
-from gatehouse.accounts.model import EmailSignInProof, EnabledMethods, LoginTokenRecord, SignInMethod
+from gatehouse.accounts.model import EmailSignInProof, EnabledMethods, SignInMethod
 from gatehouse.accounts.own_account.identities import IdentityAccounts
 from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.accounts.second_factors.model import SecondFactorWrong
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
+from gatehouse.accounts.session_model import LoginTokenRecord
 from gatehouse.accounts.sign_in import DeviceCookies, PasswordAttempt, PasswordSignIn
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.recorder import Recorder, SignInTally
+from gatehouse.audit.recorder import Recorder
+from gatehouse.audit.sign_in_tally import SignInTally
 from gatehouse.gamesessions.model import PollId, PollMark
 from gatehouse.kernel.errors import GatehouseError, NotFound
 from gatehouse.storage.database import Storage, open_storage

@@ -7,10 +7,12 @@ import msgspec
 import pyotp
 
 from gatehouse.accounts.model import User
-from gatehouse.accounts.second_factors.codes import EmailCodes, RecoveryCodes, Totp
+from gatehouse.accounts.second_factors.codes import RecoveryCodes
+from gatehouse.accounts.second_factors.email_codes import EmailCodes
 from gatehouse.accounts.second_factors.model import TotpEnrollment
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
 from gatehouse.accounts.second_factors.passkeys import Passkeys
+from gatehouse.accounts.second_factors.totp import Totp
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.second_factors.webauthn import RelyingParty
 from gatehouse.audit.recorder import Recorder

@@ -16,7 +16,8 @@ from gatehouse.permissions.model.condition import GroupCondition
 from gatehouse.permissions.model.facts import ScopeHoldings, UserRecord
 from gatehouse.permissions.model.project import GrantAction, GroupGrant, ProjectSettings
 from gatehouse.permissions.model.role import ConditionMode, Role
-from gatehouse.permissions.model.rules import NO_END, ROOT, End, Scope, Tree
+from gatehouse.permissions.model.rules import NO_END, ROOT, End, Scope
+from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.store import EditResult
 from tests.support.builders import NOW, ORIGIN, a_passkey, a_record
 from tests.support.database_contents import read_all_tables

@@ -14,7 +14,8 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generat
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from gatehouse.keys.encoding import PrivateKey, encode_base64url, load_private
+from gatehouse.keys.encoding import encode_base64url
+from gatehouse.keys.key_objects import PrivateKey, load_private
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.model import KeyPurpose
 from gatehouse.tokens.claims import (

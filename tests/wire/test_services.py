@@ -8,7 +8,7 @@ import pytest
 
 from gatehouse.accounts.sign_in import DeviceCookies
 from gatehouse.admin.names import NameStore
-from gatehouse.audit.recorder import RefusalLog
+from gatehouse.audit.refusals import RefusalLog
 from gatehouse.mail.composer import Composer
 from gatehouse.oauth.client_auth import ClientSecretVerifier
 from gatehouse.permissions.authentication.access_keys import AccessKeyVerifier

@@ -10,12 +10,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gatehouse.accounts.address_proofs.model import (
-    EndedMethods,
-    ProofNotices,
-    ProvingBrowser,
-    methods_that_end,
-)
+from gatehouse.accounts.address_proofs.model import EndedMethods, ProofNotices, ProvingBrowser, methods_that_end
 from gatehouse.accounts.errors import LinkDead
 from gatehouse.accounts.model import EmailLink, LinkKind, User, login_key
 from gatehouse.accounts.sign_in import DeviceCookies
@@ -30,7 +25,8 @@ from gatehouse.kernel.ids import new_secret
 from gatehouse.kernel.times import DAY, MINUTE
 from gatehouse.mail.composer import Composer
 from gatehouse.mail.model import MailTemplate, OutboxMail
-from gatehouse.throttle.limits import AttemptLimit, Quota, ThrottleSubject, quota_limit
+from gatehouse.throttle.limits import AttemptLimit, ThrottleSubject
+from gatehouse.throttle.quotas import Quota, quota_limit
 
 EMAIL_LINK_LIFETIME: Final = 1_800  # seconds for a link that a person has just requested
 INVITATION_LIFETIME: Final = 7 * DAY  # seconds

@@ -19,16 +19,17 @@ from gatehouse.accounts.model import (
     EmailSignInRequest,
     SignInMethod,
     User,
-    UserSession,
     check_login,
     is_same_mailbox,
 )
 from gatehouse.accounts.registration import refuse_foreign_domain
 from gatehouse.accounts.second_factors.model import Factor, enabled_factors
+from gatehouse.accounts.session_model import UserSession
 from gatehouse.accounts.store import AccountStore, EmailLinkStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
-from gatehouse.audit.recorder import Recorder, SignInTally
+from gatehouse.audit.recorder import Recorder
+from gatehouse.audit.sign_in_tally import SignInTally
 from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import hmac_sha256, sha256

@@ -8,7 +8,7 @@ from typing import Final
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.system_tags import SYSTEM_TAGS, is_service_tag
 from gatehouse.kernel.text import is_plain_line, nfc
-from gatehouse.tokens.claims import MAX_TAG_BYTES, json_length
+from gatehouse.tokens.claim_sizes import MAX_TAG_BYTES, json_length
 
 MAX_NICK_LENGTH: Final = 64
 MAX_TAG_LENGTH: Final = 64

@@ -6,17 +6,11 @@ from typing import Final
 from msgspec import Struct
 
 from gatehouse.accounts.bans.model import find_ban
-from gatehouse.accounts.errors import ShortTokenDead, UserNotFound
-from gatehouse.accounts.model import (
-    Session,
-    SessionStrength,
-    ShortTokenOwner,
-    SignInMethod,
-    User,
-    UserSession,
-)
+from gatehouse.accounts.model import SessionStrength, SignInMethod, User
 from gatehouse.accounts.own_account.model import AGENT_KEY
-from gatehouse.accounts.store import AccountStore, LoginStore, SessionStore
+from gatehouse.accounts.session_model import Session, UserSession
+from gatehouse.accounts.short_tokens import may_be_silent
+from gatehouse.accounts.store import SessionStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
@@ -145,43 +139,3 @@ class Sessions:
     async def sign_out_everywhere(self, user_id: str, origin: AuditOrigin, *, keep: Session | None = None) -> None:
         entry = self._recorder.record(AuditEvent.SIGNED_OUT_EVERYWHERE, origin, subject=user_id)
         await self._store.revoke_user(user_id, entry, keep=keep.digest if keep else None, now=self._clock.now())
-
-
-# `stoken`: opens a browser session once, from the address it was issued to (R1).
-
-
-class ShortTokens:
-    def __init__(self, *, store: LoginStore, accounts: AccountStore, clock: Clock) -> None:
-        self._store = store
-        self._accounts = accounts
-        self._clock = clock
-
-    async def find_owner(self, stoken: str, address: str) -> User:
-        """Return the token's owner, without using the token. Raises ShortTokenDead."""
-        found = await self._store.find_short_token_owner(sha256(stoken), address, self._clock.now())
-        user, _ = await self._live_owner(found)
-        return user
-
-    async def spend(self, stoken: str, address: str) -> tuple[User, SignInMethod]:
-        """Use the token once; return its owner and how they signed in, without a second factor.
-
-        Raises ShortTokenDead, and keeps the token when the address differs.
-        """
-        found = await self._store.take_short_token(sha256(stoken), address, self._clock.now())
-        return await self._live_owner(found)
-
-    async def _live_owner(self, found: ShortTokenOwner | None) -> tuple[User, SignInMethod]:
-        if found is None:
-            raise ShortTokenDead
-        try:
-            user = await self._accounts.user(found.user_id)
-        except UserNotFound as gone:
-            raise ShortTokenDead from gone
-        if user.blocked or user.rev != found.rev or find_ban(user.bans, self._clock.now()) is not None:
-            raise ShortTokenDead("revoked after it was issued")
-        return user, SignInMethod.LOGIN if found.auth is SignInMethod.TWO_STEP else found.auth
-
-
-def may_be_silent(auth: SignInMethod, user: User) -> bool:
-    """Return whether a provider may have signed the person in without asking, who could confirm it here (ID-12)."""
-    return auth is SignInMethod.PROVIDER and (user.password_hash is not None or bool(user.passkeys))

@@ -14,7 +14,7 @@ from gatehouse.accounts.model import SignInMethod, User, login_key
 from gatehouse.accounts.password_rules import is_too_long
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.accounts.store import AccountStore
-from gatehouse.audit.recorder import SignInTally
+from gatehouse.audit.sign_in_tally import SignInTally
 from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256, sha256

@@ -5,19 +5,8 @@ from typing import Protocol
 
 from gatehouse.accounts.address_proofs.model import HeldMethods, ProofNotices, ProvingBrowser
 from gatehouse.accounts.bans.model import UserBan
-from gatehouse.accounts.model import (
-    EmailLink,
-    EmailSignInProof,
-    EmailSignInRequest,
-    LinkKind,
-    LoginToken,
-    LoginTokenRecord,
-    Session,
-    SetupLink,
-    ShortTokenOwner,
-    User,
-    UserSession,
-)
+from gatehouse.accounts.model import EmailLink, EmailSignInProof, EmailSignInRequest, LinkKind, SetupLink, User
+from gatehouse.accounts.session_model import LoginToken, LoginTokenRecord, Session, ShortTokenOwner, UserSession
 from gatehouse.audit.model import AuditRecord
 from gatehouse.images.model import StoredImage
 from gatehouse.mail.model import OutboxMail

@@ -13,15 +13,8 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
-from gatehouse.tokens.claims import (
-    AuthMethod,
-    PermissionClaims,
-    UserJwtClaims,
-    factor_digest,
-    location_digest,
-    tag_claims,
-    without_long_perm,
-)
+from gatehouse.tokens.claim_sizes import tag_claims, without_long_perm
+from gatehouse.tokens.claims import AuthMethod, PermissionClaims, UserJwtClaims, factor_digest, location_digest
 from gatehouse.tokens.signer import Signer
 
 SALT_BYTES = 16

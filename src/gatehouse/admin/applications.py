@@ -14,14 +14,13 @@ from gatehouse.storage.tables.oauth import clients, grants
 from gatehouse.storage.tables.permissions import (
     access_keys,
     applications,
-    project_services,
-    projects,
     role_assignments,
     roles,
     scope_records,
     service_tokens,
     user_records,
 )
+from gatehouse.storage.tables.projects import project_services, projects
 
 
 class ApplicationListItem(msgspec.Struct, frozen=True, kw_only=True):

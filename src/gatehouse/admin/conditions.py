@@ -19,12 +19,12 @@ from gatehouse.permissions.model.condition import (
     HasTag,
     OneOfUsers,
 )
-from gatehouse.permissions.model.project import Group
-from gatehouse.storage.permissions.facts import DomainOf
+from gatehouse.permissions.model.group import Group
+from gatehouse.storage.permissions.candidates import DomainOf
 from gatehouse.storage.runner import SqlStore, snapshot_read
 from gatehouse.storage.statements import InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import passkeys, totp_factors, user_purchases, user_tags, users
-from gatehouse.storage.tables.permissions import group_members
+from gatehouse.storage.tables.projects import group_members
 
 MAX_COUNT: Final = 10_000  # no more are counted
 FIRST_FEW: Final = 5  # listed by name

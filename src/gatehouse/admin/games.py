@@ -14,15 +14,11 @@ from sqlalchemy import BigInteger, Boolean, Text, and_, bindparam, case, cast, f
 from gatehouse.admin.paging import ESCAPE, SEARCH, Page, PagedList, PageRequest
 from gatehouse.audit.model import Refusal
 from gatehouse.gamesessions.model import GameSession, GameSessionState
-from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.errors import NotFound
-from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
-from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
 from gatehouse.storage.statements import InNumberList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.audit import audit_refusals
 from gatehouse.storage.tables.gamesessions import game_sessions
-from gatehouse.storage.tables.installation import audit_refusals
 from gatehouse.storage.tables.permissions import applications
 
 REF_LENGTH: Final = 13
@@ -139,27 +135,3 @@ class GameSessionListStore(SqlStore):
     sessions = snapshot_read(list_sessions)
     find_session = read(find_session)
     refusals = read(refusals_of_session)
-
-
-# One game session, for administrators and for those who see its application.
-
-
-class GameSessionNotFound(NotFound):
-    public = "Game session not found or already over."
-
-
-class VisibleGameSessions:
-    def __init__(self, *, sessions: GameSessionListStore, clock: Clock) -> None:
-        self._sessions = sessions
-        self._clock = clock
-
-    async def get(self, request: AuthenticatedRequest, ref: str) -> GameSession:
-        """Return a session of the request's application; without an application any, for administrators."""
-        if request.application_id is None:
-            require_operation(request.rights, Operation.ADMINISTER)
-        else:
-            request.require_application(Operation.APPLICATION_GET)
-        found = await self._sessions.find_session(ref, self._clock.now()) if REF_PATTERN.fullmatch(ref) else None
-        if found is None or request.application_id not in (None, found.app_id, found.gapp_id):
-            raise GameSessionNotFound
-        return found

@@ -27,11 +27,12 @@ from gatehouse.kernel.times import HOUR
 from gatehouse.storage.runner import SqlStore, snapshot_read
 from gatehouse.storage.statements import InNumberList, InStringList, Statement, Verb
 from gatehouse.storage.tables.accounts import passkeys, totp_factors, users
-from gatehouse.storage.tables.installation import active_people, audit_events, sign_in_targets, tallies
+from gatehouse.storage.tables.audit import active_people, audit_events, sign_in_targets, tallies
 from gatehouse.storage.tables.oauth import clients
-from gatehouse.storage.tables.permissions import applications, projects, role_assignments, roles, service_tokens
+from gatehouse.storage.tables.permissions import applications, role_assignments, roles, service_tokens
+from gatehouse.storage.tables.projects import projects
 
-APPLICATION_TARGET: Final = "application "  # audit/recorder.py
+APPLICATION_TARGET: Final = "application "  # audit/sign_in_tally.py
 CLIENT_TARGET: Final = "client "
 
 

@@ -1,17 +1,11 @@
-"""Signing keys on a timeline (pure), and their rotation by administrators."""
+"""Signing keys on a timeline. Pure."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.errors import BadInput
-from gatehouse.keys.keyring import Keyring
-from gatehouse.keys.model import KeyLine, KeyPurpose, KeyState, KeyStore, SigningKey, key_state
-from gatehouse.keys.rotation import KEY_LINES, KeyRotation, RotationMode, RotationPolicy
-from gatehouse.permissions.rights.guard import Operation, require_operation
-from gatehouse.permissions.rights.rights import Actor
+from gatehouse.keys.model import KeyLine, KeyState, SigningKey, key_state
 
 WIDTH: Final = 1_000  # of the picture, in units
 KEYS_PER_LINE: Final = 6  # the newest
@@ -109,33 +103,3 @@ def _segments(key: SigningKey, axis: TimeAxis, *, retired: bool) -> Iterator[Key
             yield KeySegment(
                 state=KeyState.RETIRED if retired else kind, x=x, width=max(MIN_SEGMENT_WIDTH, axis.x(ends) - x)
             )
-
-
-# Signing keys for administrators: status, and rotation ahead of schedule.
-
-
-class KeyAdmin:
-    def __init__(
-        self, *, store: KeyStore, rotation: KeyRotation, keyring: Keyring, policy: RotationPolicy, clock: Clock
-    ) -> None:
-        self._store = store
-        self._rotation = rotation
-        self._keyring = keyring
-        self._clock = clock
-        self.policy = policy
-
-    async def timeline(self, actor: Actor) -> KeyTimeline:
-        require_operation(actor.rights, Operation.ADMINISTER)
-        keys = (await self._store.load_keys()).keys
-        return key_timeline(keys, KEY_LINES, now=self._clock.now(), every=self.policy.interval)
-
-    async def rotate(self, actor: Actor, line: KeyLine, manner: RotationMode) -> None:
-        """Rotate the keys. Raises RotationPending if a planned rotation is in progress.
-
-        A key that sealed the audit log is never revoked, because the log could no longer be verified.
-        """
-        require_operation(actor.rights, Operation.ADMINISTER)
-        if line.purpose is KeyPurpose.AUDIT and manner is RotationMode.DISTRUST:
-            raise BadInput("audit log keys cannot be distrusted: its old seals could no longer be verified")
-        await self._rotation.rotate(line, origin=actor.origin, mode=manner)
-        await self._keyring.reload()

@@ -14,7 +14,8 @@ from gatehouse.permissions.rights.rights import Rights
 from gatehouse.storage.runner import SqlStore, snapshot_read
 from gatehouse.storage.statements import InNumberList, InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.oauth import clients
-from gatehouse.storage.tables.permissions import applications, groups, projects, service_accounts
+from gatehouse.storage.tables.permissions import applications
+from gatehouse.storage.tables.projects import groups, projects, service_accounts
 
 ANY_APPLICATION: Final = 0
 FIRST_NUMBER: Final = 0

@@ -17,7 +17,8 @@ from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.evaluation.compiled import compiled_model
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rules import Rule, RuleDefinition, RuleEntry, Tree
+from gatehouse.permissions.model.rules import Rule, RuleDefinition, RuleEntry
+from gatehouse.permissions.model.schema import Tree
 
 RULES_ON_A_PAGE: Final = 50
 DEFAULT: Final = "default"

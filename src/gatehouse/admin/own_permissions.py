@@ -30,16 +30,8 @@ from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
 from gatehouse.storage.statements import EMPTY_DOCUMENT, Row, Statement, Verb
 from gatehouse.storage.tables.oauth import clients, consents
-from gatehouse.storage.tables.permissions import (
-    applications,
-    group_members,
-    groups,
-    project_services,
-    role_assignments,
-    roles,
-    scope_records,
-    user_records,
-)
+from gatehouse.storage.tables.permissions import applications, role_assignments, roles, scope_records, user_records
+from gatehouse.storage.tables.projects import group_members, groups, project_services
 
 
 class ConditionalGrant(Struct, frozen=True, kw_only=True):

@@ -5,27 +5,12 @@ from enum import StrEnum
 from typing import Any, Final
 
 from msgspec import Struct
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Select,
-    Table,
-    Text,
-    and_,
-    bindparam,
-    func,
-    or_,
-    select,
-)
+from sqlalchemy import BigInteger, ColumnElement, Select, Table, Text, and_, bindparam, func, or_, select
 
 from gatehouse.accounts.bans.model import BanScope
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION
 from gatehouse.admin.names import NamedApplication
-from gatehouse.admin.paging import (
-    Page,
-    PagedList,
-    PageRequest,
-)
+from gatehouse.admin.paging import Page, PagedList, PageRequest
 from gatehouse.admin.people_list import list_people, list_providers
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord
@@ -35,19 +20,10 @@ from gatehouse.storage.permissions.row_readers import UNEXPIRED
 from gatehouse.storage.runner import SqlStore, snapshot_read
 from gatehouse.storage.statements import EMPTY_DOCUMENT, InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import sessions, users
-from gatehouse.storage.tables.installation import audit_events
+from gatehouse.storage.tables.audit import audit_events
 from gatehouse.storage.tables.oauth import clients, grants
-from gatehouse.storage.tables.permissions import (
-    applications,
-    group_members,
-    groups,
-    projects,
-    role_assignments,
-    roles,
-    scope_records,
-    service_accounts,
-    user_records,
-)
+from gatehouse.storage.tables.permissions import applications, role_assignments, roles, scope_records, user_records
+from gatehouse.storage.tables.projects import group_members, groups, projects, service_accounts
 
 
 class ActivitySide(StrEnum):

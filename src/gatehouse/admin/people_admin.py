@@ -10,18 +10,21 @@ from typing import Final
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from gatehouse.accounts.administration import AccountEditor, Administration
+from gatehouse.accounts.account_editor import AccountEditor
+from gatehouse.accounts.administration import Administration
 from gatehouse.accounts.errors import BadAccount, UserChanged
 from gatehouse.accounts.field_checks import check_lang
-from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, AccountKind, Session, User
-from gatehouse.accounts.own_account.profile import Erasure
+from gatehouse.accounts.invitations import Invitation, Invitations
+from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, AccountKind, User
+from gatehouse.accounts.own_account.erasure import Erasure
 from gatehouse.accounts.profile_fields import AccountChanges
 from gatehouse.accounts.recovery import PasswordRecovery
-from gatehouse.accounts.registration import Invitation, Invitations
-from gatehouse.accounts.second_factors.codes import EmailCodes, Totp
+from gatehouse.accounts.second_factors.email_codes import EmailCodes
 from gatehouse.accounts.second_factors.model import Factor
 from gatehouse.accounts.second_factors.passkeys import Passkeys
+from gatehouse.accounts.second_factors.totp import Totp
 from gatehouse.accounts.second_factors.verification import SecondFactors
+from gatehouse.accounts.session_model import Session
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.store import AccountStore
 from gatehouse.admin.people import PeopleListStore
@@ -31,11 +34,11 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.oauth.authorize.service import Consents
 from gatehouse.permissions.commands.user_schemas import RecordDraft, UserRecordCommands
-from gatehouse.permissions.documents.fields import end_members
+from gatehouse.permissions.documents.ends import end_members
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel, Assignment, UserRecord
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import Operation, require_operation
-from gatehouse.permissions.rights.rights import Actor
 
 MAX_REASON_LENGTH: Final = 200
 SAVE_ATTEMPTS: Final = 3  # of a save without a version, against concurrent changes

@@ -10,8 +10,8 @@ from gatehouse.accounts.importing.files import open_import_file
 from gatehouse.accounts.importing.importer import Importer, ImportJob, ImportTotals
 from gatehouse.accounts.importing.model import EmailState, ImportFormat, RefusedRow
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import Operation, require_operation
-from gatehouse.permissions.rights.rights import Actor
 
 MAX_LISTED: Final = 1_000  # refused rows of a result; all are counted
 

@@ -10,14 +10,8 @@ from gatehouse.admin.paging import Page, PagedList, PageRequest, contains_search
 from gatehouse.admin.visibility import Visibility
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
 from gatehouse.storage.statements import InNumberList, InStringList, Row, Statement, Verb
-from gatehouse.storage.tables.permissions import (
-    applications,
-    groups,
-    projects,
-    role_assignments,
-    scope_records,
-    service_accounts,
-)
+from gatehouse.storage.tables.permissions import applications, role_assignments, scope_records
+from gatehouse.storage.tables.projects import groups, projects, service_accounts
 
 
 class ProjectListItem(Struct, frozen=True, kw_only=True):

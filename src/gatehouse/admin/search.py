@@ -15,14 +15,8 @@ from gatehouse.storage.accounts.users import USER_ID_OF_LOGIN, login_parameters
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
 from gatehouse.storage.statements import Bytewise, InNumberList, InStringList, Statement, Verb
 from gatehouse.storage.tables.accounts import users
-from gatehouse.storage.tables.permissions import (
-    applications,
-    groups,
-    project_names,
-    projects,
-    role_assignments,
-    roles,
-)
+from gatehouse.storage.tables.permissions import applications, role_assignments, roles
+from gatehouse.storage.tables.projects import groups, project_names, projects
 
 APPLICATION_NUMBER: Final = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 _IN_PROJECT: Final = bindparam("here", type_=Text())

@@ -7,7 +7,7 @@ from sqlalchemy import Text, bindparam, func, literal, or_, select
 from gatehouse.admin.paging import Page, PagedList, PageRequest, contains_search
 from gatehouse.storage.runner import SqlStore, snapshot_read
 from gatehouse.storage.statements import Verb
-from gatehouse.storage.tables.outgoing import webhook_deliveries
+from gatehouse.storage.tables.webhooks import webhook_deliveries
 from gatehouse.storage.webhooks import NEWEST_FIRST, delivery_from_row
 from gatehouse.webhooks.model import Delivery
 

@@ -13,52 +13,49 @@ from gatehouse.languages import LANGUAGES
 from gatehouse.oauth.discovery import provider_metadata
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
 from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.web.api.discovery import DiscoveryEndpoints
 from gatehouse.web.api.game_proof import AccessKeySignatureVerifier
 from gatehouse.web.api.games import GameSessionEndpoints
 from gatehouse.web.api.guest import GuestEndpoint
 from gatehouse.web.api.health import Readiness
-from gatehouse.web.api.keys import DiscoveryEndpoints, KeySetEndpoints
+from gatehouse.web.api.keys import KeySetEndpoints
 from gatehouse.web.api.login import LoginEndpoint
 from gatehouse.web.api.login_completion import LoginCompletion
 from gatehouse.web.api.oauth.authorize import AuthorizeEndpoint, ClientErrorPage
 from gatehouse.web.api.oauth.device import DeviceAuthorizationEndpoint, DevicePages
+from gatehouse.web.api.oauth.exchange import ExchangeEndpoints
+from gatehouse.web.api.oauth.introspection import IntrospectionEndpoint
 from gatehouse.web.api.oauth.logout import LogoutEndpoints
-from gatehouse.web.api.oauth.tokens import (
-    ExchangeEndpoints,
-    IntrospectionEndpoint,
-    RevocationEndpoints,
-    TokenHttpEndpoint,
-    UserInfoEndpoint,
-)
-from gatehouse.web.api.permissions.application_keys import (
-    AccessKeyEndpoint,
-    CustomKeyEndpoint,
-    ExchangeJwtEndpoint,
-    PublicKeyEndpoints,
-)
-from gatehouse.web.api.permissions.applications import ApplicationEndpoints, ClientEndpoint
+from gatehouse.web.api.oauth.revocation import RevocationEndpoints
+from gatehouse.web.api.oauth.tokens import TokenHttpEndpoint
+from gatehouse.web.api.oauth.userinfo import UserInfoEndpoint
+from gatehouse.web.api.permissions.access_keys import AccessKeyEndpoint
+from gatehouse.web.api.permissions.application_keys import CustomKeyEndpoint, PublicKeyEndpoints
+from gatehouse.web.api.permissions.applications import ApplicationEndpoints
 from gatehouse.web.api.permissions.authentication import RequestAuthenticator
 from gatehouse.web.api.permissions.bans import BanEndpoint
 from gatehouse.web.api.permissions.changes import ChangesEndpoint
+from gatehouse.web.api.permissions.clients import ClientEndpoint
+from gatehouse.web.api.permissions.email_secrets import EmailSecretEndpoint
+from gatehouse.web.api.permissions.exchange_jwt import ExchangeJwtEndpoint
+from gatehouse.web.api.permissions.game_sessions import GameSessionEndpoint
+from gatehouse.web.api.permissions.groups import GroupEndpoints
 from gatehouse.web.api.permissions.listing import Cursors
-from gatehouse.web.api.permissions.lookups import ActivityEndpoint, FindRecord, GameSessionEndpoint
-from gatehouse.web.api.permissions.projects import GroupEndpoints, ProjectEndpoints
-from gatehouse.web.api.permissions.questions import QuestionEndpoints, SimulationEndpoint
-from gatehouse.web.api.permissions.schemas import LoadPastModel, SchemaEndpoints, SchemaVersionsEndpoint
-from gatehouse.web.api.permissions.service_accounts import (
-    EmailSecretEndpoint,
-    ServiceAccountEndpoint,
-    ServiceTokenEndpoint,
-)
+from gatehouse.web.api.permissions.lookups import ActivityEndpoint, FindRecord
+from gatehouse.web.api.permissions.projects import ProjectEndpoints
+from gatehouse.web.api.permissions.questions import QuestionEndpoints
+from gatehouse.web.api.permissions.schema_versions import SchemaVersionsEndpoint
+from gatehouse.web.api.permissions.schemas import LoadPastModel, SchemaEndpoints
+from gatehouse.web.api.permissions.service_accounts import ServiceAccountEndpoint
+from gatehouse.web.api.permissions.service_tokens import ServiceTokenEndpoint
 from gatehouse.web.api.permissions.settings import SettingsEndpoint, SettingsPartReader
+from gatehouse.web.api.permissions.simulate import SimulationEndpoint
 from gatehouse.web.api.permissions.user_admin import UserAdminEndpoint, UserAdminServices
 from gatehouse.web.api.permissions.user_import import UserImportEndpoint
-from gatehouse.web.api.permissions.user_permissions import (
-    FindDirectPermissions,
-    UserRecordEndpoint,
-    UserRolesEndpoint,
-)
-from gatehouse.web.api.permissions.users import UserEndpoints, UserSessionEndpoints
+from gatehouse.web.api.permissions.user_permissions import UserRecordEndpoint
+from gatehouse.web.api.permissions.user_roles import FindDirectPermissions, UserRolesEndpoint
+from gatehouse.web.api.permissions.user_sessions import UserSessionEndpoints
+from gatehouse.web.api.permissions.users import UserEndpoints
 from gatehouse.web.api.permissions.webhooks import WebhookEndpoint
 from gatehouse.web.api.platform_login import PlatformLoginEndpoint
 from gatehouse.web.forward_auth.authentication import ForwardAuthEndpoint

@@ -27,7 +27,8 @@ from gatehouse.app.page_endpoints import (
 from gatehouse.app.readiness import readiness_checks
 from gatehouse.app.services import Services
 from gatehouse.images.model import image_path
-from gatehouse.kernel.graphics import Color, image_media_type
+from gatehouse.kernel.graphics import Color
+from gatehouse.kernel.image_types import image_media_type
 from gatehouse.kernel.stored_settings import referenced_image
 from gatehouse.settings.appearance import BrandingSettings
 from gatehouse.web.api.game_sockets import GameSocketEndpoint

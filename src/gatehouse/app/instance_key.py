@@ -8,7 +8,7 @@ import base64
 import secrets
 from typing import Final
 
-from gatehouse.audit.chain import ChainHead, HeadCodec
+from gatehouse.audit.head import ChainHead, HeadCodec
 from gatehouse.audit.model import GENESIS
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Misconfigured

@@ -22,11 +22,11 @@ from gatehouse.kernel.stored_settings import (
     image_reference,
     setting_sealing_purpose,
 )
+from gatehouse.settings.display import display_value
 from gatehouse.settings.entries import (
     Setting,
     Value,
     all_names,
-    display_value,
     find_setting,
     find_stored_setting,
     nearest_setting,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.keys.model import LIVE_SECONDS, REPORT_EVERY, Node, names_of
+from gatehouse.keys.nodes import LIVE_SECONDS, REPORT_EVERY, Node, names_of
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.storage.nodes import NodeStorage
 

@@ -2,27 +2,32 @@
 
 from gatehouse.app.services import Services
 from gatehouse.gamesessions.purpose import KIND as GAME
-from gatehouse.oauth.device import KIND as DEVICE
-from gatehouse.throttle.limits import Quota
+from gatehouse.oauth.device_sign_in import KIND as DEVICE
+from gatehouse.throttle.quotas import Quota
 from gatehouse.web.http.routing import Endpoint
-from gatehouse.web.pages.account import AccountPage, ConnectedApplicationForms, PersonalDataForms, SessionForms
+from gatehouse.web.pages.account import AccountPage, ConnectedApplicationForms
+from gatehouse.web.pages.account_data import PersonalDataForms
 from gatehouse.web.pages.account_factors import FactorForms
 from gatehouse.web.pages.account_profile import ProfileForms
 from gatehouse.web.pages.account_request import AccountView, NoticeCookie
+from gatehouse.web.pages.account_sessions import SessionForms
+from gatehouse.web.pages.choose_account import ChooseAccountPage
 from gatehouse.web.pages.confirm_sign_in import ConfirmSignInPage
 from gatehouse.web.pages.consent import ConsentPage
 from gatehouse.web.pages.email_sign_in import EmailSignInPages
+from gatehouse.web.pages.email_verification import VerifyEmailPage
 from gatehouse.web.pages.forms import PublicForms
 from gatehouse.web.pages.game import GamePages
 from gatehouse.web.pages.home import HomePage, ShortTokenPage
+from gatehouse.web.pages.invitation import InvitePage
 from gatehouse.web.pages.providers import ProviderPages
 from gatehouse.web.pages.reauthentication import ReauthenticationPage
 from gatehouse.web.pages.recovery import ForgotPage, ResetPage
-from gatehouse.web.pages.registration import InvitePage, RegisterPage, VerifyEmailPage
+from gatehouse.web.pages.registration import RegisterPage
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.second_factor import SecondFactorPages
 from gatehouse.web.pages.setup import SampleCommands, SetupPage
-from gatehouse.web.pages.sign_in import ChooseAccountPage, SignInPages
+from gatehouse.web.pages.sign_in import SignInPages
 from gatehouse.web.pages.sign_in_flow import SignInCompletion, SignInFlowPages
 from gatehouse.web.pages.terms import TermsPage
 

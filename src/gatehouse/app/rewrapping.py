@@ -12,17 +12,18 @@ from gatehouse.accounts.second_factors.model import totp_sealing_purpose
 from gatehouse.app.instance_key import INSTANCE_KEY
 from gatehouse.app.nodes import wait_for_key
 from gatehouse.app.services import Services
-from gatehouse.audit.chain import AUDIT_HEAD_PURPOSE
 from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.head import AUDIT_HEAD_PURPOSE
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.gamesessions.model import game_options_purpose
 from gatehouse.kernel.stored_settings import setting_sealing_purpose
 from gatehouse.keys.model import Tampered, WrongMasterKey
 from gatehouse.keys.sealing import VERSION, MasterKeys
 from gatehouse.mail.model import mail_sealing_purpose
-from gatehouse.oauth.clients import client_secret_purpose
+from gatehouse.oauth.client_commands import client_secret_purpose
 from gatehouse.oauth.model import SecretKind
-from gatehouse.permissions.model.application import PRIVATE_KEY_PURPOSE, access_key_purpose
+from gatehouse.permissions.model.access_key import access_key_purpose
+from gatehouse.permissions.model.application import PRIVATE_KEY_PURPOSE
 from gatehouse.personal_data.model import answer_sealing_purpose
 from gatehouse.storage.audit import AUDIT_HEAD
 from gatehouse.storage.database import Storage
@@ -32,8 +33,10 @@ from gatehouse.storage.tables.accounts import totp_factors
 from gatehouse.storage.tables.gamesessions import game_sessions
 from gatehouse.storage.tables.installation import installation, signing_keys, stored_settings
 from gatehouse.storage.tables.oauth import client_secrets
-from gatehouse.storage.tables.outgoing import gdpr_calls, outbox, webhooks
+from gatehouse.storage.tables.outgoing import outbox
 from gatehouse.storage.tables.permissions import access_keys, applications
+from gatehouse.storage.tables.personal_data import gdpr_calls
+from gatehouse.storage.tables.webhooks import webhooks
 from gatehouse.webhooks.model import webhook_secret_purpose
 
 log = structlog.get_logger(__name__)

@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from gatehouse.audit.chain import ChainHead, ExportedHead, HeadCodec, describe_break
 from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.head import ChainHead, ExportedHead, HeadCodec, describe_break
 from gatehouse.audit.model import AuditOrigin, AuditStore, HeadSwap, SealedMeanwhile
 from gatehouse.audit.recorder import Recorder
 from gatehouse.audit.verification import ChainVerifier

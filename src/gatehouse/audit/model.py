@@ -93,7 +93,7 @@ class Refusal(Struct, frozen=True, kw_only=True):
 
 
 class TallyKind(StrEnum):
-    """What is counted by the hour (audit/recorder.py)."""
+    """What is counted by the hour (audit/sign_in_tally.py)."""
 
     SIGNED_IN = "signed_in"
     REFUSED = "refused"  # wrong, unknown and blocked alike

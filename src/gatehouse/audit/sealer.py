@@ -2,7 +2,7 @@
 
 This is not part of the transaction of a change, or every write of the service would wait for the chain's head.
 
-The head says where the chain ends (audit/chain.py). A log that ends elsewhere was changed. Sealing then continues,
+The head says where the chain ends (audit/head.py). A log that ends elsewhere was changed. Sealing then continues,
 because the service must keep recording, but after the place that the head names, so that the gap stays permanently; a
 record and an entry in the head report it.
 """
@@ -14,20 +14,9 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
-from gatehouse.audit.chain import (
-    MAX_BREAKS,
-    ChainBreak,
-    ChainHead,
-    HeadCodec,
-    SealSigner,
-    describe_break,
-    head_matches_end,
-    is_authentic,
-    link_after,
-    seal_message,
-    verified_predecessor,
-)
+from gatehouse.audit.chain import SealSigner, is_authentic, link_after, seal_message, verified_predecessor
 from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.head import MAX_BREAKS, ChainBreak, ChainHead, HeadCodec, describe_break, head_matches_end
 from gatehouse.audit.model import (
     GENESIS,
     AuditOrigin,
@@ -184,50 +173,3 @@ def head_after_break(head: ChainHead | None, end: ChainEnd, broken: ChainBreak) 
         )
     breaks = (*head.breaks, broken)[-MAX_BREAKS:]
     return msgspec.structs.replace(head, place=broken.place, link=broken.link, breaks=breaks, broken=head.broken + 1)
-
-
-# Delete old records, and store in the head where the log begins now: any other cut is detected.
-
-
-MAX_TRIES: Final = 5  # sealers move the head too
-
-
-class Retention:
-    def __init__(self, *, store: AuditStore, key: SealSigner, head_codec: HeadCodec) -> None:
-        self._store = store
-        self._key = key
-        self._head_codec = head_codec
-
-    async def delete_before(self, at: int) -> int:
-        """Delete whole sealed batches that ended before that time; return the number of records."""
-        forgotten = lost = 0
-        while lost < MAX_TRIES:
-            try:
-                some = await self._delete_some(at)
-            except SealedMeanwhile:
-                lost += 1
-                continue
-            if some is None:
-                break
-            forgotten, lost = forgotten + some, 0
-        return forgotten
-
-    async def _delete_some(self, at: int) -> int | None:
-        end = await self._store.chain_end()
-        head = self._head_codec.decode(end)
-        last = None if head is None else await self._last_to_delete(head, at)
-        if head is None or last is None:
-            return None
-        moved = self._head_codec.encode(msgspec.structs.replace(head, begins=last + 1))
-        return await self._store.delete_up_to(last, HeadSwap(before=end.head, after=moved))
-
-    async def _last_to_delete(self, head: ChainHead, at: int) -> int | None:
-        """Return the place of the last genuine seal to delete; the time of any other seal proves nothing."""
-        begins = head.begins
-        while found := await self._store.seal_to_delete(begins, at):
-            seal, previous = found
-            if await verified_predecessor(self._key, seal, previous, head) is not None:
-                return seal.place
-            log.error("audit.seal_not_genuine", place=seal.place)
-            begins = seal.place + 1
-        return None

@@ -1,41 +1,25 @@
-"""`gatehouse check`, `explain` and `members`: who has which permission, and why."""
+"""`gatehouse check` and `explain`: whether and why a person may do something."""
 
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 import click
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from gatehouse.app.services import Services
-from gatehouse.cli.common import (
-    Invocation,
-    common_options,
-    did_you_mean,
-    format_time,
-    json_option,
-    print_json,
-    print_result,
-    print_table,
-)
-from gatehouse.cli.services import (
-    find_application,
-    find_user,
-    names_of_people,
-    run_with_services,
-    warn_about_unknown_permission,
-)
+from gatehouse.cli.common import Invocation, common_options, json_option, print_json
+from gatehouse.cli.output import print_result
+from gatehouse.cli.services import find_application, find_user, run_with_services, warn_about_unknown_permission
 from gatehouse.kernel.errors import GatehouseError
-from gatehouse.permissions.errors import ApplicationNotFound, ProjectNotFound, RoleNotFound
+from gatehouse.permissions.errors import ApplicationNotFound, ProjectNotFound
 from gatehouse.permissions.evaluation.loader import EvaluationInput
 from gatehouse.permissions.explanation.reasons import Explanation
 from gatehouse.permissions.explanation.wording import explanation_sentences
 from gatehouse.permissions.questions.check import NO_ADDRESS, CheckOutcome, PermissionQuestion, answer_questions
 from gatehouse.permissions.questions.explain import read_ip
-from gatehouse.permissions.questions.members import FoundMember, GrantSource, MembersDraft
 from gatehouse.permissions.questions.parsing import ResourceDraft, read_rule, read_scope
 from gatehouse.web.api.permissions.explanation_records import explanation_record as record
-from gatehouse.web.api.permissions.explanation_records import member_record, members_csv
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -182,76 +166,3 @@ def explain(
         print_json({"user_id": explanation.user_id, **asdict(record(explanation))})
     else:
         click.echo("\n".join(explanation_sentences(explanation)))
-
-
-# `gatehouse members`: who has a rule or a role.
-
-
-MEMBER_HEADINGS: Final = ("user_id", "name", "until", "how")
-
-
-@click.command()
-@common_options
-@json_option
-@scope_options
-@click.option("--rule", help="List people with this permission.")
-@click.option("--role", help="List people with this role.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
-@click.argument("application")
-def members(
-    invocation: Invocation,
-    *,
-    application: str,
-    rule: str | None,
-    role: str | None,
-    project: str | None,
-    resource: str | None,
-    as_csv: bool,
-    as_json: bool,
-) -> None:
-    """List everyone with a permission or role in APPLICATION (an ID or a name), with source and expiry."""
-    if (rule is None) == (role is None) or (as_csv and as_json):
-        raise click.UsageError("use either --rule or --role, and either --csv or --json")
-    draft = MembersDraft(rule=rule, role=role, project_id=project, resource=parse_resource(resource))
-    found, names = run_with_services(invocation, lambda services: named_members(services, application, draft))
-    if as_json:
-        print_json([member_record(one) for one in found])
-    elif as_csv:
-        click.echo(members_csv(found), nl=False)
-    else:
-        rows = [(one.user_id, names.get(one.user_id, ""), format_time(one.until), paths_text(one)) for one in found]
-        print_table(MEMBER_HEADINGS, rows)
-
-
-async def named_members(
-    services: Services, application: str, draft: MembersDraft
-) -> tuple[Sequence[FoundMember], Mapping[str, str]]:
-    found = await find_application(services, application)
-    try:
-        members_found = await all_members(services, found.application_id, draft)
-    except RoleNotFound as error:
-        models = await services.storage.permissions.application_models([found.application_id])
-        names = [role.name for role in models[found.application_id].roles.values()]
-        raise RoleNotFound(f"no role {draft.role}.{did_you_mean(str(draft.role), names)}") from error
-    return members_found, await names_of_people(services, [one.user_id for one in members_found])
-
-
-async def all_members(services: Services, application_id: int, draft: MembersDraft) -> Sequence[FoundMember]:
-    search = services.member_search
-    query = await search.read_query(draft, may_see_missing=True)
-    found: list[FoundMember] = []
-    after: str | None = ""
-    while after is not None:
-        page = await search.find_page(application_id, replace(query, after=after))
-        found += page.members
-        after = page.after
-    return found
-
-
-def paths_text(one: FoundMember) -> str:
-    return "; ".join(map(path_text, one.path))
-
-
-def path_text(way: GrantSource) -> str:
-    through = f"through the group {way.membership.group.title}" if way.membership else ""
-    return " ".join(part for part in (way.kind.value.replace("_", " "), way.role, through) if part)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
-from gatehouse.accounts.administration import SETUP_LINK_LIFETIME
 from gatehouse.accounts.errors import SetupClosed
 from gatehouse.accounts.model import User
+from gatehouse.accounts.setup import SETUP_LINK_LIFETIME
 from gatehouse.app.services import Services
 from gatehouse.audit.events import AuditEvent
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json

@@ -8,21 +8,14 @@ from typing import Any, Final
 import click
 
 from gatehouse.app.services import Services
-from gatehouse.cli.common import (
-    Function,
-    Invocation,
-    common_options,
-    format_time,
-    json_option,
-    print_json,
-    print_table,
-)
+from gatehouse.cli.common import Function, Invocation, common_options, json_option, print_json
 from gatehouse.cli.groups import CommandGroup
+from gatehouse.cli.output import format_time, print_table
 from gatehouse.cli.records import print_record
 from gatehouse.cli.services import operator_origin, run_with_services
 from gatehouse.fields.model import DescribedField, Field, Kind
+from gatehouse.oauth.client_commands import OLD_SECRET_LIFETIME
 from gatehouse.oauth.client_document import client_document, replace_values
-from gatehouse.oauth.clients import OLD_SECRET_LIFETIME
 from gatehouse.oauth.model import (
     DEFAULT_SCOPES,
     SCOPES,

@@ -16,14 +16,15 @@ from gatehouse.cli.common import (
     load_settings,
     print_json,
     print_problems,
-    print_table,
     read_settings,
 )
 from gatehouse.cli.groups import CommandGroup
+from gatehouse.cli.output import print_table
 from gatehouse.cli.services import PasswordSource, operator_origin, password_options, run_with_services
 from gatehouse.images.model import MAX_UPLOAD_BYTES
 from gatehouse.settings.checks import LoadPurpose
-from gatehouse.settings.entries import all_names, display_line, display_value, find_stored_setting
+from gatehouse.settings.display import display_line, display_value
+from gatehouse.settings.entries import all_names, find_stored_setting
 from gatehouse.settings.merge import LoadedSettings, SettingsRefused
 
 EXIT_REFUSED: Final = 1

@@ -15,18 +15,11 @@ from gatehouse.app.instance_key import INSTANCE_KEY, has_head, refuse_wrong_mast
 from gatehouse.app.readiness import MAX_CLOCK_SKEW
 from gatehouse.app.rewrapping import count_under_old_keys
 from gatehouse.app.services.core import DAY, master_keys
-from gatehouse.audit.chain import HeadCodec, problems_at_end
-from gatehouse.cli.common import (
-    NO_FLAGS,
-    Invocation,
-    common_options,
-    format_time,
-    json_option,
-    print_json,
-    read_settings,
-)
+from gatehouse.audit.head import HeadCodec, problems_at_end
+from gatehouse.cli.common import NO_FLAGS, Invocation, common_options, json_option, print_json, read_settings
 from gatehouse.cli.doctor_network import about_address, about_mail
 from gatehouse.cli.findings import CheckedInstallation, DatabaseCheck, Finding, Level, bad, ok, warn
+from gatehouse.cli.output import format_time
 from gatehouse.cli.services import open_existing_database, sqlite_file
 from gatehouse.kernel.clock import Clock, SystemClock
 from gatehouse.kernel.errors import GatehouseError
@@ -39,12 +32,12 @@ from gatehouse.oauth.clients import can_never_authenticate, has_reserved_id
 from gatehouse.permissions.documents.apis import ReservedResources
 from gatehouse.permissions.documents.rules import schema_rules
 from gatehouse.permissions.documents.sites import NAMING_APPLICATIONS
-from gatehouse.permissions.model.application import ProtectedSite
+from gatehouse.permissions.model.protected_site import ProtectedSite
 from gatehouse.permissions.questions.parsing import read_rule
 from gatehouse.settings.checks import LoadPurpose
 from gatehouse.settings.grammar import is_loopback
 from gatehouse.settings.merge import LoadedSettings, SettingsRefused
-from gatehouse.settings.secret import DEV_KEY_FILE, GROUP_AND_WORLD, path_exists
+from gatehouse.settings.secret_files import DEV_KEY_FILE, GROUP_AND_WORLD, path_exists
 from gatehouse.storage.database import Storage
 from gatehouse.storage.inspection import (
     DeclaredResource,

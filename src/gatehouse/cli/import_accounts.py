@@ -13,11 +13,12 @@ import click
 import msgspec
 
 from gatehouse.accounts.importing.files import ImportFile, open_import_file
+from gatehouse.accounts.importing.firebase import FirebaseHashConfig, parse_hash_config
 from gatehouse.accounts.importing.importer import ImportJob, ImportTotals
 from gatehouse.accounts.importing.model import EmailState, ImportedId, ImportFormat, RefusedRow
-from gatehouse.accounts.importing.vendors import FirebaseHashConfig, parse_hash_config
 from gatehouse.app.services import Services
-from gatehouse.cli.common import Invocation, common_options, json_option, print_json, printable, show_progress
+from gatehouse.cli.common import Invocation, common_options, json_option, print_json
+from gatehouse.cli.output import printable, show_progress
 from gatehouse.cli.services import operator_origin, run_with_services
 from gatehouse.kernel.text import spreadsheet_cell
 

@@ -11,17 +11,9 @@ from gatehouse import logs
 from gatehouse.app.rewrapping import RewrapOutcome, count_under_old_keys, rewrap_all
 from gatehouse.app.services import Services, open_services
 from gatehouse.app.services.core import master_keys
-from gatehouse.cli.common import (
-    Invocation,
-    common_options,
-    format_time,
-    json_option,
-    load_settings,
-    print_json,
-    print_table,
-    show_progress,
-)
+from gatehouse.cli.common import Invocation, common_options, json_option, load_settings, print_json
 from gatehouse.cli.groups import CommandGroup
+from gatehouse.cli.output import format_time, print_table, show_progress
 from gatehouse.cli.services import operator_origin, refuse_missing_file, run_with_services
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeyState, RotationPending, SigningKey, key_state
@@ -30,7 +22,7 @@ from gatehouse.keys.sealing import master_key_id, new_master_key, parse_master_k
 from gatehouse.settings.checks import LoadPurpose
 from gatehouse.settings.entries import ALL_SETTINGS, FILE_SUFFIX
 from gatehouse.settings.merge import LoadedSettings
-from gatehouse.settings.secret import DEV_KEY_FILE, path_exists, write_if_missing
+from gatehouse.settings.secret_files import DEV_KEY_FILE, path_exists, write_if_missing
 
 MASTER_KEY_FILE: Final = "master.key"
 MASTER_KEY_VARIABLE: Final = f"{ALL_SETTINGS['security.master_key'].variable}{FILE_SUFFIX}"

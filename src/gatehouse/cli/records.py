@@ -9,22 +9,16 @@ import msgspec
 from gatehouse.admin.listings import FIRST_NUMBER, Listable, ListingStore
 from gatehouse.admin.people_search import PeopleQuestion, PeopleSearchStore
 from gatehouse.app.services import Services
-from gatehouse.cli.common import (
-    Invocation,
-    common_options,
-    format_value,
-    json_option,
-    print_facts,
-    print_json,
-    print_table,
-)
+from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.groups import CommandGroup
+from gatehouse.cli.output import format_value, print_facts, print_table
 from gatehouse.cli.services import find_application, run_with_services
 from gatehouse.permissions.commands.app_schemas import role_document
 from gatehouse.permissions.errors import RoleNotFound
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.web.api.permissions.applications import application_record
-from gatehouse.web.api.permissions.projects import group_record, project_record
+from gatehouse.web.api.permissions.groups import group_record
+from gatehouse.web.api.permissions.projects import project_record
 from gatehouse.web.api.permissions.users import user_entry
 
 DEFAULT_LIMIT: Final = 50

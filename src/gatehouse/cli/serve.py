@@ -28,7 +28,7 @@ from gatehouse.cli.common import Invocation, command_for, common_options, create
 from gatehouse.kernel.background import shorten_switch_interval
 from gatehouse.kernel.clock import Clock, SystemClock
 from gatehouse.kernel.errors import Misconfigured
-from gatehouse.keys.model import names_of
+from gatehouse.keys.nodes import names_of
 from gatehouse.settings.checks import LoadPurpose
 from gatehouse.settings.merge import LoadedSettings
 from gatehouse.storage.sqlite.runner import serve_lock, sqlite_path

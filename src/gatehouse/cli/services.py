@@ -19,13 +19,14 @@ from gatehouse.admin.people import PeopleListStore
 from gatehouse.app.services import Services, open_services
 from gatehouse.app.services.core import open_database
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.cli.common import Invocation, did_you_mean, load_settings, printable
+from gatehouse.cli.common import Invocation, did_you_mean, load_settings
+from gatehouse.cli.output import printable
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.permissions.documents.rules import schema_rules
 from gatehouse.permissions.errors import ApplicationNotFound
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.operators import operator_actor as acting
-from gatehouse.permissions.rights.rights import Actor
 from gatehouse.settings.merge import LoadedSettings
 from gatehouse.storage.database import Storage
 from gatehouse.storage.sqlite.runner import sqlite_path

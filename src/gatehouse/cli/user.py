@@ -14,15 +14,9 @@ from gatehouse.accounts.own_account.export import PersonalDataExport
 from gatehouse.app.services import Services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.cli import user_bans
-from gatehouse.cli.common import (
-    Invocation,
-    common_options,
-    format_time,
-    json_option,
-    print_json,
-    print_table,
-)
+from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.groups import CommandGroup
+from gatehouse.cli.output import format_time, print_table
 from gatehouse.cli.records import LIST_USERS, print_record
 from gatehouse.cli.services import PasswordSource, find_user, operator_origin, password_options, run_with_services
 from gatehouse.fields.derive import copy_as

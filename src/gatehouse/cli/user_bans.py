@@ -8,15 +8,8 @@ import click
 
 from gatehouse.accounts.bans.model import Ban, BanScope, BanState
 from gatehouse.app.services import Services
-from gatehouse.cli.common import (
-    ApplicationId,
-    Invocation,
-    common_options,
-    format_time,
-    json_option,
-    print_json,
-    print_table,
-)
+from gatehouse.cli.common import ApplicationId, Invocation, common_options, json_option, print_json
+from gatehouse.cli.output import format_time, print_table
 from gatehouse.cli.services import find_user, operator_actor, run_with_services
 from gatehouse.kernel.times import DAY
 from gatehouse.permissions.commands.bans import BanDraft

@@ -7,25 +7,14 @@ import click
 from msgspec import UNSET
 
 from gatehouse.app.services import Services
-from gatehouse.cli.common import (
-    Invocation,
-    common_options,
-    json_option,
-    print_json,
-)
+from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.records import print_record, print_records
 from gatehouse.cli.services import operator_actor, run_with_services
 from gatehouse.kernel.times import DAY
-from gatehouse.permissions.rights.rights import Actor
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.web.api.permissions.webhooks import delivery_entry, webhook_entry, webhook_entry_with_secret
-from gatehouse.webhooks.model import (
-    MAX_LOGGED_DELIVERIES,
-    OLD_SECRET_LIFETIME,
-    Delivery,
-    DeliveryState,
-    Topic,
-)
+from gatehouse.webhooks.model import MAX_LOGGED_DELIVERIES, OLD_SECRET_LIFETIME, Delivery, DeliveryState, Topic
 from gatehouse.webhooks.service import WebhookDraft, Webhooks, WebhookWithSecret
 
 WEBHOOK_COLUMNS: Final = ("webhook_id", "url", "events", "enabled", "stopped", "description")

@@ -11,12 +11,8 @@ from gatehouse.client.gatehouse import Gatehouse
 from gatehouse.client.management import CallRefused, Management, Person
 from gatehouse.client.middleware import GatehouseMiddleware, Requirement, permission_required, require
 from gatehouse.client.permissions import Permissions, Resource
-from gatehouse.client.protected_resource import (
-    ProtectedResource,
-    ProtectedResourceMiddleware,
-    ResourceToken,
-    TokenSource,
-)
+from gatehouse.client.protected_resource import ProtectedResource, ProtectedResourceMiddleware, ResourceToken
+from gatehouse.client.token_source import TokenSource
 from gatehouse.client.transport import Reply, Request, StandardTransport, Transport
 from gatehouse.client.verification import User, peer_address
 

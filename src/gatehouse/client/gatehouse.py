@@ -8,8 +8,9 @@ from gatehouse.client.clock import Clock, SystemClock
 from gatehouse.client.credentials import Credential
 from gatehouse.client.errors import Denied, Unauthenticated
 from gatehouse.client.permissions import PermissionCache, Permissions, Resource
+from gatehouse.client.published_keys import PublishedKeyCache
 from gatehouse.client.transport import StandardTransport, Transport, parse_base_url
-from gatehouse.client.verification import PublishedKeyCache, User, UserJwtVerifier
+from gatehouse.client.verification import User, UserJwtVerifier
 
 MOST_USERS: Final = 10_000
 

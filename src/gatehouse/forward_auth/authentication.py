@@ -17,7 +17,7 @@ from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.cache import WeightedCache
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
-from gatehouse.permissions.model.application import ProtectedSite
+from gatehouse.permissions.model.protected_site import ProtectedSite
 from gatehouse.permissions.questions.parsing import RuleReference
 from gatehouse.permissions.site_access import SiteAccess
 from gatehouse.tokens.claims import ForwardAuthClaims

@@ -5,8 +5,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from gatehouse.accounts.model import UserSession
-from gatehouse.permissions.model.application import ProtectedSite
+from gatehouse.accounts.session_model import UserSession
+from gatehouse.permissions.model.protected_site import ProtectedSite
 
 HAND_OVER_SECONDS: Final = 60
 MAX_PATH_LENGTH: Final = 2_048

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from gatehouse.accounts.model import Session
+from gatehouse.accounts.session_model import Session
 from gatehouse.audit.model import AuditRecord
 from gatehouse.forward_auth.model import HandOver, SiteSession, SiteVisit
-from gatehouse.permissions.model.application import ProtectedSite
+from gatehouse.permissions.model.protected_site import ProtectedSite
 
 
 class SiteStore(Protocol):

@@ -14,7 +14,7 @@ from gatehouse.accounts.errors import LoginDenied
 from gatehouse.accounts.login_result import PreparedLogin
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.fields.secrets import HIDDEN, SecretRecord
-from gatehouse.gamesessions.errors import GameRefusals, OptionsDamaged
+from gatehouse.gamesessions.errors import OptionsDamaged
 from gatehouse.gamesessions.model import (
     GSID_PATTERN,
     POLL_HOLD_SECONDS,
@@ -25,11 +25,13 @@ from gatehouse.gamesessions.model import (
     SignInStage,
 )
 from gatehouse.gamesessions.proof import GameClientProof, is_identified_by_address, proof_fault
+from gatehouse.gamesessions.refusals import GameRefusals
 from gatehouse.gamesessions.results import GameLoginResults
 from gatehouse.gamesessions.store import ClientConnection, GameSessionStore
 from gatehouse.gamesessions.throttle import Poller, PollThrottle
+from gatehouse.gamesessions.unsent_answers import UnsentAnswer, UnsentAnswerRetry
 from gatehouse.gamesessions.waiters import Waiter, Waiters, WakeReason
-from gatehouse.gamesessions.write_behind import MAX_WRITE_LAG, UnsentAnswer, UnsentAnswerRetry, WriteBehind
+from gatehouse.gamesessions.write_behind import MAX_WRITE_LAG, WriteBehind
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import OutcomeUnknown, Unavailable

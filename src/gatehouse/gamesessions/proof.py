@@ -7,7 +7,7 @@ from msgspec import Struct
 from gatehouse.gamesessions.model import GameSession
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.digests import constant_time_equal, sha256
-from gatehouse.tokens.verifier import is_same_key, is_signed_request
+from gatehouse.tokens.request_signatures import is_same_key, is_signed_request
 
 
 class VouchedAddress(Struct, frozen=True, kw_only=True):

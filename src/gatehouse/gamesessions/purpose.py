@@ -15,20 +15,20 @@ from gatehouse.accounts.merge import GuestNotUpgraded, GuestUpgrade, dropped_tex
 from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
-from gatehouse.accounts.sessions import may_be_silent
+from gatehouse.accounts.short_tokens import may_be_silent
 from gatehouse.accounts.store import AccountStore, ApplicationAccess
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord, Details
 from gatehouse.audit.recorder import Recorder
-from gatehouse.gamesessions.errors import GameRefusals, OptionsDamaged
+from gatehouse.gamesessions.errors import OptionsDamaged
 from gatehouse.gamesessions.model import GameSession, GameSessionState, SessionConfirmation
+from gatehouse.gamesessions.refusals import GameRefusals
 from gatehouse.gamesessions.results import GameLoginResults
 from gatehouse.gamesessions.store import GameLoginSettings, GameSessionStore, GameSettingsReader, IdTokenIssuer
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.kernel.errors import Conflict, Refused
 from gatehouse.mail.model import MailTemplate
-from gatehouse.sign_in_flow.flows import ConfirmationQuestion, ConsentRequest, NetworkNearness, compare_networks
 from gatehouse.sign_in_flow.model import (
     Destination,
     FlowStep,
@@ -38,6 +38,7 @@ from gatehouse.sign_in_flow.model import (
     SignInPurposeEnded,
     proof_of_flow,
 )
+from gatehouse.sign_in_flow.questions import ConfirmationQuestion, ConsentRequest, NetworkNearness, compare_networks
 
 LOWEST_CODE: Final = 10
 CODE_COUNT: Final = 90  # 10 to 99

@@ -14,8 +14,9 @@ from gatehouse.accounts.login_result import LoginOptions
 from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.fields.secrets import SecretRecord, SecretText
-from gatehouse.gamesessions.errors import GameRefusals, ServiceJwtRefused, TooManySessions
+from gatehouse.gamesessions.errors import ServiceJwtRefused, TooManySessions
 from gatehouse.gamesessions.model import LIFETIME, GameSession
+from gatehouse.gamesessions.refusals import GameRefusals
 from gatehouse.gamesessions.results import GameLoginResults
 from gatehouse.gamesessions.store import GameSessionStore, GameSettingsReader, IdTokenIssuer
 from gatehouse.kernel.addresses import Address

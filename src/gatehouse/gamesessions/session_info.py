@@ -1,15 +1,12 @@
 """The endpoints info and closeGsid of a session (interface §4.3, R4)."""
 
-from typing import Final
-
 from msgspec import Struct
 
-from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.audit.recorder import Recorder
-from gatehouse.gamesessions.errors import GameRefusals, OptionsDamaged
+from gatehouse.gamesessions.errors import OptionsDamaged
 from gatehouse.gamesessions.model import GSID_PATTERN, CloseStatus, GameSession
 from gatehouse.gamesessions.proof import GameClientProof, proof_fault
+from gatehouse.gamesessions.refusals import GameRefusals
 from gatehouse.gamesessions.results import GameLoginResults
 from gatehouse.gamesessions.store import GameSessionStore
 from gatehouse.kernel.addresses import Network, any_network_contains
@@ -65,28 +62,3 @@ class GameSessionService:
         if session is None:
             raise await self._refusals.unknown_session(gsid, origin, presented.source)
         return session
-
-
-# An administrator ends a game session; callers have checked the right.
-
-
-MAX_REASON_LENGTH: Final = 200
-
-
-class GameSessionAdmin:
-    def __init__(self, *, store: GameSessionStore, refusals: GameRefusals, recorder: Recorder, clock: Clock) -> None:
-        self._store = store
-        self._refusals = refusals
-        self._recorder = recorder
-        self._clock = clock
-
-    async def close(self, gsid: str, reason: str, origin: AuditOrigin) -> bool:
-        """Answer the game with ERROR and the record's ID, now or at its next poll; False if the session is over."""
-        said = "".join(filter(str.isprintable, reason))[:MAX_REASON_LENGTH]
-        refusal = self._refusals.end_refusal(gsid, origin, f"closed by an administrator: {said or 'no reason given'}")
-        entry = self._recorder.record(
-            AuditEvent.GAME_CLOSED, origin, subject=gsid, details={"reason": said, "record": refusal.record_id}
-        )
-        return await self._store.close_session_by_admin(
-            gsid, self._clock.now(), refusal, self._refusals.max_refusals, entry=entry
-        )

@@ -6,7 +6,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from gatehouse.accounts.login_result import IdTokenRequest
-from gatehouse.accounts.model import LoginTokenRecord, User
+from gatehouse.accounts.model import User
+from gatehouse.accounts.session_model import LoginTokenRecord
 from gatehouse.audit.model import AuditOrigin, AuditRecord, Refusal
 from gatehouse.gamesessions.model import (
     CloseStatus,
@@ -16,8 +17,8 @@ from gatehouse.gamesessions.model import (
     SessionConfirmation,
     SessionSnapshot,
 )
-from gatehouse.sign_in_flow.flows import ConsentRequest
 from gatehouse.sign_in_flow.model import SignInProof
+from gatehouse.sign_in_flow.questions import ConsentRequest
 
 
 class GameSessionStore(Protocol):

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from gatehouse.images.conversion import ImageConverter, refuse_upload
 from gatehouse.images.model import MAX_UPLOAD_BYTES, BadImage, ImageShape, StoredImage, upload_source
-from gatehouse.kernel.addresses import parse_web_url
+from gatehouse.kernel.web_urls import parse_web_url
 from gatehouse.outbound.client import OutboundClient
 from gatehouse.outbound.model import CallFailed, CallLimits, OutboundResponse
 

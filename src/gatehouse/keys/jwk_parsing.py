@@ -8,8 +8,10 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurv
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
 
-from gatehouse.keys.encoding import PublicKey, decode_base64url, refuse_weak_rsa_key
+from gatehouse.keys.encoding import decode_base64url
+from gatehouse.keys.key_objects import PublicKey
 from gatehouse.keys.model import Algorithm, BadPublicKey
+from gatehouse.keys.rsa_public_keys import refuse_weak_rsa_key
 
 MAX_CHARACTERS: Final = 2_048
 P256_BYTES: Final = 32

@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.keys.encoding import encode_base64url, load_public
+from gatehouse.keys.encoding import encode_base64url
+from gatehouse.keys.key_objects import load_public
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.model import SigningKey
 

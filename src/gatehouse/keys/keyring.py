@@ -9,14 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Final
 
 import structlog
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from msgspec.structs import replace
 
 from gatehouse.fields.secrets import HIDDEN, SecretRecord
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.keys.encoding import PrivateKey, PublicKey, load_private, public_der
+from gatehouse.keys.key_objects import PrivateKey, PublicKey, load_private, public_der
 from gatehouse.keys.model import (
     Algorithm,
     KeyPurpose,
@@ -173,27 +171,3 @@ def open_key(record: SigningKey, masters: MasterKeys) -> OpenedKey:
     if public_der(public) != record.public:
         raise Tampered(f"{record.sealed_for}: the public key does not match the private key")
     return OpenedKey(record, private, public)
-
-
-# Signs the heads of the audit chain and verifies these signatures.
-
-
-class AuditSigner:
-    def __init__(self, *, keyring: Keyring, clock: Clock) -> None:
-        self._keyring = keyring
-        self._clock = clock
-
-    def sign(self, message: bytes) -> tuple[str, bytes]:
-        key = self._keyring.signing_key(KeyPurpose.AUDIT, Algorithm.EDDSA, self._clock.now())
-        assert isinstance(key.private, Ed25519PrivateKey)  # noqa: S101 - narrows the type
-        return key.record.kid, key.private.sign(message)
-
-    async def is_valid_signature(self, kid: str, message: bytes, signature: bytes) -> bool:
-        key = await self._keyring.verification_key(kid, self._clock.now())
-        if key is None or key.record.purpose is not KeyPurpose.AUDIT or not isinstance(key.public, Ed25519PublicKey):
-            return False
-        try:
-            key.public.verify(signature, message)
-        except InvalidSignature:
-            return False
-        return True

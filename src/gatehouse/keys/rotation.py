@@ -24,7 +24,7 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.kernel.ids import new_key_id
-from gatehouse.keys.encoding import PrivateKey, public_der
+from gatehouse.keys.key_objects import PrivateKey, public_der
 from gatehouse.keys.model import (
     Algorithm,
     KeyLine,

@@ -22,11 +22,13 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
 from gatehouse.keys.encoding import decode_base64url, encode_base64url
 from gatehouse.keys.keyring import Keyring
-from gatehouse.oauth.claims import APPLICATION_CLAIMS, MappedClaims, application_sources, fitting_claims
+from gatehouse.oauth.api_model import Api, resource_in
 from gatehouse.oauth.errors import ClientNotFound
-from gatehouse.oauth.model import Api, Client, GrantHolder, resource_in
+from gatehouse.oauth.mapped_claims import APPLICATION_CLAIMS, MappedClaims, application_sources, fitting_claims
+from gatehouse.oauth.model import Client, GrantHolder
 from gatehouse.oauth.store import ClientStore, FindAccount, GrantStore
-from gatehouse.tokens.claims import ApiTokenClaims, InvalidToken, payload_bytes_left
+from gatehouse.tokens.claim_sizes import payload_bytes_left
+from gatehouse.tokens.claims import ApiTokenClaims, InvalidToken
 from gatehouse.tokens.signer import Signer
 from gatehouse.tokens.verifier import TokenVerifier
 

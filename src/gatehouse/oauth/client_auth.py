@@ -10,18 +10,19 @@ from cachetools import LRUCache
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.audit.recorder import RefusalLog
+from gatehouse.audit.refusals import RefusalLog
 from gatehouse.fields.secrets import SecretBytes, SecretRecord, SecretText
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import as_bytes, constant_time_equal, hmac_sha256, sha256
 from gatehouse.keys.encoding import encode_base64url
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.oauth.clients import check_client_id, client_secret_purpose
+from gatehouse.oauth.client_assertions import ClientAssertions
+from gatehouse.oauth.client_commands import client_secret_purpose
+from gatehouse.oauth.clients import check_client_id
 from gatehouse.oauth.errors import BadDocument, ClientNotFound, InvalidClient, InvalidRequest
 from gatehouse.oauth.metadata_clients import DocumentCaller, MetadataClients
 from gatehouse.oauth.model import Client, ClientProfile, ClientSecret, SecretKind
-from gatehouse.oauth.private_key_jwt import ClientAssertions
 from gatehouse.oauth.store import ClientStore
 from gatehouse.oauth.vocabulary import ASSERTION_TYPE
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter, ThrottleSubject

@@ -10,18 +10,18 @@ from gatehouse.accounts.model import AccountKind, User
 from gatehouse.accounts.store import AccountStore, ApplicationAccess
 from gatehouse.kernel.addresses import Address, any_network_contains, parse_network
 from gatehouse.kernel.clock import Clock
+from gatehouse.oauth.access_token_verifier import AccessTokenVerifier, VerifiedAccessToken
 from gatehouse.oauth.errors import AccessDenied, UnauthorizedClient
 from gatehouse.oauth.id_tokens import ID_TOKEN_SECONDS
 from gatehouse.oauth.store import GrantStore, may_log_in_to_client
-from gatehouse.oauth.tokens import AccessTokenVerifier, VerifiedAccessToken
 from gatehouse.oauth.vocabulary import PROFILE, TRUST
+from gatehouse.tokens.claim_sizes import tag_claims
 from gatehouse.tokens.claims import (
     ExchangedIdClaims,
     ExchangedUserClaims,
     InvalidToken,
     UserJwtClaims,
     location_digest,
-    tag_claims,
 )
 from gatehouse.tokens.signer import Signer
 from gatehouse.tokens.verifier import TokenVerifier

@@ -17,8 +17,8 @@ from gatehouse.oauth.id_tokens import IdTokens
 from gatehouse.oauth.model import Client, Grant, GrantHolder
 from gatehouse.oauth.store import ClientStore
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS, OPENID
-from gatehouse.sign_in_flow.flows import ConsentRequest
 from gatehouse.sign_in_flow.model import SignInProof
+from gatehouse.sign_in_flow.questions import ConsentRequest
 
 
 class GameIdTokens(Struct, kw_only=True, eq=False):

@@ -11,24 +11,12 @@ from msgspec import Struct
 from gatehouse.keys.encoding import encode_base64url
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.acr import acr_of, amr_of
-from gatehouse.oauth.claims import (
-    RESERVED_CLAIMS,
-    MappedClaims,
-    application_sources,
-    email_for,
-    fitting_claims,
-    nickname_for,
-)
+from gatehouse.oauth.claims import email_for, nickname_for
+from gatehouse.oauth.mapped_claims import RESERVED_CLAIMS, MappedClaims, application_sources, fitting_claims
 from gatehouse.oauth.model import ClientProfile, GrantHolder
 from gatehouse.oauth.user_claims import ID_TOKEN, UserClaims, claims_at
-from gatehouse.tokens.claims import (
-    MAX_ID_TOKEN,
-    IdClaims,
-    OidcIdClaims,
-    claims_that_fit,
-    json_length,
-    payload_bytes_left,
-)
+from gatehouse.tokens.claim_sizes import MAX_ID_TOKEN, claims_that_fit, json_length, payload_bytes_left
+from gatehouse.tokens.claims import IdClaims, OidcIdClaims
 from gatehouse.tokens.signer import Signer
 
 ID_TOKEN_SECONDS: Final = 3_600  # interface §8

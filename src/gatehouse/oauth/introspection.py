@@ -11,12 +11,13 @@ from msgspec import Struct
 from gatehouse.accounts.store import LoginStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
+from gatehouse.oauth.access_token_verifier import AccessTokenVerifier, VerifiedAccessToken
 from gatehouse.oauth.api_tokens import ApiTokens, FoundToken
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
 from gatehouse.oauth.errors import InvalidClient, InvalidRequest, InvalidTarget
 from gatehouse.oauth.model import Client, GrantHolder
+from gatehouse.oauth.refresh_tokens import RefreshTokens
 from gatehouse.oauth.store import AccessKeyLookup, ClientStore, find_granted_api
-from gatehouse.oauth.tokens import AccessTokenVerifier, RefreshTokens, VerifiedAccessToken
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 from gatehouse.tokens.claims import InvalidToken
 

@@ -4,11 +4,12 @@ from msgspec import Struct
 
 from gatehouse.accounts.model import MachineAccount
 from gatehouse.kernel.addresses import any_network_contains, parse_network
+from gatehouse.oauth.api_model import Api
 from gatehouse.oauth.api_tokens import TokenSubject
+from gatehouse.oauth.client_assertions import ClientAssertions
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
 from gatehouse.oauth.errors import NoClientCredentials, UnsupportedGrantType
-from gatehouse.oauth.model import Api, Client, ClientProfile
-from gatehouse.oauth.private_key_jwt import ClientAssertions
+from gatehouse.oauth.model import Client, ClientProfile
 from gatehouse.oauth.store import FindAccount, VerifyAccountJwt
 from gatehouse.oauth.vocabulary import ASSERTION_TYPE
 from gatehouse.tokens.claims import InvalidToken

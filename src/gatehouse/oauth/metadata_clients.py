@@ -22,7 +22,7 @@ from gatehouse.images.upload_limit import OPERATOR
 from gatehouse.kernel.cache import WeightedCache
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import TooMany, Unavailable
-from gatehouse.oauth.clients import changed_fields
+from gatehouse.oauth.client_commands import changed_fields
 from gatehouse.oauth.errors import BadDocument, ClientChanged, ClientExists, ClientNotFound
 from gatehouse.oauth.metadata_document import DescribedClient, cache_seconds, logo_host, read_document
 from gatehouse.oauth.model import Client

@@ -11,8 +11,8 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from gatehouse.kernel.addresses import parse_web_url
 from gatehouse.kernel.strict_json import decode_strict_json
+from gatehouse.kernel.web_urls import parse_web_url
 from gatehouse.oauth.clients import check_client
 from gatehouse.oauth.errors import BadClient, BadDocument
 from gatehouse.oauth.model import DEFAULT_SCOPES, Client, ClientProfile

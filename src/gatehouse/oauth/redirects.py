@@ -8,10 +8,8 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote, unquote
 
-from gatehouse.kernel.addresses import is_host_name
-from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.web_urls import is_host_name
 from gatehouse.oauth.model import Client
-from gatehouse.oauth.store import ClientStore
 
 MAX_URI_LENGTH: Final = 2_048
 HOSTNAME: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*"
@@ -197,24 +195,3 @@ def with_query(uri: str, parameters: Mapping[str, str]) -> str:
     """
     joint = "?" if "?" not in uri else "" if uri.endswith(("?", "&")) else "&"
     return f"{uri}{joint}" + "&".join([f"{name}={quote(value, safe='')}" for name, value in parameters.items()])
-
-
-# Which pages may call the token endpoints from a browser: those of the origins that clients registered (R3).
-
-
-ORIGIN_CACHE_SECONDS: Final = 1  # a flood of preflights is one read per second; only browsers depend on the answer
-
-
-class ClientOriginCache:
-    def __init__(self, *, store: ClientStore, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
-        self._cached: frozenset[str] = frozenset()
-        self._read_at = float("-inf")
-
-    async def is_registered(self, origin: str) -> bool:
-        """Whether any client registered exactly this origin: a preflight does not name its client."""
-        if self._clock.monotonic() - self._read_at >= ORIGIN_CACHE_SECONDS:
-            self._cached = await self._store.client_origins()
-            self._read_at = self._clock.monotonic()
-        return origin in self._cached

@@ -7,13 +7,14 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
+from gatehouse.oauth.access_token_verifier import AccessTokenVerifier
 from gatehouse.oauth.api_tokens import ApiTokens, FoundToken
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
 from gatehouse.oauth.errors import InvalidRefreshToken, InvalidRequest
 from gatehouse.oauth.machines import MachineAuthenticator
 from gatehouse.oauth.model import Client, GrantHolder
+from gatehouse.oauth.refresh_tokens import RefreshTokens
 from gatehouse.oauth.store import GrantStore
-from gatehouse.oauth.tokens import AccessTokenVerifier, RefreshTokens
 
 
 class Revocation(Struct, kw_only=True, eq=False):

@@ -11,12 +11,10 @@ from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.model import AuditRecord
 from gatehouse.images.model import StoredImage, image_path
 from gatehouse.kernel.addresses import Address
+from gatehouse.oauth.api_model import MAX_SCOPE_CLAIM, SCOPE_MARK, Api, plain_scope, resource_in
 from gatehouse.oauth.errors import InvalidScope, InvalidTarget
 from gatehouse.oauth.model import (
     APPLICATION_SCOPES,
-    MAX_SCOPE_CLAIM,
-    SCOPE_MARK,
-    Api,
     Client,
     ClientSecret,
     Consent,
@@ -24,8 +22,6 @@ from gatehouse.oauth.model import (
     Grant,
     GrantHolder,
     LogoutCall,
-    plain_scope,
-    resource_in,
 )
 from gatehouse.oauth.vocabulary import OPENID
 

@@ -12,11 +12,12 @@ from msgspec import Struct
 from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.fields.secrets import SecretRecord, SecretText
+from gatehouse.oauth.api_model import Api, resource_in
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
 from gatehouse.oauth.errors import InvalidGrant, InvalidRequest, InvalidTarget, UnsupportedGrantType
-from gatehouse.oauth.model import Api, Client, ClientProfile, GrantHolder, resource_in
+from gatehouse.oauth.model import Client, ClientProfile, GrantHolder
 from gatehouse.oauth.store import ClientStore, deciding_applications, find_granted_api, may_log_in_to_client
-from gatehouse.oauth.tokens import TokenSet
+from gatehouse.oauth.token_issuer import TokenSet
 
 
 class TokenRequest(SecretRecord, frozen=True, kw_only=True):

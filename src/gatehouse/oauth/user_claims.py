@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from gatehouse.accounts.model import CLAIM_FIELDS, User
-from gatehouse.oauth.claims import APPLICATION_CLAIMS
+from gatehouse.oauth.mapped_claims import APPLICATION_CLAIMS
 from gatehouse.oauth.model import Client, GrantHolder
 from gatehouse.oauth.vocabulary import EMAIL, PROFILE, TRUST
 

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from gatehouse.oauth.claims import MappedClaims, email_for, nickname_for, trust_claims
+from gatehouse.oauth.access_token_verifier import AccessTokenVerifier, VerifiedAccessToken
+from gatehouse.oauth.claims import email_for, nickname_for, trust_claims
+from gatehouse.oauth.mapped_claims import MappedClaims
 from gatehouse.oauth.model import ClientProfile
-from gatehouse.oauth.tokens import AccessTokenVerifier, VerifiedAccessToken
 from gatehouse.oauth.user_claims import USERINFO, UserClaims, claims_at
 
 

@@ -1,4 +1,4 @@
-"""What a user holds in applications, for claims: implements PermissionSource of oauth/claims.py."""
+"""What a user holds in applications, for claims: implements PermissionSource of oauth/mapped_claims.py."""
 
 from collections.abc import Collection, Mapping
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from gatehouse.kernel.background import MAX_INLINE_WEIGHT, run_off_loop
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.evaluation.conditions import is_member
+from gatehouse.permissions.evaluation.condition_index import is_member
 from gatehouse.permissions.evaluation.effective import EffectivePermissions
 from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
 from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render_shape

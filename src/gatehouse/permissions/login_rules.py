@@ -12,13 +12,14 @@ from gatehouse.accounts.system_tags import GUEST_TAG
 from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
-from gatehouse.permissions.authentication.jwts import ServiceJwtVerifier
+from gatehouse.permissions.authentication.service_jwts import ServiceJwtVerifier
 from gatehouse.permissions.documents.rules import protected_rules_in
 from gatehouse.permissions.evaluation.effective import CAN_ADMINISTER
 from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
 from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render_shape, selected_scopes
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
-from gatehouse.permissions.model.rules import ROOT, Tree
+from gatehouse.permissions.model.rules import ROOT
+from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.rights.ban_ranks import BanRanks
 from gatehouse.permissions.rights.secret_data import unexpired_value
 from gatehouse.permissions.store import PermissionStore

@@ -9,7 +9,7 @@ from gatehouse.permissions.evaluation.effective import EffectivePermissions
 from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
 from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render_shape
 from gatehouse.permissions.login_rules import GuestAdmission, is_excluded_guest, refusal_reason
-from gatehouse.permissions.model.application import ProtectedSite
+from gatehouse.permissions.model.protected_site import ProtectedSite
 from gatehouse.permissions.model.rules import ROOT, Rule, Scope
 from gatehouse.permissions.questions.parsing import RuleReference, read_rule
 

@@ -14,29 +14,17 @@ from msgspec import Struct
 from gatehouse.accounts.bans.model import Ban, BanDigest
 from gatehouse.audit.model import AuditRecord
 from gatehouse.images.model import StoredImage
-from gatehouse.permissions.model.application import (
-    AccessKey,
-    Application,
-    ApplicationKey,
-    EmailSecret,
-    FoundServiceToken,
-    ServiceToken,
-)
-from gatehouse.permissions.model.facts import (
-    ApplicationModel,
-    ApplicationSnapshot,
-    CandidateFilter,
-    CandidatePage,
-    DryRunResult,
-    Facts,
-    ProjectModel,
-    Structure,
-    UserRecord,
-)
-from gatehouse.permissions.model.project import ErasureCounts, Group, Project, ServiceAccount
+from gatehouse.permissions.model.access_key import AccessKey
+from gatehouse.permissions.model.application import Application, ApplicationKey
+from gatehouse.permissions.model.candidates import ApplicationSnapshot, CandidateFilter, CandidatePage, DryRunResult
+from gatehouse.permissions.model.facts import ApplicationModel, Facts, ProjectModel, Structure, UserRecord
+from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.project import ErasureCounts, Project
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rules import ApplicationSchema, Tree
+from gatehouse.permissions.model.schema import ApplicationSchema, Tree
 from gatehouse.permissions.model.schema_version import ChangeTally
+from gatehouse.permissions.model.service_account import ServiceAccount
+from gatehouse.permissions.model.service_token import EmailSecret, FoundServiceToken, ServiceToken
 
 T = TypeVar("T")
 

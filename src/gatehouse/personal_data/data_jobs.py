@@ -16,7 +16,8 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.outbound.client import OutboundClient
-from gatehouse.outbound.model import CallFailed, OutboundRequest, OutboundResponse, web_origin_of
+from gatehouse.outbound.model import CallFailed, OutboundRequest, OutboundResponse
+from gatehouse.outbound.targets import web_origin_of
 from gatehouse.outbound.worker import MAX_ERROR_LENGTH, Backoff, CallWorker
 from gatehouse.personal_data.model import (
     RETRY_SECONDS,

@@ -10,11 +10,11 @@ from urllib.parse import quote_plus, urlencode
 from msgspec import Struct
 
 from gatehouse.accounts.identities import ForeignPerson
-from gatehouse.kernel.addresses import parse_web_url
 from gatehouse.kernel.cache import WeightedCache
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.kernel.text import is_plain_line
+from gatehouse.kernel.web_urls import parse_web_url
 from gatehouse.keys.encoding import encode_base64url
 from gatehouse.keys.jwk_parsing import KeyOfSet, matching_keys, usable_keys
 from gatehouse.providers.answers import ProviderCalls, flag_in, object_in, text_in

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from gatehouse.accounts.identities import ForeignPerson
 from gatehouse.kernel.clock import Clock
-from gatehouse.outbound.model import web_origin_of
+from gatehouse.outbound.targets import web_origin_of
 from gatehouse.providers.answers import ProviderCalls
 from gatehouse.providers.model import Provider, ProviderAuthorization, ProviderCanceled, ProviderUnavailable
 

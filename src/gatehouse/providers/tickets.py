@@ -9,7 +9,7 @@ from gatehouse.accounts.own_account.identities import IdentityAccounts, Identity
 from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.accounts.sign_in import SOURCE_LIMIT
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.audit.recorder import SignInTally
+from gatehouse.audit.sign_in_tally import SignInTally
 from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput, Unavailable

@@ -19,11 +19,14 @@ from gatehouse.kernel.errors import BadInput, Conflict
 from gatehouse.kernel.stored_settings import StoredSetting, StoredSettings
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.oauth.model import Client
-from gatehouse.permissions.model.application import AccessKey, Application, ApplicationKey
+from gatehouse.permissions.model.access_key import AccessKey
+from gatehouse.permissions.model.application import Application, ApplicationKey
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, UserRecord
-from gatehouse.permissions.model.project import Group, Project, ServiceAccount
+from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.rules import Scope
 from gatehouse.permissions.model.schema_version import ChangeTally
+from gatehouse.permissions.model.service_account import ServiceAccount
 
 T = TypeVar("T")
 V = TypeVar("V")

@@ -11,7 +11,8 @@ from gatehouse.permissions.documents.trees import refuse_reserved, without_leaf
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.evaluation.contributions import direct_entries
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, ScopeHoldings, UserRecord
-from gatehouse.permissions.model.rules import Rule, RuleSection, Tree
+from gatehouse.permissions.model.rules import Rule, RuleSection
+from gatehouse.permissions.model.schema import Tree
 from gatehouse.provision.model import PermissionState, StoredState
 from gatehouse.provision.sections.projects import refuse_unusable_service
 from gatehouse.provision.sections.references import References

@@ -12,7 +12,8 @@ from gatehouse.settings.checks import Candidate, Check, LoadPurpose
 from gatehouse.settings.entries import ALL_SETTINGS, Value, build_settings
 from gatehouse.settings.grammar import is_loopback, master_key, ws_url_of
 from gatehouse.settings.model import ServerSettings, Settings
-from gatehouse.settings.secret import DatabaseUrl, FilePrivacy, Secret, path_exists, read_private, write_if_missing
+from gatehouse.settings.secret import DatabaseUrl, Secret
+from gatehouse.settings.secret_files import FilePrivacy, path_exists, read_private, write_if_missing
 from gatehouse.settings.sources import SettingProblem, SourceItem
 
 DEFAULT: Final = "default"

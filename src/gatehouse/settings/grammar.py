@@ -10,17 +10,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from gatehouse.kernel.addresses import (
-    DEFAULT_PORTS,
-    MAX_PORT,
-    Network,
-    is_host_name,
-    parse_address,
-    parse_network,
-)
+from gatehouse.kernel.addresses import Network, parse_address, parse_network
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.kernel.graphics import Color
 from gatehouse.kernel.stored_settings import BadSetting
+from gatehouse.kernel.web_urls import DEFAULT_PORTS, MAX_PORT, is_host_name
 from gatehouse.keys.sealing import parse_master_key
 from gatehouse.languages import LANGUAGES
 from gatehouse.mail.model import is_mailable

@@ -11,12 +11,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gatehouse.kernel.errors import BadInput, Misconfigured
-from gatehouse.settings.checks import Candidate, LoadPurpose, checks_of
+from gatehouse.settings.checks import Candidate, LoadPurpose
 from gatehouse.settings.draft import DEFAULT, DEV, SettingsDraft, fill_defaults, run_checks, use_dev_key
 from gatehouse.settings.entries import Value, all_values, build_settings, find_stored_setting
 from gatehouse.settings.grammar import ws_url_of
 from gatehouse.settings.model import Settings
-from gatehouse.settings.secret import FilePrivacy, path_exists
+from gatehouse.settings.provider_checks import checks_of
+from gatehouse.settings.secret_files import FilePrivacy, path_exists
 from gatehouse.settings.sources import SettingProblem, SourceItem, TomlFile, from_environment, from_flags
 
 FILE_NAME: Final = "gatehouse.toml"

@@ -5,9 +5,9 @@ from typing import Annotated, Final
 
 from msgspec import Struct
 
-from gatehouse.kernel.addresses import parse_web_url
 from gatehouse.kernel.stored_settings import BadSetting
 from gatehouse.kernel.text import is_plain_line
+from gatehouse.kernel.web_urls import parse_web_url
 from gatehouse.providers.kinds import PRESETS
 from gatehouse.settings import grammar
 from gatehouse.settings.info import SettingField, text

@@ -22,7 +22,8 @@ from gatehouse.settings.entries import (
     nearest_setting,
     setting_of_name,
 )
-from gatehouse.settings.secret import FilePrivacy, Secret, read_private
+from gatehouse.settings.secret import Secret
+from gatehouse.settings.secret_files import FilePrivacy, read_private
 
 
 class GivenValue(SecretRecord, frozen=True, kw_only=True):

@@ -5,8 +5,8 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Struct
 
-from gatehouse.kernel.addresses import parse_web_url
 from gatehouse.kernel.stored_settings import BadSetting
+from gatehouse.kernel.web_urls import parse_web_url
 from gatehouse.settings.info import SettingField, text
 from gatehouse.settings.providers import application_id
 

@@ -10,7 +10,8 @@ from typing import Annotated, Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gatehouse.accounts.model import Session, SessionStrength, SignInMethod, User
+from gatehouse.accounts.model import SessionStrength, SignInMethod, User
+from gatehouse.accounts.session_model import Session
 from gatehouse.audit.model import AuditRecord
 from gatehouse.fields.secrets import HIDDEN, SecretRecord
 from gatehouse.kernel.errors import Conflict, NotFound

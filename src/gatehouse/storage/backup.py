@@ -32,8 +32,8 @@ from gatehouse.kernel.errors import Conflict
 from gatehouse.storage.archive import ArchiveEnd, ArchiveRows, BackupDamaged, Value
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.installation import EPOCH, read_epoch, set_value
+from gatehouse.storage.keyset_pages import KeysetPages
 from gatehouse.storage.promotion import TIMELINE
-from gatehouse.storage.rows import KeysetPages
 from gatehouse.storage.statements import JsonDocument, Row, Statement, Verb
 from gatehouse.storage.tables import metadata
 

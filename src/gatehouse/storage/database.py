@@ -9,13 +9,15 @@ from gatehouse.kernel.errors import Misconfigured
 from gatehouse.storage.accounts.ban_copies import BanCopies
 from gatehouse.storage.accounts.bans import BanStorage
 from gatehouse.storage.accounts.imports import ImportStorage
+from gatehouse.storage.accounts.login_tokens import LoginStorage
 from gatehouse.storage.accounts.own_account import OwnAccountStorage
+from gatehouse.storage.accounts.passkeys import PasskeyStorage
 from gatehouse.storage.accounts.registration import RegistrationStorage
-from gatehouse.storage.accounts.second_factors import PasskeyStorage, SecondFactorStorage
-from gatehouse.storage.accounts.sessions import LoginStorage, SessionStorage
+from gatehouse.storage.accounts.second_factors import SecondFactorStorage
+from gatehouse.storage.accounts.sessions import SessionStorage
 from gatehouse.storage.accounts.terms import TermsStorage
 from gatehouse.storage.accounts.users import AccountStorage
-from gatehouse.storage.audit import AuditStorage, TallyStorage
+from gatehouse.storage.audit import AuditStorage
 from gatehouse.storage.dry_run import DryRunStorage
 from gatehouse.storage.forward_auth import SiteStorage
 from gatehouse.storage.gamesessions import GameSessionStorage
@@ -26,12 +28,14 @@ from gatehouse.storage.keys import KeyStorage
 from gatehouse.storage.mail import OutboxStorage
 from gatehouse.storage.migrations import ensure_current
 from gatehouse.storage.nodes import NodeStorage
-from gatehouse.storage.oauth.clients import ClientCache, ClientStorage, ConsentStorage
+from gatehouse.storage.oauth.clients import ClientCache, ClientStorage
+from gatehouse.storage.oauth.consents import ConsentStorage
 from gatehouse.storage.oauth.device_requests import DeviceStorage
 from gatehouse.storage.oauth.grants import GrantStorage
 from gatehouse.storage.oauth.logout_calls import LogoutStorage
 from gatehouse.storage.permissions.applications import ApplicationStorage
-from gatehouse.storage.permissions.facts import CandidateStorage, PermissionStorage
+from gatehouse.storage.permissions.candidates import CandidateStorage
+from gatehouse.storage.permissions.facts import PermissionStorage
 from gatehouse.storage.permissions.groups import GroupStorage
 from gatehouse.storage.permissions.keys import ApplicationKeyStorage
 from gatehouse.storage.permissions.projects import ProjectStorage
@@ -43,6 +47,7 @@ from gatehouse.storage.settings import SettingsStorage
 from gatehouse.storage.sign_in_flow import SignInFlowStorage
 from gatehouse.storage.sqlite.runner import SQLiteRunner, sqlite_path
 from gatehouse.storage.sweep import sweep_expired
+from gatehouse.storage.tallies import TallyStorage
 from gatehouse.storage.throttle import AttemptStorage
 from gatehouse.storage.webhooks import WebhookStorage
 

@@ -4,9 +4,10 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from functools import partial
 from typing import Generic, TypeVar
 
-from gatehouse.permissions.model.facts import DryRunResult
+from gatehouse.permissions.model.candidates import DryRunResult
 from gatehouse.storage.permissions.applications import ApplicationStorage
-from gatehouse.storage.permissions.facts import application_snapshot, facts_of_many
+from gatehouse.storage.permissions.candidates import application_snapshot
+from gatehouse.storage.permissions.facts import facts_of_many
 from gatehouse.storage.permissions.groups import GroupStorage
 from gatehouse.storage.permissions.projects import ProjectStorage
 from gatehouse.storage.permissions.user_records import UserRecordStorage

@@ -5,10 +5,10 @@ from typing import Final
 
 from sqlalchemy import and_, bindparam, insert, literal_column, select
 
-from gatehouse.accounts.model import Session, UserSession
+from gatehouse.accounts.session_model import Session, UserSession
 from gatehouse.audit.model import AuditRecord
 from gatehouse.forward_auth.model import HandOver, SiteSession, SiteSignInRequest, SiteVisit
-from gatehouse.permissions.model.application import ProtectedSite
+from gatehouse.permissions.model.protected_site import ProtectedSite
 from gatehouse.storage import single_use
 from gatehouse.storage.accounts.sessions import SESSION_PART, UNEXPIRED_SESSION, USER_PART, session_from_fields
 from gatehouse.storage.accounts.users import SELECT_USER

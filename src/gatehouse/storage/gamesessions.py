@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 from sqlalchemy import CTE, Integer, Text, Update, and_, bindparam, case, delete, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from gatehouse.accounts.model import LoginTokenRecord
+from gatehouse.accounts.session_model import LoginTokenRecord
 from gatehouse.audit.model import AuditRecord, Refusal
 from gatehouse.gamesessions.model import (
     CloseStatus,
@@ -26,7 +26,7 @@ from gatehouse.gamesessions.model import (
     SessionConfirmation,
     SessionSnapshot,
 )
-from gatehouse.storage.accounts.sessions import LOCK_UNREVOKED_USER, delete_login, insert_login, token_row
+from gatehouse.storage.accounts.login_tokens import LOCK_UNREVOKED_USER, delete_login, insert_login, token_row
 from gatehouse.storage.audit import (
     add_audit_record,
     add_refusal,
@@ -36,15 +36,8 @@ from gatehouse.storage.audit import (
     insert_if,
     with_prefix,
 )
-from gatehouse.storage.runner import (
-    PG_CHANNEL,
-    SqlStore,
-    encode_notification,
-    inline_write,
-    read,
-    snapshot_read,
-    write,
-)
+from gatehouse.storage.listeners import PG_CHANNEL, encode_notification
+from gatehouse.storage.runner import SqlStore, inline_write, read, snapshot_read, write
 from gatehouse.storage.statements import InStringList, Notification, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import login_tokens, users
 from gatehouse.storage.tables.gamesessions import game_sessions, game_watchers

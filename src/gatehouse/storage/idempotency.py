@@ -6,7 +6,7 @@ from sqlalchemy.dialects.postgresql import insert
 from gatehouse.permissions.model.idempotency import CallerKey, EarlierRequest
 from gatehouse.storage.runner import SqlStore, write
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.installation import idempotency_keys
+from gatehouse.storage.tables.audit import idempotency_keys
 
 _THIS_KEY = (
     idempotency_keys.c.user_id == bindparam("of"),

@@ -1,4 +1,4 @@
-"""Stores the running nodes and the master keys in use (keys/model.py)."""
+"""Stores the running nodes and the master keys in use (keys/nodes.py)."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -10,7 +10,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import GenericFunction
 
 from gatehouse.audit.model import AuditRecord
-from gatehouse.keys.model import LIVE_SECONDS, Node, NodesWithoutKey
+from gatehouse.keys.nodes import LIVE_SECONDS, Node, NodesWithoutKey
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.installation import MASTER_KEYS, read_value, set_value
 from gatehouse.storage.runner import SqlStore, read, write

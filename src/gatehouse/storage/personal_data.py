@@ -26,8 +26,8 @@ from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.permissions.row_readers import APPLICATIONS_WITH_PROJECT, IS_LIVE_APPLICATION
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import Notification, Row, Statement, Verb
-from gatehouse.storage.tables.outgoing import gdpr_calls, gdpr_leases, gdpr_requests
 from gatehouse.storage.tables.permissions import applications
+from gatehouse.storage.tables.personal_data import gdpr_calls, gdpr_leases, gdpr_requests
 
 CHANNEL: Final = "gdpr"
 SPARE_CALLS: Final = 32  # more addresses than needed are read, because other nodes may claim some first

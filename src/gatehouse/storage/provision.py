@@ -13,9 +13,10 @@ from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, Ac
 from gatehouse.kernel.errors import GatehouseError
 from gatehouse.permissions.documents.limits import refuse_groups
 from gatehouse.permissions.errors import GroupListed, GroupsFull, Malformed, NoAdministratorLeft, VersionConflict
-from gatehouse.permissions.model.application import AccessKey, Application, ApplicationKey
+from gatehouse.permissions.model.access_key import AccessKey
+from gatehouse.permissions.model.application import Application, ApplicationKey
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, UserRecord
-from gatehouse.permissions.model.project import Group
+from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.schema_version import ChangeTally
 from gatehouse.permissions.store import Change, EditResult, NewApplication
 from gatehouse.provision.model import (
@@ -91,6 +92,7 @@ from gatehouse.storage.permissions.keys import (
     all_custom_keys,
     delete_access_key,
 )
+from gatehouse.storage.permissions.project_models import all_projects, group_by_id, projects_by_id
 from gatehouse.storage.permissions.projects import add_project, edit_project
 from gatehouse.storage.permissions.record_checks import LOCK_ADMINISTRATOR_ROLE
 from gatehouse.storage.permissions.row_readers import (
@@ -102,25 +104,14 @@ from gatehouse.storage.permissions.row_readers import (
     records_from_row,
 )
 from gatehouse.storage.permissions.schemas import all_application_models, edit_schema
-from gatehouse.storage.permissions.structure import (
-    all_projects,
-    begin_structure_change,
-    group_by_id,
-    lock_structure,
-    projects_by_id,
-)
+from gatehouse.storage.permissions.structure import begin_structure_change, lock_structure
 from gatehouse.storage.permissions.user_records import assign_root_role, edit_records, touch_record
 from gatehouse.storage.runner import snapshot_read
 from gatehouse.storage.settings import put_stored_setting, read_stored_settings
 from gatehouse.storage.statements import DialectFunction, InStringList, Row, RowsAsJson, Statement, Verb
 from gatehouse.storage.tables.accounts import users
-from gatehouse.storage.tables.permissions import (
-    project_names,
-    projects,
-    role_assignments,
-    scope_records,
-    user_records,
-)
+from gatehouse.storage.tables.permissions import role_assignments, scope_records, user_records
+from gatehouse.storage.tables.projects import project_names, projects
 
 T = TypeVar("T")
 

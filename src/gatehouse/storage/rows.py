@@ -1,14 +1,14 @@
-"""Convert records and rows without copies; read tables page by page."""
+"""Convert records and rows without copies."""
 
 from collections.abc import Callable, Iterable
 from functools import cache
 from operator import attrgetter
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from msgspec.structs import fields
-from sqlalchemy import ColumnElement, Table, bindparam, select, tuple_
+from sqlalchemy import ColumnElement
 
-from gatehouse.storage.statements import BoundStatement, Row, Statement
+from gatehouse.storage.statements import Row
 
 T = TypeVar("T")
 
@@ -43,23 +43,3 @@ class RowPart(Generic[T]):
 
     def read(self, row: Row) -> T:
         return self._make(dict(zip(self._names, row[self._place], strict=True)))
-
-
-# A table read in the order of its key, a page at a time: each page starts where the last one ended.
-
-
-class KeysetPages:
-    def __init__(self, table: Table, columns: list[ColumnElement[Any]], *conditions: ColumnElement[bool]) -> None:
-        keys = tuple(table.primary_key)
-        page = select(*columns).where(*conditions).order_by(*keys).limit(bindparam("most"))
-        last = (bindparam(f"after_{key.name}", type_=key.type) for key in keys)
-        self._keys: Final = [str(key.name) for key in keys]
-        self._first: Final = Statement(page)
-        self._next: Final = Statement(page.where(tuple_(*keys) > tuple_(*last)))
-
-    def after(self, row: Row | None, *, most: int, **parameters: object) -> BoundStatement:
-        """Select the page that begins after this row of the previous page; None selects the first page."""
-        if row is None:
-            return self._first(most=most, **parameters)
-        place = {f"after_{key}": getattr(row, key) for key in self._keys}
-        return self._next(most=most, **place, **parameters)

@@ -5,14 +5,13 @@ rolls back, returning commits**. A verb that must store something and refuse the
 of a verb, a refusal included, is sent before the commit it depends on.
 """
 
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
 from functools import partial, wraps
-from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from gatehouse.storage.statements import Notification, Row, Verb, VerbStep
+from gatehouse.storage.statements import Row, Verb, VerbStep
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -180,43 +179,6 @@ async def drive_async(
         return answered
     finally:
         verb.close()
-
-
-# The listeners of this process by channel.
-
-
-PG_CHANNEL: Final = "gatehouse"  # the one channel of PostgreSQL; the channels of stores are part of the payload
-MISSED_PAYLOAD = ""  # the payload that says notices may have been missed
-
-
-def encode_notification(notice: Notification) -> str:
-    return f"{notice.channel} {notice.payload}"
-
-
-def decode_notification(text: str) -> Notification:
-    channel, _, payload = text.partition(" ")
-    return Notification(channel, payload)
-
-
-class Listeners:
-    def __init__(self) -> None:
-        self._by_channel: defaultdict[str, set[Listener]] = defaultdict(set)
-
-    def listen(self, channel: str, listener: Listener) -> Callable[[], None]:
-        self._by_channel[channel].add(listener)
-
-        def end() -> None:
-            self._by_channel[channel].discard(listener)
-
-        return end
-
-    def notify(self, notice: Notification) -> None:
-        for listener in tuple(self._by_channel.get(notice.channel, ())):
-            listener(notice.payload)
-
-    def notify_missed(self) -> None:
-        for channel in tuple(self._by_channel):
-            self.notify(Notification(channel, MISSED_PAYLOAD))
 
 
 # How many connections to PostgreSQL a process may have, and how it uses them.

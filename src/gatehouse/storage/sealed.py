@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Table, bindparam, func, select, true, upda
 
 from gatehouse.audit.model import AuditRecord
 from gatehouse.storage.audit import add_audit_record
-from gatehouse.storage.rows import KeysetPages
+from gatehouse.storage.keyset_pages import KeysetPages
 from gatehouse.storage.statements import Row, Statement, Verb
 
 SEALED_LABEL: Final = "under_seal"  # the name of the sealed column in a row

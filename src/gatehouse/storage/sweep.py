@@ -11,14 +11,15 @@ from typing import Final
 from sqlalchemy import ColumnElement, Table, bindparam, delete, select, tuple_
 
 from gatehouse.accounts.bans.model import earliest_device_use
-from gatehouse.storage import audit, gamesessions, mail, nodes, personal_data, webhooks
+from gatehouse.storage import gamesessions, mail, nodes, personal_data, tallies, webhooks
 from gatehouse.storage.accounts import bans
 from gatehouse.storage.oauth import clients, device_requests, grants, logout_calls
 from gatehouse.storage.runner import Runner
 from gatehouse.storage.statements import BoundStatement, Statement, Verb
 from gatehouse.storage.tables.accounts import interactions, login_tokens, sessions, site_sessions, user_devices
+from gatehouse.storage.tables.audit import idempotency_keys
 from gatehouse.storage.tables.gamesessions import game_sessions, game_watchers
-from gatehouse.storage.tables.installation import attempts, idempotency_keys, once
+from gatehouse.storage.tables.installation import attempts, once
 from gatehouse.storage.tables.oauth import grants as granted
 
 RETENTION_AFTER_END: Final = 86_400  # seconds; a second use is distinguished from an unknown secret
@@ -79,6 +80,6 @@ def sweep_small_tables(now: int) -> Verb[None]:
     yield from mail.delete_mails_before(now - mail.RETENTION_SECONDS)
     yield from personal_data.delete_ended_requests(now)
     yield from bans.drop_ended_digests(now)
-    yield from audit.delete_counts_before(now - audit.COUNTS_RETENTION_SECONDS)
+    yield from tallies.delete_counts_before(now - tallies.COUNTS_RETENTION_SECONDS)
     yield from webhooks.sweep_webhooks(now)
     yield from nodes.delete_dead_nodes()

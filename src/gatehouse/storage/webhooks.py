@@ -12,8 +12,8 @@ from gatehouse.storage.audit import add_audit_record, swap_head
 from gatehouse.storage.rows import column_values
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import Notification, Row, Statement, Verb
-from gatehouse.storage.tables.installation import audit_seals
-from gatehouse.storage.tables.outgoing import webhook_deliveries, webhooks
+from gatehouse.storage.tables.audit import audit_seals
+from gatehouse.storage.tables.webhooks import webhook_deliveries, webhooks
 from gatehouse.webhooks.model import (
     CHANGEABLE_FIELDS,
     LOG_RETENTION,

@@ -20,10 +20,12 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from msgspec import Struct
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.keys.encoding import PrivateKey, encode_base64url
+from gatehouse.keys.encoding import encode_base64url
+from gatehouse.keys.key_objects import PrivateKey
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.model import Algorithm
-from gatehouse.tokens.claims import MAX_ISSUED_TOKEN, Claims, GeneratedServiceClaims, TokenTooLong
+from gatehouse.tokens.claim_sizes import MAX_ISSUED_TOKEN
+from gatehouse.tokens.claims import Claims, GeneratedServiceClaims, TokenTooLong
 
 P256_BYTES: Final = 32
 RS256_PADDING: Final = PKCS1v15()

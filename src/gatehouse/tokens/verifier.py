@@ -2,7 +2,6 @@
 
 import json
 import re
-from base64 import b64decode
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Final, Never, Protocol, TypeVar
@@ -18,9 +17,10 @@ from gatehouse.fields.secrets import HIDDEN, SecretRecord
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.kernel.strict_json import refuse_duplicate_members
-from gatehouse.keys.encoding import MAX_KEY_CHARACTERS, PublicKey, decode_base64url, parse_rsa_public_key
+from gatehouse.keys.encoding import decode_base64url
+from gatehouse.keys.key_objects import PublicKey
 from gatehouse.keys.keyring import Keyring
-from gatehouse.keys.model import Algorithm, BadPublicKey
+from gatehouse.keys.model import Algorithm
 from gatehouse.tokens.claims import (
     Claims,
     ExpiredToken,
@@ -118,48 +118,6 @@ def decode_object(raw: bytes) -> dict[str, object]:
 
 def refuse_number(number: str) -> Never:
     raise ValueError(f"{number} is not an accepted number")
-
-
-# `Request-Sign`: RSA with SHA-256 over the request's body, by a registered key (interface §4.3, R1, R4).
-
-
-def is_signed_request(signature: str, body: bytes, public_key: str) -> bool:
-    """Whether the body was signed by the key; base64 and base64url are both accepted."""
-    key, given = cached_rsa_key(public_key), decode_signature(signature)
-    if key is None or given is None:
-        return False
-    try:
-        key.verify(given, body, RS256_PADDING, SHA_256)
-    except InvalidSignature:
-        return False
-    return True
-
-
-def is_same_key(given: str, public_key: str) -> bool:
-    """Whether two texts are the same key; the second one, which is untrusted, is not cached."""
-    if len(given) > MAX_KEY_CHARACTERS:
-        return False
-    try:
-        return parse_rsa_public_key(given) == cached_rsa_key(public_key)
-    except BadPublicKey:
-        return False
-
-
-@lru_cache(maxsize=1_024)
-def cached_rsa_key(public_key: str) -> RSAPublicKey | None:
-    """Return the key, or None if today's rules refuse it. Cached and never invalid, because parsing is pure."""
-    try:
-        return parse_rsa_public_key(public_key)
-    except BadPublicKey:
-        return None
-
-
-def decode_signature(signature: str) -> bytes | None:
-    standard = signature.replace("-", "+").replace("_", "/").rstrip("=")
-    try:
-        return b64decode(standard + "=" * (-len(standard) % 4), validate=True)
-    except ValueError:
-        return None
 
 
 # The only place that accepts a JWT (S-05).

@@ -10,13 +10,11 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
-import msgspec
 import structlog
 from msgspec import Struct
 
-from gatehouse.audit.chain import ChainHead, HeadCodec, HeadExporter
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.model import AuditOrigin, AuditRecord, AuditStore, HeadSwap, SealedMeanwhile
+from gatehouse.audit.model import AuditOrigin, AuditRecord, AuditStore
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_record_id
@@ -24,17 +22,15 @@ from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.outbound.client import OutboundClient
 from gatehouse.outbound.model import CallFailed, CallLimits, OutboundRequest
 from gatehouse.outbound.worker import Backoff, CallWorker
-from gatehouse.webhooks.messages import TOPIC_BY_EVENT, event_body, signed_headers
-from gatehouse.webhooks.messages import head_body as head_message
+from gatehouse.webhooks.message_body import event_body, signed_headers
+from gatehouse.webhooks.messages import TOPIC_BY_EVENT
 from gatehouse.webhooks.model import (
-    HEAD_EVENT,
     MAX_WEBHOOKS,
     RETRY_PERIOD,
     Delivery,
     DeliveryAttempt,
     LeasedDelivery,
     NoSecret,
-    Topic,
     Webhook,
     WebhookStore,
     webhook_secret_purpose,
@@ -233,66 +229,3 @@ class DeliveryWorker:
         )
         if await self._store.give_up_delivery(held, attempt, self._clock.now(), most=most, entry=entry):
             log.warning("webhook: disabled", webhook_id=webhook_id)
-
-
-# Writes the head of the audit log periodically to the service's own log and to webhooks.
-#
-# Stored elsewhere, it shows what the database alone cannot: that the whole database was replaced by an older one.
-
-
-MAX_TRIES: Final = 5  # audit sealers move the head too
-
-
-class HeadPublisher(Struct, kw_only=True, eq=False):
-    """`interval` is in seconds, 0 for never."""
-
-    store: WebhookStore
-    audit: AuditStore
-    head_codec: HeadCodec
-    head_exporter: HeadExporter
-    clock: Clock
-    interval: int
-
-    async def run_once(self) -> None:
-        """Publish the head if it has moved and the interval has passed; of several nodes one does."""
-        for _ in range(MAX_TRIES):
-            end = await self.audit.chain_end()
-            head = self.head_codec.decode(end)
-            if head is None or not self._is_due(head):
-                return
-            try:
-                await self._publish(end.head, head)
-            except SealedMeanwhile:
-                continue
-            return
-
-    def _is_due(self, head: ChainHead) -> bool:
-        return (
-            bool(self.interval) and head.place > head.offered and self.clock.now() >= head.offered_at + self.interval
-        )
-
-    async def _publish(self, kept: str | None, head: ChainHead) -> None:
-        value, now = self.head_exporter.export(head), self.clock.now()
-        moved = self.head_codec.encode(msgspec.structs.replace(head, offered=head.place, offered_at=now))
-        deliveries = [
-            head_delivery(webhook, value, now)
-            for webhook in await self.store.webhooks()
-            if webhook.enabled and Topic.AUDIT in webhook.topics
-        ]
-        await self.store.publish_head(HeadSwap(before=kept, after=moved), deliveries)
-        log.info("audit.head", head=value)
-
-
-def head_delivery(webhook: Webhook, value: str, now: int) -> Delivery:
-    event_id = new_record_id(now)
-    return Delivery(
-        delivery_id=new_record_id(now),
-        webhook_id=webhook.webhook_id,
-        event_id=event_id,
-        event=HEAD_EVENT,
-        place=0,
-        body=head_message(event_id, value, now),
-        next_try_at=now,
-        ends_at=now + RETRY_PERIOD,
-        created_at=now,
-    )

@@ -16,13 +16,13 @@ from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_record_id
 from gatehouse.kernel.sealing import SecretSealer
-from gatehouse.permissions.commands.drafts import expected_version, refuse_old_version
+from gatehouse.permissions.commands.versions import expected_version, refuse_old_version
 from gatehouse.permissions.documents.fields import printable, read_line, read_list
 from gatehouse.permissions.documents.grammar import check_outbound_url
 from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import Operation, require_operation
-from gatehouse.permissions.rights.rights import Actor
-from gatehouse.webhooks.messages import new_webhook_key, ping_body, secret_text
+from gatehouse.webhooks.message_body import new_webhook_key, ping_body, secret_text
 from gatehouse.webhooks.model import (
     CHANGEABLE_FIELDS,
     MAX_LOGGED_DELIVERIES,

@@ -11,7 +11,7 @@ from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import Refused
 from gatehouse.oauth.client_auth import ClientCredentials
 from gatehouse.oauth.token_endpoint import TokenRequest
-from gatehouse.oauth.tokens import TokenSet
+from gatehouse.oauth.token_issuer import TokenSet
 from gatehouse.oauth.vocabulary import GrantName
 from tests.faults.simulation.cluster import ADDRESS, NodeCall, SimulatedCluster
 from tests.faults.simulation.history import History, Op, Result

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.permissions.commands.application_credentials import new_access_key
+from gatehouse.permissions.commands.access_keys import new_access_key
 from gatehouse.permissions.model.facts import ApplicationModel, UserRecord
 from gatehouse.permissions.model.limits import MAX_ACCESS_KEYS
 from gatehouse.permissions.store import EditResult

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gatehouse.admin.settings import Posture, find_risks
+from gatehouse.admin.risks import Posture, find_risks
 from gatehouse.app.services.installation import posture
 from gatehouse.kernel.addresses import parse_network
 from gatehouse.settings.model import ServerSettings, Settings

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from gatehouse.cli import COMMANDS, SECTIONS, main
 from gatehouse.cli.common import Invocation, find_installation
 from gatehouse.settings.merge import FILE_NAME
-from gatehouse.settings.secret import DEV_KEY_FILE
+from gatehouse.settings.secret_files import DEV_KEY_FILE
 
 DEFAULT = Invocation(data=Path("data"), config=None, dev=False)
 

@@ -6,7 +6,7 @@ import sys
 import click
 import pytest
 
-from gatehouse.cli.common import format_time, format_value, print_facts, print_table, show_progress
+from gatehouse.cli.output import format_time, format_value, print_facts, print_table, show_progress
 from gatehouse.cli.services import PasswordSource, password_line
 
 

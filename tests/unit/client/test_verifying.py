@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from gatehouse.client.errors import Unauthenticated, Unavailable
+from gatehouse.client.published_keys import PublishedKeyCache, parse_keys
 from gatehouse.client.transport import Reply, Request
-from gatehouse.client.verification import PublishedKeyCache, UserJwtVerifier, parse_keys
+from gatehouse.client.verification import UserJwtVerifier
 from gatehouse.keys.jwks import base64url_number, jwks_document
 from gatehouse.tokens.claims import Claims, InvalidToken, UserJwtClaims
 from tests.support.clock import MovableClock

@@ -10,11 +10,13 @@ from msgspec.structs import replace
 
 from gatehouse.accounts.bans.model import UserBan
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.gamesessions.errors import GameRefusals, Violation
+from gatehouse.gamesessions.errors import Violation
 from gatehouse.gamesessions.model import GameSession, SignInStage
+from gatehouse.gamesessions.presence import CHECK_CONCURRENCY, LEAVE_GRACE, Presence
 from gatehouse.gamesessions.proof import GameClientProof
+from gatehouse.gamesessions.refusals import GameRefusals
 from gatehouse.gamesessions.results import GameLoginResults
-from gatehouse.gamesessions.sockets import CHECK_CONCURRENCY, LEAVE_GRACE, Presence, SocketCloseReason
+from gatehouse.gamesessions.sockets import SocketCloseReason
 from gatehouse.gamesessions.store import GameSessionStore
 from gatehouse.gamesessions.waiters import Waiters
 from gatehouse.gamesessions.write_behind import WriteBehind

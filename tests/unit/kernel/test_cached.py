@@ -2,7 +2,7 @@
 
 import threading
 
-from gatehouse.kernel.cache import cached_property
+from gatehouse.kernel.cached_property import cached_property
 
 
 class Example:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from gatehouse.kernel.clock import TimerWheel
+from gatehouse.kernel.timer_wheel import TimerWheel
 from tests.support.clock import MovableClock
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatehouse.kernel.addresses import parse_web_url
+from gatehouse.kernel.web_urls import parse_web_url
 
 
 def test_an_address_is_taken_apart() -> None:

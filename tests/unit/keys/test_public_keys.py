@@ -6,8 +6,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey, RSAPublicNumbers
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from gatehouse.keys.encoding import parse_rsa_public_key, public_pem
+from gatehouse.keys.key_objects import public_pem
 from gatehouse.keys.model import BadPublicKey
+from gatehouse.keys.rsa_public_keys import parse_rsa_public_key
 from tests.support.cpu_time import run_within_cpu_seconds
 
 SPKI, PKCS1 = PublicFormat.SubjectPublicKeyInfo, PublicFormat.PKCS1

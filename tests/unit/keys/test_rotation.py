@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.kernel.errors import Misconfigured
-from gatehouse.keys.encoding import load_public
+from gatehouse.keys.key_objects import load_public
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.model import (
     Algorithm,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from gatehouse.oauth.claims import MAX_CLAIM_ENTRIES, ApplicationHoldings, MappedClaims
+from gatehouse.oauth.mapped_claims import MAX_CLAIM_ENTRIES, ApplicationHoldings, MappedClaims
 from gatehouse.oauth.model import ClaimContent, ClaimSource, Client
 from tests.support.builders import a_client, a_user
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from gatehouse.oauth.claims import APPLICATION_CLAIMS
 from gatehouse.oauth.clients import check_client
 from gatehouse.oauth.errors import BadClient
+from gatehouse.oauth.mapped_claims import APPLICATION_CLAIMS
 from gatehouse.oauth.model import ClaimContent, ClaimSource, Client, ClientProfile, TokenSettings
 from gatehouse.tokens.claims import TOKEN_CLAIMS
-from gatehouse.web.api.oauth.tokens import UserInfoResponse
+from gatehouse.web.api.oauth.userinfo import UserInfoResponse
 from tests.support.builders import NOW
 
 ED25519 = {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany
 from gatehouse.oauth.client_auth import WEAK_GUESS_LIMIT, ClientSecretVerifier
-from gatehouse.oauth.clients import client_secret_purpose
+from gatehouse.oauth.client_commands import client_secret_purpose
 from gatehouse.oauth.model import Client, ClientSecret, SecretKind
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
 from tests.support.builders import NOW, a_client

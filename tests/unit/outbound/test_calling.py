@@ -18,8 +18,8 @@ from gatehouse.outbound.model import (
     ResponseTooLarge,
     TooSlow,
     Unreachable,
-    parse_target,
 )
+from gatehouse.outbound.targets import parse_target
 from tests.support.stub_server import (
     NO_CONTENT,
     StubConnector,

@@ -3,14 +3,8 @@
 import pytest
 
 from gatehouse.kernel.addresses import parse_network
-from gatehouse.outbound.model import (
-    AddressRefused,
-    Unreachable,
-    check_addresses,
-    host_header,
-    parse_target,
-    web_origin_of,
-)
+from gatehouse.outbound.model import AddressRefused, Unreachable
+from gatehouse.outbound.targets import check_addresses, host_header, parse_target, web_origin_of
 
 HOME = (parse_network("10.1.0.0/16"),)
 

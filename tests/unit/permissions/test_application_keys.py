@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import generate_private_key as
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from gatehouse.keys.encoding import public_der, public_pem
+from gatehouse.keys.key_objects import public_der, public_pem
 from gatehouse.permissions.authentication.application_keys import (
     ApplicationKeyDirectory,
     KeyFiles,

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from gatehouse.kernel.addresses import parse_address
 from gatehouse.kernel.errors import TooMany
-from gatehouse.keys.encoding import public_pem
+from gatehouse.keys.key_objects import public_pem
 from gatehouse.keys.model import Algorithm, KeyPurpose
 from gatehouse.permissions.authentication.callers import Caller
 from gatehouse.permissions.authentication.credentials import (

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatehouse.permissions.documents import records
-from gatehouse.permissions.documents.fields import MAX_EXPIRED
+from gatehouse.permissions.documents.ends import MAX_EXPIRED
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model import central
 from gatehouse.permissions.model.facts import ApplicationModel, Assignment, ScopeHoldings, UserRecord

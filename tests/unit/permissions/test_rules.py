@@ -7,22 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatehouse.permissions.documents import rules
-from gatehouse.permissions.documents.fields import MAX_EXPIRED, MAX_TTL
+from gatehouse.permissions.documents.ends import MAX_EXPIRED, MAX_TTL
 from gatehouse.permissions.documents.trees import MAX_LEAVES
 from gatehouse.permissions.errors import Malformed, TooMuch
 from gatehouse.permissions.model import central
-from gatehouse.permissions.model.rules import (
-    LOGIN_DEFAULT,
-    RESERVED_SEGMENTS,
-    SECRET_DEFAULT,
-    ApplicationSchema,
-    End,
-    Rule,
-    RuleDefinition,
-    RuleEntry,
-    RuleSection,
-    Tree,
-)
+from gatehouse.permissions.model.rules import RESERVED_SEGMENTS, End, Rule, RuleDefinition, RuleEntry, RuleSection
+from gatehouse.permissions.model.schema import LOGIN_DEFAULT, SECRET_DEFAULT, ApplicationSchema, Tree
 
 PRIVATE, PUBLIC = RuleSection.PRIVATE, RuleSection.PUBLIC
 ON: Tree = {"value": True}

@@ -13,7 +13,7 @@ from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.errors import BadInput
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.oauth.clients import Clients
+from gatehouse.oauth.client_commands import Clients
 from gatehouse.oauth.errors import ClientChanged
 from gatehouse.oauth.model import Client
 from gatehouse.provision.file_secrets import SecretResolver

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gatehouse.settings.checks import LoadPurpose
-from gatehouse.settings.secret import FilePrivacy, read_private, write_if_missing
+from gatehouse.settings.secret_files import FilePrivacy, read_private, write_if_missing
 from tests.unit.settings.installation import MASTER_KEY, OTHER_MASTER_KEY, SOUND, TemporaryInstallation
 
 ME = 1000
@@ -109,7 +109,7 @@ def test_a_new_file_is_for_its_owner_only_and_leaves_nothing_beside_it(tmp_path:
 def test_a_file_that_appears_meanwhile_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "dev.key"
     path.write_text("theirs\n", encoding="ascii")
-    monkeypatch.setattr("gatehouse.settings.secret.path_exists", lambda _: False)
+    monkeypatch.setattr("gatehouse.settings.secret_files.path_exists", lambda _: False)
     write_if_missing(path, "ours")
     assert list(tmp_path.iterdir()) == [path]
     assert path.read_text(encoding="ascii") == "theirs\n"
@@ -130,7 +130,7 @@ def test_a_dev_key_that_is_there_is_used_without_writing(
         raise OSError(30, "Read-only file system")
 
     installation.write("dev.key", OTHER_MASTER_KEY)
-    monkeypatch.setattr("gatehouse.settings.secret.write_atomically", fail_to_write)
+    monkeypatch.setattr("gatehouse.settings.secret_files.write_atomically", fail_to_write)
     assert installation.load({}, dev=True).settings.security.master_key.reveal() == OTHER_MASTER_KEY
 
 

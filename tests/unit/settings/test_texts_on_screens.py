@@ -8,15 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from gatehouse.kernel.stored_settings import BadSetting
-from gatehouse.settings.checks import checks_of
-from gatehouse.settings.entries import (
-    STORED_SETTINGS,
-    TABLE_SETTINGS,
-    Setting,
-    build_settings,
-    find_stored_setting,
-)
+from gatehouse.settings.entries import STORED_SETTINGS, TABLE_SETTINGS, Setting, build_settings, find_stored_setting
 from gatehouse.settings.model import Settings
+from gatehouse.settings.provider_checks import checks_of
 from gatehouse.settings.providers import ProviderSettings
 from gatehouse.settings.terms import TermsSettings
 

@@ -4,17 +4,25 @@ import msgspec
 import pytest
 
 from gatehouse.accounts.field_checks import MAX_NICK_LENGTH
-from gatehouse.accounts.login_result import MAX_RANGES, check_fixed_ips
+from gatehouse.accounts.fixed_ips import MAX_RANGES, check_fixed_ips
 from gatehouse.accounts.model import check_login
 from gatehouse.forward_auth.authentication import MAX_ROLES_LENGTH
 from gatehouse.keys.model import Algorithm
-from gatehouse.tokens.claims import (
+from gatehouse.tokens.claim_sizes import (
     MAX_ID_TOKEN,
     MAX_ISSUED_TOKEN,
     MAX_NONCE_BYTES,
     MAX_PERM,
     MAX_PUBLIC_KEY_BYTES,
     MAX_TAG_BYTES,
+    base64_length,
+    claims_that_fit,
+    json_length,
+    payload_bytes_left,
+    tag_claims,
+    without_long_perm,
+)
+from gatehouse.tokens.claims import (
     Claims,
     ExchangedIdClaims,
     ExchangedUserClaims,
@@ -28,12 +36,6 @@ from gatehouse.tokens.claims import (
     StaticServiceClaims,
     TokenTooLong,
     UserJwtClaims,
-    base64_length,
-    claims_that_fit,
-    json_length,
-    payload_bytes_left,
-    tag_claims,
-    without_long_perm,
 )
 from tests.support.tokens import TokenSetup, example_claims
 

@@ -6,7 +6,7 @@ from typing import Final
 from markupsafe import Markup
 
 from gatehouse import web
-from gatehouse.web.pages.template_filters import stackable
+from gatehouse.web.pages.stacked_tables import stackable
 
 TEMPLATES: Final = Path(web.__file__).parent / "templates"
 MACRO: Final = "console/parts.html"

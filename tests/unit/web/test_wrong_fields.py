@@ -3,7 +3,7 @@
 import pytest
 from markupsafe import Markup
 
-from gatehouse.web.pages.template_filters import at_field
+from gatehouse.web.pages.stacked_tables import at_field
 
 WORDS = Markup("<span>Too long</span>")
 WRONG = '<span class="wrong" id="url-wrong"><span>Too long</span></span>'

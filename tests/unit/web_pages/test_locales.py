@@ -22,8 +22,8 @@ from gatehouse.accounts.field_checks import check_name, check_nick, check_userna
 from gatehouse.accounts.model import SessionStrength, SignInMethod, check_login
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.second_factors.model import BadPasskeyName, Factor
-from gatehouse.audit.chain import ChainBreak, describe_break, missing_at_end_text, missing_text
 from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.head import ChainBreak, describe_break, missing_at_end_text, missing_text
 from gatehouse.images import conversion
 from gatehouse.kernel.errors import BadInput, GatehouseError
 from gatehouse.languages import FALLBACK_LANG
@@ -33,10 +33,11 @@ from gatehouse.outbound.model import CallFailed
 from gatehouse.permissions.errors import AdministratorsOnly, ApplicationTooLarge, ProtectedHeld
 from gatehouse.permissions.model import central
 from gatehouse.permissions.model.application import CHANGEABLE_APPLICATION_FIELDS
-from gatehouse.permissions.model.project import ACCESS_FIELDS, SAVED_GROUP_FIELDS, SAVED_PROJECT_FIELDS
+from gatehouse.permissions.model.group import ACCESS_FIELDS, SAVED_GROUP_FIELDS
+from gatehouse.permissions.model.project import SAVED_PROJECT_FIELDS
 from gatehouse.permissions.model.role import ROLE_FIELDS
 from gatehouse.settings.entries import SECTIONS, TABLES, settings_of_section
-from gatehouse.sign_in_flow.flows import NetworkNearness
+from gatehouse.sign_in_flow.questions import NetworkNearness
 from gatehouse.web.console.applications.client_forms import BAD_NUMBER_OR_CHOICE
 from gatehouse.web.http.parse import convert
 from gatehouse.web.pages.forms import INPUT_PROBLEMS
@@ -262,6 +263,8 @@ def test_a_refusal_is_said_in_the_readers_language_when_there_are_words_for_it()
 NO_SCREEN = (
     *("cli/", "demo/", "provision/", "storage/", "web/api/", "oauth/authorize/", "accounts/guests/"),
     *("oauth/logout.py", "oauth/game_id_tokens.py", "providers/tickets.py", "accounts/importing/vendors.py"),
+    *("accounts/importing/keycloak.py", "accounts/importing/auth0.py", "accounts/importing/firebase.py"),
+    *("oauth/backchannel_logout.py", "permissions/questions/batches.py"),
     *("web/http/parse.py", "web/http/parse_json.py", "permissions/changes/", "permissions/questions/check.py"),
     "permissions/questions/user_record_views.py",
 )
@@ -366,6 +369,13 @@ REASON_CALLS |= {
 }
 REASON_FILES = (
     *("gamesessions/*.py", "oauth/game_id_tokens.py", "oauth/client_auth.py", "accounts/login_result.py"),
+    *(
+        "accounts/fixed_ips.py",
+        "oauth/client_assertions.py",
+        "oauth/backchannel_logout.py",
+        "keys/rsa_public_keys.py",
+    ),
+    *("keys/key_objects.py", "webhooks/head_publisher.py", "oauth/client_commands.py"),
     *("mail/outbox.py", "webhooks/delivery.py", "web/api/health.py", "app/readiness.py"),
     *("oauth/clients.py", "oauth/private_key_jwt.py", "keys/encoding.py", "web/console/people_import.py"),
     *(f"accounts/importing/{name}.py" for name in ("lines", "importer", "model")),
@@ -373,7 +383,7 @@ REASON_FILES = (
 CLIENT_FILES = ("oauth/clients.py", "fields/model.py")
 LINES_FILE = "accounts/importing/lines.py"
 RETURNED_REASONS = ("gamesessions/proof.py", "accounts/importing/model.py")
-CHAIN_FILES = ("audit/chain.py", "audit/verification.py")
+CHAIN_FILES = ("audit/chain.py", "audit/head.py", "audit/verification.py", "audit/continuous_verification.py")
 EXPORTED_HEADS = ("stored head", "this head was not created")  # only `audit verify` compares them
 
 
@@ -482,6 +492,7 @@ def test_every_stored_reason_is_translated(lang: str) -> None:
 
 # Details of other things than audit records: requests that are stored, and output of the command line.
 OTHER_DETAILS = ("storage/", "providers/sign_in.py", "webhooks/messages.py", "cli/audit.py")
+OTHER_DETAILS += ("webhooks/message_body.py", "webhooks/head_publisher.py")
 DETAIL_CHOICES = {"strength": SessionStrength, "network": NetworkNearness}
 DETAIL_BUILDERS = ("_details", "_audit_fields", "_changes", "access_document", "settings_document", "role_document")
 DETAIL_BUILDERS += ("record_document", "holdings_document", "text_fields")

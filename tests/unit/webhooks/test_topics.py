@@ -3,13 +3,8 @@
 from collections import Counter
 
 from gatehouse.audit.events import AuditEvent
-from gatehouse.webhooks.messages import (
-    EVENTS_BY_TOPIC,
-    PUBLIC_DETAILS,
-    UNPUBLISHED_EVENTS,
-    event_body,
-    public_details,
-)
+from gatehouse.webhooks.message_body import PUBLIC_DETAILS, event_body, public_details
+from gatehouse.webhooks.messages import EVENTS_BY_TOPIC, UNPUBLISHED_EVENTS
 from tests.support.builders import a_record
 
 

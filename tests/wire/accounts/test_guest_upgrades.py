@@ -17,7 +17,8 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.times import DAY
 from gatehouse.permissions.model.facts import ScopeHoldings
-from gatehouse.permissions.model.rules import ROOT, Tree
+from gatehouse.permissions.model.rules import ROOT
+from gatehouse.permissions.model.schema import Tree
 from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser
 from tests.support.builders import a_record, an_identity
 from tests.support.database_contents import read_all_tables

@@ -6,16 +6,8 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from gatehouse.client import (
-    AccessKey,
-    Gatehouse,
-    Resource,
-    ServiceJwt,
-    ServiceKey,
-    Unauthenticated,
-    Unavailable,
-)
-from gatehouse.keys.encoding import public_pem
+from gatehouse.client import AccessKey, Gatehouse, Resource, ServiceJwt, ServiceKey, Unauthenticated, Unavailable
+from gatehouse.keys.key_objects import public_pem
 from tests.support.builders import ORIGIN, a_record
 from tests.support.service import running_service
 from tests.support.studio import PROJECT, a_studio

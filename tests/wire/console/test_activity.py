@@ -12,15 +12,15 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import bindparam, delete, update
 
-from gatehouse.admin import activity
+from gatehouse.admin import visible_audit_log
 from gatehouse.admin.activity import PAGE as ONE_PAGE
+from gatehouse.audit.continuous_verification import VERIFY_AGAIN_SECONDS
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.audit.verification import VERIFY_AGAIN_SECONDS
 from gatehouse.permissions.model.rules import Scope, application_scope
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.installation import audit_events, audit_seals
+from gatehouse.storage.tables.audit import audit_events, audit_seals
 from tests.support.builders import NOW, ORIGIN
 from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, WIKI, ConsoleBrowsers, post_form
 from tests.support.game import RESULT
@@ -138,7 +138,7 @@ async def test_an_owner_sees_what_happened_to_their_project_and_no_one_else_anyt
     signed_in = (await studio.services.storage.audit.newest_records(1, PIA, "session.opened"))[0]
     assert (await olga.get(f"{LOG}/{signed_in.record_id}")).status_code == 404
     assert (await pia.get(LOG)).status_code == 403
-    monkeypatch.setattr(activity, "MAX_SUBJECTS", 2)
+    monkeypatch.setattr(visible_audit_log, "MAX_SUBJECTS", 2)
     assert "only the first 2" in (await olga.get(LOG)).text
 
 

@@ -8,7 +8,7 @@ from gatehouse.admin.conditions import ConditionMatchStore
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.evaluation.conditions import condition_holds
-from gatehouse.permissions.model.facts import CandidateFilter
+from gatehouse.permissions.model.candidates import CandidateFilter
 from tests.support.console import ADA, DEV, OLGA, PIA
 from tests.support.service import RunningService
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
 from gatehouse.accounts.model import User
 from gatehouse.kernel.digests import hmac_sha256
-from gatehouse.tokens.verifier import cached_rsa_key
+from gatehouse.tokens.request_signatures import cached_rsa_key
 from tests.support.cpu_time import await_within_cpu_seconds
 from tests.support.game import (
     CLOSE,

@@ -3,19 +3,12 @@
 from typing import Any
 
 from gatehouse.accounts.model import User
-from gatehouse.oauth.claims import MAX_APPLICATION_CLAIMS
+from gatehouse.oauth.mapped_claims import MAX_APPLICATION_CLAIMS
 from gatehouse.permissions.model.rules import ROOT
 from tests.support.browser import HttpBrowser
 from tests.support.builders import a_record
 from tests.support.oauth import RelyingPartyClient, an_oidc_client, claims_of, success_body
-from tests.support.permission_builders import (
-    a_group,
-    a_role,
-    create_application,
-    holdings_with,
-    publish,
-    set_fields,
-)
+from tests.support.permission_builders import a_group, a_role, create_application, holdings_with, publish, set_fields
 from tests.support.service import RunningService
 
 SCOPES = ("openid", "offline_access", "groups", "roles", "permissions")

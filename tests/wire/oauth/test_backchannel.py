@@ -16,7 +16,7 @@ from gatehouse.accounts.model import User
 from gatehouse.app.housekeeping import housekeeping
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.keys.model import Algorithm
-from gatehouse.oauth.logout import BackchannelLogoutWorker
+from gatehouse.oauth.backchannel_logout import BackchannelLogoutWorker
 from gatehouse.oauth.model import LogoutCall, TokenSettings
 from gatehouse.outbound.client import OutboundClient
 from tests.support.browser import PASSWORD, AccountBrowser

@@ -20,7 +20,7 @@ from gatehouse.accounts.model import User
 from gatehouse.oauth.model import ClientSecret, SecretKind
 from gatehouse.storage.oauth.clients import replace_client
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.installation import audit_refusals
+from gatehouse.storage.tables.audit import audit_refusals
 from tests.support.builders import ORIGIN
 from tests.support.oauth import (
     TOKEN,

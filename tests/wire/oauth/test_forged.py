@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from gatehouse.accounts.model import User
-from gatehouse.keys.encoding import PrivateKey
+from gatehouse.keys.key_objects import PrivateKey
 from gatehouse.keys.model import Algorithm, KeyPurpose
 from tests.support.oauth import TOKEN, RelyingPartyClient, an_oidc_client, base64url, oauth_error, success_body
 from tests.support.service import RunningService

@@ -15,7 +15,7 @@ from gatehouse.oauth.model import ClaimContent, ClaimSource
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.rules import ROOT
 from gatehouse.storage.accounts.users import update_user
-from gatehouse.tokens.claims import MAX_ID_TOKEN, MAX_ISSUED_TOKEN
+from gatehouse.tokens.claim_sizes import MAX_ID_TOKEN, MAX_ISSUED_TOKEN
 from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.oauth import RelyingPartyClient, a_relying_party, an_oidc_client, claims_of, success_body
 from tests.support.permission_builders import a_role, create_application, holdings_with, set_fields

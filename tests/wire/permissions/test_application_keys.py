@@ -7,7 +7,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from msgspec.structs import replace
 
-from gatehouse.keys.encoding import public_pem
+from gatehouse.keys.key_objects import public_pem
 from gatehouse.permissions.model.facts import UserRecord
 from gatehouse.permissions.model.rules import ROOT
 from gatehouse.permissions.store import EditResult

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gatehouse.audit.events import AuditEvent
-from gatehouse.keys.encoding import public_pem
+from gatehouse.keys.key_objects import public_pem
 from gatehouse.permissions.model.rules import ROOT, Scope, application_scope
 from tests.support.database_contents import read_all_tables, tables_that_mention
 from tests.support.permission_builders import a_project, holdings_with, publish, set_project_fields

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from joserfc import jwt as other_peoples
 from joserfc.jwk import RSAKey
 
-from gatehouse.keys.encoding import public_pem
+from gatehouse.keys.key_objects import public_pem
 from gatehouse.tokens.claims import ServiceAccountClaims
 from tests.support.builders import ORIGIN, a_record
 from tests.support.permission_builders import a_service_account, set_project_fields

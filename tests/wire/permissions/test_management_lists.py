@@ -11,7 +11,7 @@ from gatehouse.permissions.model.facts import UserRecord
 from gatehouse.permissions.model.rules import ROOT
 from gatehouse.permissions.store import EditResult
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.installation import idempotency_keys
+from gatehouse.storage.tables.audit import idempotency_keys
 from tests.support.browser import PASSWORD
 from tests.support.builders import a_record
 from tests.support.database_contents import read_all_tables

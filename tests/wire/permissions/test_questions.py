@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gatehouse.permissions.documents.conditions import parse_condition
-from gatehouse.permissions.explanation.contributions import MAX_USERS_SHOWN
+from gatehouse.permissions.explanation.failed_tests import MAX_USERS_SHOWN
 from gatehouse.permissions.explanation.reasons import MAX_FAILED_TESTS
 from gatehouse.permissions.model.facts import Assignment
 from gatehouse.permissions.model.project import ProjectSettings

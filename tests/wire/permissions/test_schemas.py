@@ -7,14 +7,8 @@ from typing import Any
 import pytest
 
 from gatehouse.audit.events import AuditEvent
-from gatehouse.permissions.model.rules import (
-    LOGIN_DEFAULT,
-    RESERVED_SEGMENTS,
-    ROOT,
-    SECRET_DEFAULT,
-    RuleSection,
-    application_scope,
-)
+from gatehouse.permissions.model.rules import RESERVED_SEGMENTS, ROOT, RuleSection, application_scope
+from gatehouse.permissions.model.schema import LOGIN_DEFAULT, SECRET_DEFAULT
 from tests.support.permission_builders import holdings_with
 from tests.support.studio import (
     IN_PROJECT,

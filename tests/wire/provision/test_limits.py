@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 
 from gatehouse.app.services.provisioning import build_provisioning
-from gatehouse.keys.encoding import public_pem
+from gatehouse.keys.key_objects import public_pem
 from gatehouse.permissions.documents import conditions
 from gatehouse.permissions.errors import GroupListed
 from gatehouse.permissions.model.limits import MAX_GROUPS

@@ -17,7 +17,7 @@ from gatehouse.app.housekeeping import housekeeping
 from gatehouse.outbound.client import OutboundClient, SystemResolver, TcpConnector
 from gatehouse.storage import webhooks as storage
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.installation import audit_seals
+from gatehouse.storage.tables.audit import audit_seals
 from gatehouse.storage.webhooks import WebhookStorage
 from gatehouse.webhooks import delivery
 from gatehouse.webhooks.delivery import MAX_CONCURRENT_PER_WEBHOOK, AuditLogConsumer, DeliveryWorker

@@ -8,17 +8,9 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from gatehouse.accounts.model import (
-    PASSWORD_PROOF,
-    Identity,
-    Session,
-    SessionStrength,
-    User,
-    UserSession,
-    identity_proof,
-    passkey_proof,
-)
+from gatehouse.accounts.model import Identity, SessionStrength, User
 from gatehouse.accounts.second_factors.model import Factor, Passkey
+from gatehouse.accounts.session_model import PASSWORD_PROOF, Session, UserSession, identity_proof, passkey_proof
 from gatehouse.audit.model import AuditRecord
 from gatehouse.mail.model import OutboxMail
 

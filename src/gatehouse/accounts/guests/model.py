@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import BadInput, Refused
-from gatehouse.keys.encoding import decode_key_text
 from gatehouse.keys.model import BadPublicKey
+from gatehouse.keys.rsa_public_keys import decode_key_text
 
 GUEST_ISSUER: Final = "guest"  # of the identities of guests; the issuer of a provider is an address
 GUEST_NAME: Final = "Guest"  # begins the nick of a new one

@@ -31,8 +31,9 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256, sha256
 from gatehouse.kernel.errors import TooMany
 from gatehouse.kernel.times import DAY, HOUR
-from gatehouse.throttle.limits import AttemptLimit, Quota, ThrottleSubject, quota_limit
+from gatehouse.throttle.limits import AttemptLimit, ThrottleSubject
 from gatehouse.throttle.proof_of_work import ProofOfWork, Puzzle, PuzzlePurpose
+from gatehouse.throttle.quotas import Quota, quota_limit
 
 log = structlog.get_logger(__name__)
 

@@ -6,9 +6,11 @@ from typing import BinaryIO, Final
 
 from msgspec import Struct
 
+from gatehouse.accounts.importing.auth0 import read_auth0
+from gatehouse.accounts.importing.firebase import FirebaseHashConfig, read_firebase
+from gatehouse.accounts.importing.keycloak import read_keycloak
 from gatehouse.accounts.importing.lines import csv_says_verified, read_csv, read_jsonl
 from gatehouse.accounts.importing.model import BadImportFile, EmailState, FileRow, ImportFormat
-from gatehouse.accounts.importing.vendors import FirebaseHashConfig, read_auth0, read_firebase, read_keycloak
 
 READ_BYTES: Final = 2**20
 ID_DIGITS: Final = 16  # of the digest of a file, in hex

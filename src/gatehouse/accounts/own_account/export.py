@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from gatehouse.accounts.bans.model import Ban
-from gatehouse.accounts.model import ACCOUNT_FIELDS, Identity, ProvidedLabel, Session, User, account_values
+from gatehouse.accounts.model import ACCOUNT_FIELDS, Identity, ProvidedLabel, User, account_values
 from gatehouse.accounts.own_account.model import (
     AccountDetails,
     ApplicationData,
@@ -22,6 +22,7 @@ from gatehouse.accounts.own_account.model import (
     SiteSignInRecord,
 )
 from gatehouse.accounts.own_account.profile import visible_address
+from gatehouse.accounts.session_model import Session
 from gatehouse.accounts.terms.model import AcceptedVersion
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord, Details

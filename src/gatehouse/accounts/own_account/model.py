@@ -16,12 +16,12 @@ from gatehouse.accounts.model import (
     ProvidedLabel,
     ProvidedLabels,
     ProviderAnswer,
-    Session,
     SignInMethod,
     User,
     login_key,
 )
 from gatehouse.accounts.second_factors.model import Factor, FactorOverview, Passkey
+from gatehouse.accounts.session_model import Session
 from gatehouse.accounts.terms.model import AcceptedVersion
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.fields.secrets import SecretRecord, SecretText

@@ -6,7 +6,7 @@ remove the second factor that protects against them.
 
 from msgspec import Struct
 
-from gatehouse.accounts.model import PASSWORD_PROOF, SignInMethod, User, UserSession, passkey_proof
+from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.accounts.own_account.model import (
     NothingToProve,
     OwnAccountStore,
@@ -18,6 +18,7 @@ from gatehouse.accounts.own_account.model import (
 from gatehouse.accounts.second_factors.model import Factor, enabled_factors
 from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.accounts.second_factors.verification import SecondFactors
+from gatehouse.accounts.session_model import PASSWORD_PROOF, UserSession, passkey_proof
 from gatehouse.accounts.sign_in import PasswordAttempt, PasswordSignIn
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import Recorder

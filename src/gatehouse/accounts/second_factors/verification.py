@@ -6,13 +6,8 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from gatehouse.accounts.model import User
-from gatehouse.accounts.second_factors.codes import (
-    EmailCodes,
-    RecoveryCodes,
-    Totp,
-    is_six_digit_code,
-    normalize_recovery_code,
-)
+from gatehouse.accounts.second_factors.codes import RecoveryCodes, normalize_recovery_code
+from gatehouse.accounts.second_factors.email_codes import EmailCodes
 from gatehouse.accounts.second_factors.model import (
     EnabledFactors,
     Factor,
@@ -22,6 +17,7 @@ from gatehouse.accounts.second_factors.model import (
     factors_by_last_use,
 )
 from gatehouse.accounts.second_factors.notifications import AccountNotifier, reason_details
+from gatehouse.accounts.second_factors.totp import Totp, is_six_digit_code
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import Clock

@@ -13,11 +13,12 @@ from gatehouse.forward_auth.sign_in import SiteSignIn, SiteSignInPurpose
 from gatehouse.gamesessions.purpose import KIND as GAME
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.authorize.purpose import KIND as AUTHORIZE
-from gatehouse.oauth.device import KIND as DEVICE
+from gatehouse.oauth.device_sign_in import KIND as DEVICE
 from gatehouse.permissions.site_access import SiteAccess
 from gatehouse.settings.merge import LoadedSettings
-from gatehouse.sign_in_flow.flows import ACCOUNT_KIND as ACCOUNT
-from gatehouse.sign_in_flow.flows import AccountSignInPurpose, RefusablePurpose, SignInFlows
+from gatehouse.sign_in_flow.account_sign_in import ACCOUNT_KIND as ACCOUNT
+from gatehouse.sign_in_flow.account_sign_in import AccountSignInPurpose
+from gatehouse.sign_in_flow.flows import RefusablePurpose, SignInFlows
 from gatehouse.storage.database import Storage
 from gatehouse.storage.installation import BASE_URL
 from gatehouse.storage.migrations import ensure_current

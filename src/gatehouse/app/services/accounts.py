@@ -3,27 +3,33 @@
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from gatehouse.accounts.administration import AccountEditor
+from gatehouse.accounts.account_editor import AccountEditor
 from gatehouse.accounts.email_links import EmailLinks
 from gatehouse.accounts.email_sign_in import EmailSignIn, EmailSignInPolicy
 from gatehouse.accounts.guests.sign_in import DeviceChallenges, GuestSignIn
 from gatehouse.accounts.importing.importer import Importer
+from gatehouse.accounts.invitations import Invitations
 from gatehouse.accounts.login_result import LoginResult, LoginSettings
 from gatehouse.accounts.model import GUEST_PROVIDER, EnabledMethods
 from gatehouse.accounts.own_account.claims import ProfileClaims
-from gatehouse.accounts.own_account.email_change import EmailChanges, EmailVerification
+from gatehouse.accounts.own_account.email_change import EmailChanges
+from gatehouse.accounts.own_account.email_verification import EmailVerification
 from gatehouse.accounts.own_account.export import DataExport
 from gatehouse.accounts.own_account.identities import IdentityAccounts
-from gatehouse.accounts.own_account.profile import AccountProfile, PasswordChange
+from gatehouse.accounts.own_account.password_change import PasswordChange
+from gatehouse.accounts.own_account.profile import AccountProfile
 from gatehouse.accounts.own_account.reauthentication import Reauthentication
 from gatehouse.accounts.recovery import PasswordRecovery
-from gatehouse.accounts.registration import Invitations, RegistrationPolicy, SelfRegistration
-from gatehouse.accounts.second_factors.codes import EmailCodes, RecoveryCodes, Totp
+from gatehouse.accounts.registration import RegistrationPolicy, SelfRegistration
+from gatehouse.accounts.second_factors.codes import RecoveryCodes
+from gatehouse.accounts.second_factors.email_codes import EmailCodes
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
 from gatehouse.accounts.second_factors.passkeys import Passkeys
+from gatehouse.accounts.second_factors.totp import Totp
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.second_factors.webauthn import RelyingParty
-from gatehouse.accounts.sessions import SessionLifetimes, Sessions, ShortTokens
+from gatehouse.accounts.sessions import SessionLifetimes, Sessions
+from gatehouse.accounts.short_tokens import ShortTokens
 from gatehouse.accounts.sign_in import DeviceCookies, PasswordSignIn
 from gatehouse.accounts.terms.acceptance import Terms
 from gatehouse.accounts.terms.model import TermsDocument
@@ -46,8 +52,8 @@ from gatehouse.providers.tickets import PlatformSignIn
 from gatehouse.settings.grammar import parse_origin
 from gatehouse.settings.model import AccountSettings, ProtectionSettings, SessionSettings, Settings
 from gatehouse.settings.terms import TermsSettings
-from gatehouse.throttle.limits import Quota
 from gatehouse.throttle.proof_of_work import ProofOfWork, ProofOfWorkMode, ProofOfWorkPolicy
+from gatehouse.throttle.quotas import Quota
 from gatehouse.web.http.browser import BrowserSessions
 
 

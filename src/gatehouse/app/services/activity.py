@@ -1,6 +1,7 @@
 """What people may see of the audit log; loaded at the first use, see api_endpoints.py."""
 
-from gatehouse.admin.activity import ActivityStore, VisibleAuditLog, redact_record
+from gatehouse.admin.activity import ActivityStore
+from gatehouse.admin.visible_audit_log import VisibleAuditLog, redact_record
 from gatehouse.app.services import Services
 from gatehouse.audit.model import AuditRecord, Refusal
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest

@@ -5,8 +5,8 @@ from gatehouse.admin.clients import ClientListStore
 from gatehouse.admin.home import HomeStore
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_import import PeopleImport
+from gatehouse.admin.risks import find_risks
 from gatehouse.admin.roles import RoleListStore
-from gatehouse.admin.settings import find_risks
 from gatehouse.admin.webhooks import DeliveryListStore
 from gatehouse.app.services import Services
 from gatehouse.app.services.activity import visible_audit_log

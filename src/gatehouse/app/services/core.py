@@ -11,41 +11,47 @@ from pathlib import Path as FilePath
 from typing import Final
 
 from gatehouse import __version__
-from gatehouse.accounts.administration import Administration, Setup
+from gatehouse.accounts.administration import Administration
 from gatehouse.accounts.decoys import DecoyHashes
 from gatehouse.accounts.guests.model import GuestPolicy
 from gatehouse.accounts.guests.sign_in import GuestExpiry
+from gatehouse.accounts.own_account.erasure import Erasure
 from gatehouse.accounts.own_account.label_rules import LabelRules
-from gatehouse.accounts.own_account.profile import Erasure
 from gatehouse.accounts.password_rules import BreachedPasswordFile, PasswordRules
 from gatehouse.accounts.passwords import PasswordCost, Passwords
+from gatehouse.accounts.setup import Setup
 from gatehouse.accounts.user_tokens import UserTokens
 from gatehouse.app.live_settings import LiveSettings, SettingsEditor
 from gatehouse.app.nodes import NodeReporter
 from gatehouse.app.services.provider_settings import provided_labels
-from gatehouse.audit.chain import HeadCodec, HeadExporter
 from gatehouse.audit.clearing import BreakClearing
+from gatehouse.audit.continuous_verification import ContinuousVerifier
 from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.head import HeadCodec, HeadExporter
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.audit.recorder import Recorder, RefusalLog, SignInTally
-from gatehouse.audit.sealer import Retention, Sealer
-from gatehouse.audit.verification import ChainVerifier, ContinuousVerifier
+from gatehouse.audit.recorder import Recorder
+from gatehouse.audit.refusals import RefusalLog
+from gatehouse.audit.retention import Retention
+from gatehouse.audit.sealer import Sealer
+from gatehouse.audit.sign_in_tally import SignInTally
+from gatehouse.audit.verification import ChainVerifier
 from gatehouse.fields.derive import copy_as
 from gatehouse.images.conversion import ImageConverter
 from gatehouse.images.loading import FETCH_LIMITS, ImageLoader
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.kernel.ids import new_node_id
-from gatehouse.keys.keyring import AuditSigner, Keyring
-from gatehouse.keys.model import Node
+from gatehouse.keys.audit_signer import AuditSigner
+from gatehouse.keys.keyring import Keyring
+from gatehouse.keys.nodes import Node
 from gatehouse.keys.rotation import MAX_CLOCK_SKEW, KeyRotation, RotationPolicy
 from gatehouse.keys.sealing import MasterKeys, derive_key, parse_master_key
 from gatehouse.languages import LANGUAGES
 from gatehouse.mail.composer import Composer, MailBrand, mail_brand
 from gatehouse.mail.delivery import MailTransport, PrintingTransport, Sender, SmtpSecurity, SmtpServer, SmtpTransport
 from gatehouse.mail.outbox import OutboxWorker
-from gatehouse.oauth.clients import Clients
-from gatehouse.oauth.logout import BackchannelLogoutWorker
+from gatehouse.oauth.backchannel_logout import BackchannelLogoutWorker
+from gatehouse.oauth.client_commands import Clients
 from gatehouse.outbound.client import OutboundClient, SystemResolver, TcpConnector
 from gatehouse.outbound.model import CallLimits
 from gatehouse.permissions.commands.ban_copies import BanCopyRules
@@ -64,7 +70,8 @@ from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
 from gatehouse.tokens.signer import Signer
 from gatehouse.web.http.geoip import GeoIpLookup, open_geoip
 from gatehouse.web.pages.translations import language_policy
-from gatehouse.webhooks.delivery import DELIVERY_LIMITS, AuditLogConsumer, DeliveryWorker, HeadPublisher
+from gatehouse.webhooks.delivery import DELIVERY_LIMITS, AuditLogConsumer, DeliveryWorker
+from gatehouse.webhooks.head_publisher import HeadPublisher
 from gatehouse.webhooks.service import Webhooks
 
 MINUTE: Final = 60

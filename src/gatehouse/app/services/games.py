@@ -5,17 +5,20 @@ from functools import cached_property
 from typing import cast
 
 from gatehouse.app.services.oauth import OAuthServices
-from gatehouse.gamesessions.errors import GameRefusals
+from gatehouse.gamesessions.administration import GameSessionAdmin
+from gatehouse.gamesessions.notices import NoticeListener
 from gatehouse.gamesessions.poll import PollService
+from gatehouse.gamesessions.presence import Presence
 from gatehouse.gamesessions.purpose import GameSignInPurpose
+from gatehouse.gamesessions.refusals import GameRefusals
 from gatehouse.gamesessions.registration import GameSessionRegistration, PendingLimit
 from gatehouse.gamesessions.results import GameLoginResults
-from gatehouse.gamesessions.session_info import GameSessionAdmin, GameSessionService
-from gatehouse.gamesessions.sockets import Presence
+from gatehouse.gamesessions.session_info import GameSessionService
 from gatehouse.gamesessions.store import GameLoginSettings
 from gatehouse.gamesessions.throttle import PollThrottle, PollThrottleLimits
-from gatehouse.gamesessions.waiters import NoticeListener, Waiters
-from gatehouse.gamesessions.write_behind import UnsentAnswerRetry, WriteBehind
+from gatehouse.gamesessions.unsent_answers import UnsentAnswerRetry
+from gatehouse.gamesessions.waiters import Waiters
+from gatehouse.gamesessions.write_behind import WriteBehind
 from gatehouse.images.model import image_path
 from gatehouse.kernel.ids import new_request_id
 from gatehouse.oauth.game_id_tokens import GameIdTokens

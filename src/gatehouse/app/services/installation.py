@@ -4,18 +4,21 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from gatehouse import __version__
-from gatehouse.admin.keys import KeyAdmin
-from gatehouse.admin.settings import InstallationStore, MailServer, Posture, SettingGroup, SettingListItem, find_risks
+from gatehouse.admin.key_admin import KeyAdmin
+from gatehouse.admin.risks import Posture, find_risks
+from gatehouse.admin.settings import InstallationStore, MailServer, SettingGroup, SettingListItem
 from gatehouse.app.services import Services
 from gatehouse.fields.model import Kind
 from gatehouse.kernel.graphics import Color
 from gatehouse.mail.model import MailTemplate
-from gatehouse.settings.entries import Setting, all_names, display_line, display_value, setting_of_name
+from gatehouse.settings.display import display_line, display_value
+from gatehouse.settings.entries import Setting, all_names, setting_of_name
 from gatehouse.settings.grammar import is_loopback, parse_origin
 from gatehouse.settings.model import Settings
 from gatehouse.storage.migrations import HEAD
 from gatehouse.web.api.health import Readiness
-from gatehouse.web.api.permissions.installation import Installation, InstallationReader, SettingParts
+from gatehouse.web.api.permissions.installation import Installation, InstallationReader
+from gatehouse.web.api.permissions.setting_parts import SettingParts
 from gatehouse.web.pages.branding import DEFAULT_ACCENT, swatches
 
 

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 from msgspec.structs import asdict, replace
 
 from gatehouse.accounts.model import User
-from gatehouse.admin.activity import FOREVER, ActivityCursor, ActivityFilter, ActivityStore, redact_record
+from gatehouse.admin.activity import FOREVER, ActivityCursor, ActivityFilter, ActivityStore
 from gatehouse.admin.listings import ANY_APPLICATION, FIRST_NUMBER, Listable, ListingStore, listable
 from gatehouse.admin.people_search import PeopleQuestion, PeopleSearchStore, PersonPosition
+from gatehouse.admin.visible_audit_log import redact_record
 from gatehouse.app.services import Services
 from gatehouse.app.services.activity import visible_audit_log
 from gatehouse.permissions.errors import Malformed, NoRight

@@ -8,12 +8,16 @@ from gatehouse.app.services.accounts import AccountServices
 from gatehouse.app.services.core import DAY, outbound_client
 from gatehouse.images.loading import ImageLoader
 from gatehouse.keys.sealing import derive_key
+from gatehouse.oauth.access_token_verifier import AccessTokenVerifier
 from gatehouse.oauth.api_tokens import ApiTokens, OpaqueTokens
+from gatehouse.oauth.authorize.grant_creator import GrantCreator, GrantLifetimes
 from gatehouse.oauth.authorize.purpose import AuthorizeSignInPurpose
-from gatehouse.oauth.authorize.service import AuthorizeService, Consents, GrantCreator, GrantLifetimes
-from gatehouse.oauth.claims import MappedClaims
+from gatehouse.oauth.authorize.service import AuthorizeService, Consents
+from gatehouse.oauth.client_assertions import ClientAssertions
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientSecretVerifier
-from gatehouse.oauth.device import DeviceAuthorization, DeviceSignInPurpose
+from gatehouse.oauth.client_origins import ClientOriginCache
+from gatehouse.oauth.device import DeviceAuthorization
+from gatehouse.oauth.device_sign_in import DeviceSignInPurpose
 from gatehouse.oauth.exchange import IdTokenExchange, UserJwtExchange
 from gatehouse.oauth.grants.authorization_code import AuthorizationCodeGrant
 from gatehouse.oauth.grants.client_credentials import ClientCredentialsGrant
@@ -24,12 +28,13 @@ from gatehouse.oauth.id_tokens import IdTokens
 from gatehouse.oauth.introspection import Introspection
 from gatehouse.oauth.logout import LogoutRequests
 from gatehouse.oauth.machines import MachineAuthenticator
+from gatehouse.oauth.mapped_claims import MappedClaims
 from gatehouse.oauth.metadata_clients import DOCUMENT_LIMITS, DOCUMENT_RATES, LOGO_LIMITS, MetadataClients
-from gatehouse.oauth.private_key_jwt import ClientAssertions
-from gatehouse.oauth.redirects import ClientOriginCache
+from gatehouse.oauth.refresh_tokens import RefreshTokens
 from gatehouse.oauth.revocation import Revocation
 from gatehouse.oauth.token_endpoint import GrantAccess, GrantType, TokenEndpoint
-from gatehouse.oauth.tokens import AccessTokens, AccessTokenVerifier, RefreshTokens, TokenIssuer
+from gatehouse.oauth.token_issuer import TokenIssuer
+from gatehouse.oauth.tokens import AccessTokens
 from gatehouse.oauth.user_claims import UserClaims
 from gatehouse.oauth.userinfo import UserInfo
 from gatehouse.oauth.vocabulary import GrantName

@@ -6,35 +6,36 @@ from pathlib import Path
 
 from gatehouse.accounts.bans.devices import SignInDevices
 from gatehouse.accounts.bans.model import UserBan
-from gatehouse.admin.clients import ApplicationClients
-from gatehouse.admin.games import GameSessionListStore, VisibleGameSessions
+from gatehouse.admin.application_clients import ApplicationClients
+from gatehouse.admin.games import GameSessionListStore
 from gatehouse.admin.paging import PageRequest
 from gatehouse.admin.schema_versions import SchemaVersionStore
 from gatehouse.admin.visibility import ConsoleAccess, VisibilityLoader, VisibilityStore
+from gatehouse.admin.visible_game_sessions import VisibleGameSessions
 from gatehouse.app.services.core import DAY, CoreServices
 from gatehouse.oauth.exchange import GrantLiveness
 from gatehouse.permissions.authentication.access_keys import AccessKeyVerifier
 from gatehouse.permissions.authentication.application_keys import ApplicationKeyDirectory, KeyFiles
 from gatehouse.permissions.authentication.authenticator import Authenticator
-from gatehouse.permissions.authentication.callers import PRINCIPAL_RATE_CLASS, CallerIdentifier, JwtExchange
-from gatehouse.permissions.authentication.jwts import CallerJwtVerifier, ServiceJwtVerifier, ServiceTokens
+from gatehouse.permissions.authentication.callers import PRINCIPAL_RATE_CLASS, CallerIdentifier
+from gatehouse.permissions.authentication.jwt_exchange import JwtExchange
+from gatehouse.permissions.authentication.jwts import CallerJwtVerifier
+from gatehouse.permissions.authentication.service_jwts import ServiceJwtVerifier, ServiceTokens
 from gatehouse.permissions.changes.feed import ChangeFeed
 from gatehouse.permissions.changes.readers import ChangeReaders
 from gatehouse.permissions.changes.streams import ChangeStreams
+from gatehouse.permissions.commands.access_keys import AccessKeyCommands
 from gatehouse.permissions.commands.app_schemas import SchemaCommands
-from gatehouse.permissions.commands.application_credentials import (
-    AccessKeyCommands,
-    CustomKeyCommands,
-    EmailSecretCommands,
-    ServiceTokenCommands,
-)
+from gatehouse.permissions.commands.application_credentials import CustomKeyCommands
 from gatehouse.permissions.commands.applications import ApplicationCommands
 from gatehouse.permissions.commands.bans import BanCommands
 from gatehouse.permissions.commands.full_removal import FullRemoval
 from gatehouse.permissions.commands.groups import GroupCommands
 from gatehouse.permissions.commands.memberships import MembershipCommands
-from gatehouse.permissions.commands.projects import ProjectCommands, ProjectPublisher
+from gatehouse.permissions.commands.projects import ProjectCommands
+from gatehouse.permissions.commands.publishing import ProjectPublisher
 from gatehouse.permissions.commands.service_accounts import ServiceAccountCommands
+from gatehouse.permissions.commands.service_tokens import EmailSecretCommands, ServiceTokenCommands
 from gatehouse.permissions.commands.user_schemas import UserRecordCommands
 from gatehouse.permissions.commands.users import UserLabelCommands
 from gatehouse.permissions.documents.apis import ReservedResources

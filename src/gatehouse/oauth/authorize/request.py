@@ -23,7 +23,7 @@ from gatehouse.oauth.model import SCOPES, Client, ClientProfile
 from gatehouse.oauth.redirects import is_web_uri
 from gatehouse.oauth.user_claims import ID_TOKEN, SCOPE_OF_CLAIM, USERINFO
 from gatehouse.oauth.vocabulary import OPENID, ResponseMode
-from gatehouse.tokens.claims import MAX_NONCE_BYTES, json_length
+from gatehouse.tokens.claim_sizes import MAX_NONCE_BYTES, json_length
 
 SCOPE_TEXT: Final = re.compile(r"[\x20\x21\x23-\x5b\x5d-\x7e]*", re.ASCII)  # RFC 6749 §3.3
 CHALLENGE_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)  # what S256 always makes (RFC 7636 §4.2)

@@ -14,7 +14,7 @@ from gatehouse.oauth.errors import InvalidClient, InvalidGrant, InvalidRequest
 from gatehouse.oauth.model import Client, Grant
 from gatehouse.oauth.store import GrantStore, RedeemOutcome
 from gatehouse.oauth.token_endpoint import GrantAccess, TokenRequest
-from gatehouse.oauth.tokens import TokenIssuer, TokenSet
+from gatehouse.oauth.token_issuer import TokenIssuer, TokenSet
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 
 MAX_CODE_FAILURES: Final = 5  # attempts with one code; then it is invalid (R3)

@@ -8,14 +8,14 @@ from msgspec.structs import replace
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
+from gatehouse.oauth.api_model import API_TOKEN_SECONDS, Api
 from gatehouse.oauth.api_tokens import ApiTokens
-from gatehouse.oauth.claims import APPLICATION_CLAIMS
 from gatehouse.oauth.errors import InvalidScope, InvalidTarget
 from gatehouse.oauth.machines import Machine, MachineAuthenticator
-from gatehouse.oauth.model import API_TOKEN_SECONDS, Api
+from gatehouse.oauth.mapped_claims import APPLICATION_CLAIMS
 from gatehouse.oauth.store import ClientStore, GrantStore, refuse_long_scope
 from gatehouse.oauth.token_endpoint import TokenRequest, refuse_native_proof
-from gatehouse.oauth.tokens import TokenSet
+from gatehouse.oauth.token_issuer import TokenSet
 from gatehouse.oauth.vocabulary import SCOPE_TEXT
 
 AUDIT_PERIOD: Final = 3_600  # seconds in which one machine's tokens for one API are recorded once, by each node

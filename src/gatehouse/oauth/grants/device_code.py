@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
+from gatehouse.oauth.api_model import Api
 from gatehouse.oauth.errors import (
     AuthorizationPending,
     DeviceCodeExpired,
@@ -12,10 +13,10 @@ from gatehouse.oauth.errors import (
     InvalidRequest,
     SlowDown,
 )
-from gatehouse.oauth.model import Api, DeviceRequest, DeviceState
+from gatehouse.oauth.model import DeviceRequest, DeviceState
 from gatehouse.oauth.store import DeviceStore, GrantStore
 from gatehouse.oauth.token_endpoint import GrantAccess, TokenRequest
-from gatehouse.oauth.tokens import TokenIssuer, TokenSet
+from gatehouse.oauth.token_issuer import TokenIssuer, TokenSet
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 
 

@@ -12,11 +12,13 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
+from gatehouse.oauth.api_model import plain_scope
 from gatehouse.oauth.errors import InvalidGrant, InvalidRequest, InvalidScope
-from gatehouse.oauth.model import Client, ClientProfile, Grant, plain_scope
+from gatehouse.oauth.model import Client, ClientProfile, Grant
+from gatehouse.oauth.refresh_tokens import RefreshTokens
 from gatehouse.oauth.store import GrantStore, RotationOutcome
 from gatehouse.oauth.token_endpoint import GrantAccess, TokenRequest
-from gatehouse.oauth.tokens import RefreshTokens, TokenIssuer, TokenSet
+from gatehouse.oauth.token_issuer import TokenIssuer, TokenSet
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS, OPENID, SCOPE_TEXT
 
 

@@ -5,12 +5,13 @@ from typing import Final
 from msgspec import Struct
 
 from gatehouse.kernel.clock import Clock
+from gatehouse.oauth.access_token_verifier import AccessTokenVerifier
 from gatehouse.oauth.client_auth import ClientAuthenticator
 from gatehouse.oauth.errors import InvalidRequest, InvalidScope, InvalidTarget, MayNotExchange, UnsupportedGrantType
 from gatehouse.oauth.exchange import IdTokenExchange, UserJwtExchange
 from gatehouse.oauth.model import Client, ClientProfile
 from gatehouse.oauth.token_endpoint import TokenRequest, refuse_native_proof
-from gatehouse.oauth.tokens import AccessTokenVerifier, TokenSet
+from gatehouse.oauth.token_issuer import TokenSet
 from gatehouse.tokens.claims import InvalidToken
 
 TYPE_PREFIX: Final = "urn:ietf:params:oauth:token-type:"

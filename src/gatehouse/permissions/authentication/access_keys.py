@@ -11,7 +11,7 @@ from gatehouse.kernel.digests import constant_time_equal, hmac_sha256, sha256
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.permissions.authentication.credentials import KeySignature
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.model.application import AccessKey, access_key_purpose
+from gatehouse.permissions.model.access_key import AccessKey, access_key_purpose
 from gatehouse.permissions.store import ApplicationKeyStore
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter, ThrottleSubject
 from gatehouse.tokens.claims import InvalidToken

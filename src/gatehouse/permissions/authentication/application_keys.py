@@ -13,14 +13,15 @@ from msgspec import Struct
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_key_id
-from gatehouse.keys.encoding import MAX_KEY_CHARACTERS, load_public, parse_rsa_public_key, public_der, public_pem
+from gatehouse.keys.key_objects import load_public, public_der, public_pem
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.model import BadPublicKey
+from gatehouse.keys.rsa_public_keys import MAX_KEY_CHARACTERS, parse_rsa_public_key
 from gatehouse.permissions.errors import KeyNotFound, Malformed
 from gatehouse.permissions.model.application import ApplicationKey, KeySource
 from gatehouse.permissions.store import ApplicationKeyStore
 from gatehouse.tokens import verifier
-from gatehouse.tokens.verifier import cached_rsa_key
+from gatehouse.tokens.request_signatures import cached_rsa_key
 
 DIRECTORY_CACHE_SECONDS: Final = 5.0  # seconds for which a directory is not read again
 MAX_KEY_FILES: Final = 100

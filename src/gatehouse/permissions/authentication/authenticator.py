@@ -14,8 +14,9 @@ from gatehouse.permissions.authentication.vouching import CallerKind
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight
 from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
 from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
-from gatehouse.permissions.rights.rights import Actor, Rights, ServiceReach, secret_data_of
+from gatehouse.permissions.rights.rights import Rights, ServiceReach, secret_data_of
 from gatehouse.permissions.rights.secret_data import FULL_SECRET_DATA, NO_SECRET_DATA, PERMISSION_PARTS, RecordPart
 
 

@@ -5,9 +5,8 @@ The state of the account comes with the facts that the decision needs anyway.
 """
 
 from collections.abc import Awaitable, Callable, Collection
-from typing import Annotated, Final, TypeAlias, assert_never
+from typing import Annotated, Final, assert_never
 
-import msgspec
 from msgspec.structs import replace
 
 from gatehouse.accounts.bans.model import Banned, UserBan
@@ -18,13 +17,9 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.kernel.errors import TooMany
 from gatehouse.permissions.authentication.access_keys import AccessKeyVerifier
-from gatehouse.permissions.authentication.credentials import (
-    EXCHANGE_JWT,
-    CredentialPolicy,
-    ExchangedJwtPolicy,
-    RequestCredentials,
-)
-from gatehouse.permissions.authentication.jwts import CallerClaims, CallerJwtVerifier, ServiceJwtVerifier
+from gatehouse.permissions.authentication.credentials import CredentialPolicy, ExchangedJwtPolicy, RequestCredentials
+from gatehouse.permissions.authentication.jwts import CallerClaims, CallerJwtVerifier
+from gatehouse.permissions.authentication.service_jwts import ServiceJwtVerifier
 from gatehouse.permissions.authentication.vouching import (
     CallerKind,
     VouchingApplication,
@@ -41,10 +36,8 @@ from gatehouse.tokens.claims import (
     ServiceAccountClaims,
     UserJwtClaims,
     factor_digest,
-    without_long_perm,
 )
-from gatehouse.tokens.signer import Signer
-from gatehouse.tokens.verifier import is_signed_request
+from gatehouse.tokens.request_signatures import is_signed_request
 
 MAX_FACTOR_LENGTH: Final = 1_024  # characters; no login accepts a longer one
 PRINCIPAL_RATE_CLASS: Final = "principal"  # the class under which one principal's requests are counted (PA-15)
@@ -324,56 +317,3 @@ def refuse_other_addresses(lists: Collection[tuple[str, ...]], address: Address 
         networks = tuple(parse_network(text) for text in ranges)
         if networks and (address is None or not any_network_contains(networks, address)):
             raise WrongCredentials("the client IP address is not in fip")
-
-
-# exchangeJwt: returns a user JWT that is valid for a single application (R6).
-
-FindRefusal: TypeAlias = Callable[[str, tuple[int, ...]], Awaitable[object]]
-
-
-class JwtExchange:
-    def __init__(
-        self, *, caller_identifier: CallerIdentifier, find_refusal: FindRefusal, signer: Signer, clock: Clock
-    ) -> None:
-        """`find_refusal`: why an application does not let a person sign in; None if it does."""
-        self._caller_identifier = caller_identifier
-        self._find_refusal = find_refusal
-        self._signer = signer
-        self._clock = clock
-
-    async def exchange(self, credentials: RequestCredentials) -> str:
-        """Exchange a user JWT; the new one ends with it. Raises InvalidToken, WrongCredentials."""
-        if not credentials.access_key:
-            raise InvalidToken("the Bearer token is not an access key")
-        caller = await self._caller_identifier.identify(credentials, EXCHANGE_JWT)
-        if not isinstance(caller.claims, UserJwtClaims) or caller.vouching_application_id is None:
-            raise InvalidToken("not a user JWT")
-        if credentials.factor:  # the factor counts here even with a service JWT, because `fac` is copied (R6)
-            refuse_other_factor(caller.claims, credentials.factor)
-        refusal = await self._find_refusal(caller.user_id, (caller.vouching_application_id,))
-        if refusal is not None:  # the new JWT is a sign-in to the application (R10)
-            raise WrongCredentials(f"the application does not let the person sign in: {refusal}")
-        made = exchange_claims(
-            caller.claims, caller.vouching_application_id, with_factor=bool(credentials.factor), now=self._clock.now()
-        )
-        return await self._signer.sign(made, keys_version=None if caller.facts is None else caller.facts.keys_version)
-
-
-def exchange_claims(source: UserJwtClaims, application_id: int, *, with_factor: bool, now: int) -> UserJwtClaims:
-    """Return the new claims.
-
-    `fac` only if the factor was sent, permissions only if they are about this application.
-    """
-    about_it = source.app_perm == application_id
-    claims = msgspec.structs.replace(
-        source,
-        iat=now,
-        kid="",
-        aud=str(application_id),
-        fac=source.fac if with_factor else None,
-        app_perm=source.app_perm if about_it else None,
-        perm=source.perm if about_it else None,
-        perm_exp=source.perm_exp if about_it else None,
-        perm_omitted=source.perm_omitted and about_it,
-    )
-    return without_long_perm(claims)  # with its audience the new JWT is longer than the old one

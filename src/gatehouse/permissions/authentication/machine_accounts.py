@@ -10,7 +10,7 @@ from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY, Req
 from gatehouse.permissions.errors import WrongCredentials
 from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.model.facts import Facts
-from gatehouse.permissions.model.project import ServiceAccount
+from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.tokens.claims import InvalidToken
 
 

@@ -9,7 +9,7 @@ from gatehouse.kernel.addresses import Address
 from gatehouse.permissions.authentication.access_keys import VerifiedSignature
 from gatehouse.permissions.authentication.credentials import RequestCredentials
 from gatehouse.permissions.errors import WrongCredentials
-from gatehouse.permissions.model.application import AccessKey
+from gatehouse.permissions.model.access_key import AccessKey
 
 
 class CallerKind(StrEnum):

@@ -19,7 +19,8 @@ from gatehouse.fields.derive import document_values, with_members
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Conflict, Refused
 from gatehouse.permissions.commands.applications import refuse_removed
-from gatehouse.permissions.commands.drafts import NEW_VERSION, Draft, refuse_old_version
+from gatehouse.permissions.commands.drafts import Draft
+from gatehouse.permissions.commands.versions import NEW_VERSION, refuse_old_version
 from gatehouse.permissions.documents import grammar, rules
 from gatehouse.permissions.documents.differences import differences, tally_differences
 from gatehouse.permissions.documents.fields import member_or, read_fields
@@ -29,9 +30,11 @@ from gatehouse.permissions.errors import Malformed, NoRight, ProtectedHeld, Role
 from gatehouse.permissions.model import central
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import CHANGEABLE_ROLE_FIELDS, ROLE_FIELDS, ConditionMode, Role
-from gatehouse.permissions.model.rules import ApplicationSchema, RuleSection, Tree
+from gatehouse.permissions.model.rules import RuleSection
+from gatehouse.permissions.model.schema import ApplicationSchema, Tree
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
-from gatehouse.permissions.rights.rights import CAN_ADMINISTER, Actor
+from gatehouse.permissions.rights.rights import CAN_ADMINISTER
 from gatehouse.permissions.store import ApplicationStore, EditResult
 
 SCHEMA_ROOTS: Final = frozenset({"login", "private_data", "public_data", "roles", "secret_data"})

@@ -20,8 +20,9 @@ from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import Conflict, Refused
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.permissions.authentication.application_keys import new_service_key
-from gatehouse.permissions.commands.drafts import NEW_VERSION, Draft, TagsDraft, refuse_old_version
+from gatehouse.permissions.commands.drafts import Draft, TagsDraft
 from gatehouse.permissions.commands.projects import find_live_project
+from gatehouse.permissions.commands.versions import NEW_VERSION, refuse_old_version
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.apis import NOTHING_RESERVED, ReservedResources, check_api
 from gatehouse.permissions.documents.fields import read_values
@@ -34,9 +35,10 @@ from gatehouse.permissions.model.application import (
     Application,
 )
 from gatehouse.permissions.model.facts import Assignment, ScopeHoldings, UserRecord
-from gatehouse.permissions.model.rules import ApplicationSchema, application_scope
+from gatehouse.permissions.model.rules import application_scope
+from gatehouse.permissions.model.schema import ApplicationSchema
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
-from gatehouse.permissions.rights.rights import Actor
 from gatehouse.permissions.store import ApplicationStore, EditResult, NewApplication, ProjectStore
 
 CREATOR_ROLES: Final = ("app_developer", "app_users_manager")

@@ -35,9 +35,9 @@ from gatehouse.permissions.documents.fields import read_line, read_lines, read_n
 from gatehouse.permissions.errors import Malformed, NoAdministratorLeft, NoRight, PersonNotFound
 from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.model.facts import Facts
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.ban_ranks import BanRanks
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
-from gatehouse.permissions.rights.rights import Actor
 from gatehouse.permissions.store import ApplicationStore, ProjectStore
 
 DRAFT_FIELDS: Final = ("reason", "public_text", "until")

@@ -8,8 +8,8 @@ from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.model.project import ErasureCounts
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import Operation, require_operation
-from gatehouse.permissions.rights.rights import Actor
 from gatehouse.permissions.store import FullRemovalStore
 
 

@@ -13,18 +13,20 @@ from gatehouse.audit.model import AuditRecord, Details
 from gatehouse.audit.recorder import Recorder, describe_changes
 from gatehouse.fields.derive import document_values, draft_members, with_members, with_values
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.commands.drafts import NEW_VERSION, Draft, TagsDraft, expected_version, refuse_old_version
+from gatehouse.permissions.commands.drafts import Draft, TagsDraft
 from gatehouse.permissions.commands.projects import find_live_project, find_project
+from gatehouse.permissions.commands.versions import NEW_VERSION, expected_version, refuse_old_version
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import read_fields, read_values
 from gatehouse.permissions.documents.limits import refuse_groups
 from gatehouse.permissions.errors import GroupNotFound, Malformed, NoRight, ProjectNotFound
-from gatehouse.permissions.evaluation.conditions import NO_ADDRESS, condition_holds
+from gatehouse.permissions.evaluation.condition_index import NO_ADDRESS
+from gatehouse.permissions.evaluation.conditions import condition_holds
 from gatehouse.permissions.model.condition import Condition, ConditionSubject, Everyone, tests_in
+from gatehouse.permissions.model.group import ACCESS_FIELDS, GROUP_FIELDS, SAVED_GROUP_FIELDS, Group
 from gatehouse.permissions.model.limits import MAX_GROUPS
-from gatehouse.permissions.model.project import ACCESS_FIELDS, GROUP_FIELDS, SAVED_GROUP_FIELDS, Group
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
-from gatehouse.permissions.rights.rights import Actor
 from gatehouse.permissions.store import EditResult, GroupStore, PermissionStore, ProjectStore
 
 GROUP_ID_BYTES: Final = 12

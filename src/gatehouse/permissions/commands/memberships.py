@@ -11,27 +11,22 @@ from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import Recorder, describe_changes
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.commands.drafts import refuse_old_version
 from gatehouse.permissions.commands.projects import ProjectRemoved, find_project
 from gatehouse.permissions.commands.user_schemas import refuse_unknown_rules
+from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import read_list
 from gatehouse.permissions.documents.records import parse_project, project_document
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, ScopeHoldings, UserRecord
+from gatehouse.permissions.model.group import PROJECT_TAG
 from gatehouse.permissions.model.limits import MAX_GROUPS
-from gatehouse.permissions.model.project import PROJECT_TAG, Project
+from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.rules import Scope
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.granting import Granter
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
-from gatehouse.permissions.rights.rights import Actor
-from gatehouse.permissions.store import (
-    Change,
-    EditResult,
-    MembershipChange,
-    ProjectStore,
-    UserRecordStore,
-)
+from gatehouse.permissions.store import Change, EditResult, MembershipChange, ProjectStore, UserRecordStore
 
 MAX_USERS_AT_ONCE = 200
 

@@ -18,26 +18,22 @@ from gatehouse.kernel.addresses import parse_network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_user_id
 from gatehouse.permissions.authentication.application_keys import parse_public_key
-from gatehouse.permissions.authentication.jwts import DAY_SECONDS, JTI_BYTES, MAX_TOKEN_DAYS
-from gatehouse.permissions.commands.drafts import expected_version
+from gatehouse.permissions.authentication.service_jwts import DAY_SECONDS, JTI_BYTES, MAX_TOKEN_DAYS
 from gatehouse.permissions.commands.projects import find_live_project, find_project
 from gatehouse.permissions.commands.user_schemas import refuse_unknown_rules
+from gatehouse.permissions.commands.versions import expected_version
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import read_line, read_list
 from gatehouse.permissions.documents.records import parse_project, project_document
 from gatehouse.permissions.errors import Malformed, NoRight, OwnerIsNoPerson, PersonNotFound
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, ScopeHoldings, UserRecord
-from gatehouse.permissions.model.project import SERVICE_ACCOUNT_FIELDS, ServiceAccount
 from gatehouse.permissions.model.rules import Scope
+from gatehouse.permissions.model.service_account import SERVICE_ACCOUNT_FIELDS, ServiceAccount
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.granting import PROJECT_OWNER, Granter
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, refuse_vouched_caller, require_operation
-from gatehouse.permissions.rights.rights import CAN_MANAGE_PROJECT, Actor
-from gatehouse.permissions.store import (
-    PermissionStore,
-    ProjectStore,
-    ServiceAccountStore,
-    UserRecordStore,
-)
+from gatehouse.permissions.rights.rights import CAN_MANAGE_PROJECT
+from gatehouse.permissions.store import PermissionStore, ProjectStore, ServiceAccountStore, UserRecordStore
 from gatehouse.tokens.claims import ServiceAccountClaims
 from gatehouse.tokens.signer import Signer
 

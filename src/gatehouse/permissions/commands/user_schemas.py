@@ -10,24 +10,20 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import Recorder, describe_changes
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.applications import ApplicationRemoved
-from gatehouse.permissions.commands.drafts import refuse_old_version
 from gatehouse.permissions.commands.projects import find_live_project
+from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.documents import grammar, rules
 from gatehouse.permissions.documents.fields import member_or
 from gatehouse.permissions.documents.records import parse_assignments, parse_private_data, record_document
 from gatehouse.permissions.errors import Malformed, NoRight, PersonNotFound
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Facts, ScopeHoldings, UserRecord
 from gatehouse.permissions.model.rules import PROJECT_ACCESS, ROOT, RuleSection, Scope
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.granting import Granter, changed_entries, refuse_foreign_projects
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
-from gatehouse.permissions.rights.rights import Actor, Rights
+from gatehouse.permissions.rights.rights import Rights
 from gatehouse.permissions.rights.secret_data import RecordPart
-from gatehouse.permissions.store import (
-    EditResult,
-    PermissionStore,
-    ProjectStore,
-    UserRecordStore,
-)
+from gatehouse.permissions.store import EditResult, PermissionStore, ProjectStore, UserRecordStore
 
 PARTS_BY_SECTION: Mapping[str, RecordPart] = {
     "roles": RecordPart.ROLES,

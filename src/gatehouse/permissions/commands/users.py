@@ -12,8 +12,8 @@ from gatehouse.accounts.store import AccountStore
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed, PersonNotFound
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import Operation, require_operation
-from gatehouse.permissions.rights.rights import Actor
 from gatehouse.permissions.store import ProjectStore
 
 SaveLabels: TypeAlias = Callable[[str, frozenset[str], AuditOrigin], Awaitable[User]]

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gatehouse.kernel.addresses import apparent_origin, is_at_origin
+from gatehouse.kernel.web_urls import apparent_origin, is_at_origin
 from gatehouse.permissions.documents.fields import (
     printable,
     read_line,

@@ -21,7 +21,8 @@ from gatehouse.permissions.model.condition import (
 from gatehouse.permissions.model.condition import SimpleTest as Single
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import ROLE_FIELDS, Role
-from gatehouse.permissions.model.rules import RuleDefinition, RuleEntry, Tree
+from gatehouse.permissions.model.rules import RuleDefinition, RuleEntry
+from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.model.schema_version import (
     ChangedItem,
     ChangeKind,

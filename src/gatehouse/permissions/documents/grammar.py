@@ -12,14 +12,8 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from gatehouse.kernel.addresses import (
-    MAX_URL_LENGTH,
-    Network,
-    WebUrl,
-    any_network_contains,
-    is_public_address,
-    parse_web_url,
-)
+from gatehouse.kernel.addresses import Network, any_network_contains, is_public_address
+from gatehouse.kernel.web_urls import MAX_URL_LENGTH, WebUrl, parse_web_url
 from gatehouse.permissions.documents.fields import (
     printable,
     read_line,

@@ -9,10 +9,11 @@ from gatehouse.permissions.documents.conditions import refuse_overgrown
 from gatehouse.permissions.errors import AccessKeysFull, ApplicationTooLarge, CustomKeysFull, GroupsFull, Malformed
 from gatehouse.permissions.model.application import MAX_APPLICATION_MEMORY, MAX_APPLICATION_SIZE, Application
 from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.limits import MAX_ACCESS_KEYS, MAX_CUSTOM_KEYS, MAX_GROUPS
-from gatehouse.permissions.model.project import Group
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rules import ApplicationSchema, RuleSection, Tree
+from gatehouse.permissions.model.rules import RuleSection
+from gatehouse.permissions.model.schema import ApplicationSchema, Tree
 from gatehouse.permissions.model.tree_interner import TreeInterner, model_weight
 
 MEGABYTE: Final = 2**20

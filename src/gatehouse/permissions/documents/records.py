@@ -6,14 +6,8 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from gatehouse.permissions.documents.fields import (
-    end_members,
-    member_or,
-    parse_end,
-    printable,
-    read_list,
-    read_members,
-)
+from gatehouse.permissions.documents.ends import end_members, parse_end
+from gatehouse.permissions.documents.fields import member_or, printable, read_list, read_members
 from gatehouse.permissions.documents.grammar import (
     check_group_id,
     check_project_id,
@@ -23,7 +17,8 @@ from gatehouse.permissions.documents.grammar import (
 from gatehouse.permissions.documents.rules import parse_entries, refuse_duplicate_paths, section_entries
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel, Assignment, ScopeHoldings, UserRecord
-from gatehouse.permissions.model.rules import NO_END, PROJECT_ACCESS, ResourceKind, RuleSection, Scope, Tree
+from gatehouse.permissions.model.rules import NO_END, PROJECT_ACCESS, ResourceKind, RuleSection, Scope
+from gatehouse.permissions.model.schema import Tree
 
 MAX_ROLES_PER_SCOPE: Final = 1_000  # in one scope
 ASSIGNMENT: Final = ("name", "expired", "ttl")

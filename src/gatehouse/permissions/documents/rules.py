@@ -4,17 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final
 
-from gatehouse.permissions.documents.fields import (
-    end_members,
-    member_or,
-    parse_end,
-    printable,
-    read_flag,
-    read_line,
-    read_list,
-    read_members,
-    stored_end,
-)
+from gatehouse.permissions.documents.ends import end_members, parse_end, stored_end
+from gatehouse.permissions.documents.fields import member_or, printable, read_flag, read_line, read_list, read_members
 from gatehouse.permissions.documents.grammar import check_description, check_role_name
 from gatehouse.permissions.documents.trees import (
     MAX_LEAVES,
@@ -25,15 +16,12 @@ from gatehouse.permissions.documents.trees import (
     walk_leaves,
 )
 from gatehouse.permissions.errors import Malformed, TooMuch
-from gatehouse.permissions.model.rules import (
+from gatehouse.permissions.model.rules import Rule, RuleDefinition, RuleEntry, RuleSection
+from gatehouse.permissions.model.schema import (
     APPLICATION_RULES,
     LOGIN_DEFAULT,
     SECRET_DEFAULT,
     ApplicationSchema,
-    Rule,
-    RuleDefinition,
-    RuleEntry,
-    RuleSection,
     Tree,
 )
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gatehouse.kernel.addresses import DEFAULT_PORTS, WebUrl, parse_web_url
+from gatehouse.kernel.web_urls import DEFAULT_PORTS, WebUrl, parse_web_url
 from gatehouse.permissions.documents.fields import printable, read_members
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.model.application import MAX_PROTECTED_SITES
+from gatehouse.permissions.model.protected_site import MAX_PROTECTED_SITES
 from gatehouse.permissions.questions.parsing import read_rule
 
 NAMING_APPLICATIONS: Final = 2  # with sites: from then on proxies must name theirs (R9)

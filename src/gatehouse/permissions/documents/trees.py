@@ -9,7 +9,8 @@ from typing import Final
 
 from gatehouse.permissions.documents.fields import printable, read_members
 from gatehouse.permissions.errors import Malformed, TooMuch
-from gatehouse.permissions.model.rules import RESERVED_SEGMENTS, Tree
+from gatehouse.permissions.model.rules import RESERVED_SEGMENTS
+from gatehouse.permissions.model.schema import Tree
 
 SEGMENT: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 MAX_PATH_SEGMENTS: Final = 8  # segments of a path

@@ -10,20 +10,19 @@ from typing import Final
 
 from msgspec import Struct
 
-from gatehouse.kernel.background import MAX_INLINE_WEIGHT, run_off_loop
-from gatehouse.kernel.cache import cached_property
+from gatehouse.kernel.cached_property import cached_property
 from gatehouse.permissions.documents.rules import schema_rules, split_params
-from gatehouse.permissions.documents.trees import walk_leaves
-from gatehouse.permissions.evaluation.conditions import (
+from gatehouse.permissions.evaluation.condition_index import (
     ConditionIndex,
     IndexKey,
     condition_index_keys,
     group_index_keys,
 )
-from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, Structure, UserRecord
+from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, Structure
 from gatehouse.permissions.model.project import GroupGrant
 from gatehouse.permissions.model.role import ConditionMode, Role
-from gatehouse.permissions.model.rules import Rule, RuleEntry, RuleSection, Tree
+from gatehouse.permissions.model.rules import Rule, RuleEntry, RuleSection
+from gatehouse.permissions.model.schema import Tree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,28 +282,3 @@ def verdicts_of(entries: Mapping[Rule, RuleEntry]) -> Verdicts:
         no=frozenset(rule for rule, entry in entries.items() if not entry.value),
         params={rule: entry.params for rule, entry in entries.items() if entry.value and entry.params},
     )
-
-
-# Estimated work of a record or an application: decides whether it runs on the event loop (kernel/background.py).
-
-
-ENTRY_WORK: Final = 4  # of one entry of a record
-
-
-def record_work(record: UserRecord) -> int:
-    """Return the estimated work of a record, counted only as far as the decision needs it."""
-    work = 0
-    for held in record.scopes.values():
-        work += len(held.roles)
-        for tree in (held.private_data, held.public_data):
-            for _ in walk_leaves(tree):
-                work += ENTRY_WORK
-                if work > MAX_INLINE_WEIGHT:
-                    return work
-    return work
-
-
-async def model_work(model: ApplicationModel) -> int:
-    """Work of reading all verdicts of the application's schema and roles."""
-    compiled = await run_off_loop(0 if is_compiled(model) else model.size, compile_fully, model)
-    return compiled.work

@@ -22,7 +22,7 @@ from gatehouse.permissions.evaluation.compiled import (
     compiled_structure,
     verdicts_of,
 )
-from gatehouse.permissions.evaluation.conditions import (
+from gatehouse.permissions.evaluation.condition_index import (
     ConditionIndex,
     IndexKey,
     is_member,

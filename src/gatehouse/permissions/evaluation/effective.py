@@ -10,7 +10,7 @@ from msgspec import Struct
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.background import MAX_INLINE_WEIGHT
-from gatehouse.kernel.cache import cached_property
+from gatehouse.kernel.cached_property import cached_property
 from gatehouse.permissions.evaluation.compiled import CompiledModel
 from gatehouse.permissions.evaluation.contributions import (
     EvaluationContext,

@@ -21,11 +21,12 @@ from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.cache import CacheHandle, WeightedCache
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.permissions.evaluation.compiled import compile_fully, is_compiled, record_work
+from gatehouse.permissions.evaluation.compiled import compile_fully, is_compiled
 from gatehouse.permissions.evaluation.effective import EffectivePermissions, evaluate
 from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, render_shape, render_work
+from gatehouse.permissions.evaluation.work import record_work
 from gatehouse.permissions.model.facts import ApplicationModel, ApplicationState, Facts, ProjectModel, Structure
-from gatehouse.permissions.model.project import Group
+from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.tree_interner import CONDITION_WEIGHT
 from gatehouse.permissions.store import PermissionStore
 

@@ -1,13 +1,9 @@
 """Every contribution to one rule in one scope, with its source, and which of them decide."""
 
-from collections.abc import Iterator
-from heapq import nsmallest
-from typing import Final, assert_never
-
 from msgspec import Struct
 
-from gatehouse.kernel.addresses import Address
-from gatehouse.permissions.evaluation.conditions import NO_ADDRESS, condition_holds
+from gatehouse.permissions.evaluation.condition_index import NO_ADDRESS
+from gatehouse.permissions.evaluation.conditions import condition_holds
 from gatehouse.permissions.evaluation.contributions import (
     Contribution,
     EvaluationContext,
@@ -16,20 +12,7 @@ from gatehouse.permissions.evaluation.contributions import (
     gather_below_root,
     gather_root,
 )
-from gatehouse.permissions.model.condition import (
-    AllOf,
-    AnyOf,
-    ConditionSubject,
-    ConditionTest,
-    Domain,
-    Everyone,
-    FromNetwork,
-    HasPurchase,
-    HasTag,
-    OneOfUsers,
-    SimpleTest,
-)
-from gatehouse.permissions.model.project import Group
+from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.rules import NO_END, End, Rule, Scope
 
 
@@ -118,59 +101,3 @@ def group_reference(context: EvaluationContext, scope: Scope, group_id: str) -> 
 def find_group(context: EvaluationContext, scope: Scope, group_id: str) -> Group | None:
     project = context.structure.project(scope.project_id)
     return None if project is None else project.groups.get(group_id)
-
-
-# Which part of a condition does not hold, and the actual value.
-
-
-MAX_USERS_SHOWN: Final = 10
-
-
-class FailedTest(Struct, frozen=True):
-    member: str  # of the condition, as it is written
-    wanted: str
-    actual: str  # "" when there is nothing of the kind
-
-
-def failed_tests(test: ConditionTest, who: ConditionSubject, address: Address | None) -> Iterator[FailedTest]:
-    """Return the failed tests of a condition; none if it holds."""
-    if not condition_holds(test, who, address):
-        yield from _failed_parts(test, who, address)
-
-
-def _failed_parts(test: ConditionTest, who: ConditionSubject, address: Address | None) -> Iterator[FailedTest]:
-    """Yield the failed parts of a test that does not hold."""
-    match test:
-        case AllOf(parts):
-            for part in parts:
-                yield from failed_tests(part, who, address)
-        case AnyOf(parts):
-            for part in parts:
-                yield from _failed_parts(part, who, address)
-        case _:
-            yield _failed_test(test, who, address)
-
-
-def _failed_test(test: SimpleTest, who: ConditionSubject, address: Address | None) -> FailedTest:
-    match test:
-        case Domain(name):
-            return FailedTest("domain", name, who.domain or "")
-        case OneOfUsers(user_ids):
-            return FailedTest("uid", _shorten_user_ids(user_ids), who.user_id)
-        case HasTag(tag):
-            return FailedTest("tag", tag, ", ".join(sorted(who.tags)))
-        case FromNetwork(network):
-            return FailedTest("ip", str(network), "" if address is None else str(address))
-        case HasPurchase(purchase):
-            return FailedTest("purchase", purchase, ", ".join(sorted(who.purchases)))
-        case Everyone():
-            return FailedTest("everyone", "no one", who.user_id)
-        case _:
-            assert_never(test)
-
-
-def _shorten_user_ids(user_ids: frozenset[str]) -> str:
-    """The first few of them."""
-    shown = ", ".join(nsmallest(MAX_USERS_SHOWN, user_ids))
-    more = len(user_ids) - MAX_USERS_SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown

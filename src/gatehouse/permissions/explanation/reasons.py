@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from gatehouse.kernel.addresses import Address
 from gatehouse.permissions.evaluation.compiled import CompiledRole
-from gatehouse.permissions.evaluation.conditions import NO_ADDRESS
+from gatehouse.permissions.evaluation.condition_index import NO_ADDRESS
 from gatehouse.permissions.evaluation.contributions import (
     Barrier,
     EvaluationContext,
@@ -26,13 +26,12 @@ from gatehouse.permissions.evaluation.contributions import (
 from gatehouse.permissions.evaluation.effective import EffectivePermissions, evaluate
 from gatehouse.permissions.explanation.contributions import (
     ExplainedContribution,
-    FailedTest,
     GroupReference,
     explain_contributions,
-    failed_tests,
     find_group,
     group_reference,
 )
+from gatehouse.permissions.explanation.failed_tests import FailedTest, failed_tests
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Assignment, Facts, Structure
 from gatehouse.permissions.model.project import GrantAction
 from gatehouse.permissions.model.role import ConditionMode, Role

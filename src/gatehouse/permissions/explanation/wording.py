@@ -5,12 +5,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from gatehouse.permissions.evaluation.contributions import SourceKind
-from gatehouse.permissions.explanation.contributions import (
-    ExplainedContribution,
-    FailedTest,
-    GroupReference,
-    Membership,
-)
+from gatehouse.permissions.explanation.contributions import ExplainedContribution, GroupReference, Membership
+from gatehouse.permissions.explanation.failed_tests import FailedTest
 from gatehouse.permissions.explanation.reasons import Explanation, MissingKind, MissingRequirement
 from gatehouse.permissions.model.rules import ResourceKind, Scope
 

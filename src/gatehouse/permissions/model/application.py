@@ -1,4 +1,4 @@
-"""An application with its keys and service tokens (interface §2.3, §2.6, R2, R6)."""
+"""An application and its keys (interface §2.3, R6)."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -24,56 +24,6 @@ class ApplicationKey(Struct, frozen=True, kw_only=True):
     source: KeySource
     pem: str
     created_at: int
-
-
-# An application's access key (interface §2.6).
-
-
-class AccessKey(SecretRecord, frozen=True, kw_only=True):
-    key_id: str
-    application_id: int
-    digest: SecretBytes  # SHA-256 of the value, for lookups
-    sealed: SecretBytes  # the value itself, for checking a Signature (R6)
-    comment: str
-    created_at: int
-    modified_at: int
-    last_used: int = 0  # 0: never; at most one write a minute
-
-
-def access_key_purpose(key_id: str) -> str:
-    """Return the sealing purpose of an access key."""
-    return f"access-key:{key_id}"
-
-
-# A static service JWT: issued by an administrator for an application, revocable (R2).
-
-
-class EmailSecret(Struct, frozen=True, kw_only=True):
-    """The stored part of a `with_email` secret of an application (R1)."""
-
-    digest: bytes
-    created_at: int
-
-    @property
-    def ref(self) -> str:
-        """Identifies it among the application's keys; it reveals nothing else."""
-        return self.digest.hex()[:12]
-
-
-class ServiceToken(Struct, frozen=True, kw_only=True):
-    jti: str
-    application_id: int
-    comment: str = ""
-    created_at: int
-    ends_at: int
-    revoked: bool = False
-
-
-class FoundServiceToken(Struct, frozen=True, kw_only=True):
-    """A service token with the version of the signing keys that its JWT is judged by, read in one statement."""
-
-    token: ServiceToken
-    keys_version: int
 
 
 # An application (interface §2.3).
@@ -133,15 +83,3 @@ class Application(SecretRecord, frozen=True, kw_only=True):
 APPLICATION_FIELDS: Final = tuple(described_fields(Application, Field))
 CHANGEABLE_APPLICATION_FIELDS: Final = tuple(one for one in APPLICATION_FIELDS if one.field.patchable)
 READ_APPLICATION_FIELDS: Final = tuple(described_fields(Application, RecordField))
-
-
-# A site that a reverse proxy protects with this service (R9).
-
-
-MAX_PROTECTED_SITES: Final = 100  # per application
-
-
-class ProtectedSite(Struct, frozen=True, kw_only=True):
-    origin: str  # exact: https://wiki.example
-    application_id: int
-    rule: str  # that visitors need in the application

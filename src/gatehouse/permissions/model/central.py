@@ -6,7 +6,7 @@ from typing import Final
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rules import ApplicationSchema, Tree
+from gatehouse.permissions.model.schema import ApplicationSchema, Tree
 
 ROOT_RULES: Final[Mapping[str, str]] = {
     "can_create_app": "Create applications outside a project",

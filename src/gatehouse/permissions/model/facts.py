@@ -1,6 +1,6 @@
 """What a decision is made from: facts, models and structure, with the cache of their compiled forms."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -8,12 +8,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gatehouse.accounts.bans.model import UserBan, find_ban
-from gatehouse.kernel.cache import cached_property
+from gatehouse.kernel.cached_property import cached_property
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.condition import ConditionSubject
-from gatehouse.permissions.model.project import Group, Project, ServiceAccount
+from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rules import NO_END, ROOT, ApplicationSchema, End, ResourceKind, Scope, Tree
+from gatehouse.permissions.model.rules import NO_END, ROOT, End, ResourceKind, Scope
+from gatehouse.permissions.model.schema import ApplicationSchema, Tree
+from gatehouse.permissions.model.service_account import ServiceAccount
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -220,48 +223,3 @@ class Structure(DerivingRecord, frozen=True, kw_only=True):
         """False for a resource that its project does not have; True in projects that are not part of it."""
         model = self.projects.get(scope.project_id)
         return model is None or model.has_scope(scope)
-
-
-# Many people at once: who may be affected by something, and what decides about them.
-
-
-class CandidateFilter(Struct, frozen=True, kw_only=True):
-    """People with any of these; each is found by an index, except domains."""
-
-    application_id: int
-    everyone: bool = False
-    user_ids: frozenset[str] = frozenset()
-    roles: frozenset[str] = frozenset()  # assigned in the application, anywhere in it, by key
-    projects: frozenset[str] = frozenset()  # projects in whose scopes the application's records have entries
-    entries: bool = False  # people with direct entries at the root of the application
-    groups: frozenset[str] = frozenset()  # that list them
-    domains: frozenset[str] = frozenset()
-    tags: frozenset[str] = frozenset()  # stored tags, not those that the service sets itself
-    purchases: frozenset[str] = frozenset()
-
-
-class ApplicationSnapshot(Struct, frozen=True, kw_only=True):
-    """What all rights in an application depend on, in one consistent state."""
-
-    model: ApplicationModel
-    structure: Structure
-
-    @property
-    def versions(self) -> tuple[int, int, int]:
-        return self.model.application.version, self.model.schema.version, self.structure.version
-
-
-class CandidatePage(Struct, frozen=True, kw_only=True):
-    """One page of candidates, by user id, with the snapshot they were read with."""
-
-    people: Sequence[Facts]
-    snapshot: ApplicationSnapshot
-    last: str  # id of the last candidate of the page
-    more: bool
-
-
-class DryRunResult(Struct, frozen=True, kw_only=True):
-    """The state that an edit made before it was rolled back."""
-
-    snapshot: ApplicationSnapshot
-    people: Mapping[str, Facts]  # by id, those whose facts the edit itself may change

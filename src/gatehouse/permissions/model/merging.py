@@ -6,7 +6,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gatehouse.permissions.model.facts import NO_HOLDINGS, Assignment, ScopeHoldings, UserRecord
-from gatehouse.permissions.model.rules import End, Tree
+from gatehouse.permissions.model.rules import End
+from gatehouse.permissions.model.schema import Tree
 
 LOGIN_RESTRICTIONS: Mapping[str, bool] = {"can": False, "cannot": True}  # values that keep a person out
 

@@ -1,4 +1,4 @@
-"""A project with its groups and service accounts (interface §2.4, §2.5, R1).
+"""A project and its settings (interface §2.4).
 
 A `Field` says how the API, files, CSV and audit records read a field.
 """
@@ -9,18 +9,9 @@ from typing import Annotated, Final
 
 from msgspec import Struct, field
 
-from gatehouse.fields.model import CREATED, FIXED, Field, described_fields
-from gatehouse.permissions.documents.conditions import conditions_document, read_conditions
+from gatehouse.fields.model import FIXED, Field, described_fields
 from gatehouse.permissions.documents.fields import RecordField
-from gatehouse.permissions.documents.grammar import (
-    check_aliases,
-    check_description,
-    check_group_title,
-    check_tags,
-    check_title,
-    parse_user_ids,
-)
-from gatehouse.permissions.model.condition import GroupCondition
+from gatehouse.permissions.documents.grammar import check_aliases, check_description, check_tags, check_title
 
 
 class GrantAction(StrEnum):
@@ -84,60 +75,6 @@ class Project(Struct, frozen=True, kw_only=True):
 
 PROJECT_FIELDS: Final = tuple(described_fields(Project, Field))
 SAVED_PROJECT_FIELDS: Final = tuple(one for one in described_fields(Project, RecordField) if not one.field.request)
-
-
-# A group of users of a project (interface §2.5).
-
-
-MAX_GROUP_USERS: Final = 100  # listed by id; interface §8
-PROJECT_TAG: Final = "project"  # a group needs it to be in a membership list; a new group has it (R5)
-
-
-class Group(Struct, frozen=True, kw_only=True):
-    group_id: Annotated[str, Field(entry_name="id", patchable=False)]  # 24 hex digits
-    project_id: Annotated[str, FIXED]
-    title: Annotated[str, RecordField(read=check_group_title)]
-    description: Annotated[str, RecordField(read=check_description)] = ""
-    tags: Annotated[tuple[str, ...], RecordField(read=check_tags, request=IN_TAGS)] = (PROJECT_TAG,)
-    conditions: Annotated[  # people who meet any of them are members
-        tuple[GroupCondition, ...],
-        RecordField(read=read_conditions, document=conditions_document, request=IN_ACCESS),
-    ] = ()
-    users: Annotated[tuple[str, ...], RecordField(read=parse_user_ids, request=IN_ACCESS)] = ()
-    created_at: int
-    version: Annotated[int, FIXED] = 1
-
-    @property
-    def title_key(self) -> str:
-        """Titles are unique in a project, ignoring case and the difference of space and underscore."""
-        return self.title.lower().replace(" ", "_")
-
-
-GROUP_FIELDS: Final = tuple(described_fields(Group, Field))
-CHANGEABLE_GROUP_FIELDS: Final = tuple(described_fields(Group, RecordField))
-SAVED_GROUP_FIELDS: Final = tuple(one for one in CHANGEABLE_GROUP_FIELDS if not one.field.request)
-ACCESS_FIELDS: Final = tuple(one for one in CHANGEABLE_GROUP_FIELDS if one.field.request == IN_ACCESS)
-
-
-# A service account: a user without login and password that belongs to a project (R1).
-
-
-class ServiceAccount(Struct, frozen=True, kw_only=True):
-    user_id: Annotated[str, FIXED]
-    project_id: Annotated[str, FIXED]
-    name: Annotated[str, FIXED]
-    comment: Annotated[str, Field()] = ""
-    ip_ranges: Annotated[tuple[str, ...], Field()] = ()
-    public_key: Annotated[str, Field()] = ""  # when there is one, each request is signed with its private half
-    created_by: Annotated[str, FIXED]
-    created_at: Annotated[int, CREATED]
-    jti: str  # of the one token that is live
-    revoked: Annotated[bool, Field()] = False
-    version: Annotated[int, FIXED] = 1
-
-
-SERVICE_ACCOUNT_FIELDS: Final = tuple(described_fields(ServiceAccount, Field))
-CHANGEABLE_ACCOUNT_FIELDS: Final = tuple(one for one in SERVICE_ACCOUNT_FIELDS if one.field.patchable)
 
 
 # What is deleted with a project that is removed permanently (R5).

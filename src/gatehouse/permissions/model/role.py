@@ -11,7 +11,7 @@ from gatehouse.permissions.documents.fields import RecordField
 from gatehouse.permissions.documents.grammar import check_description, check_user_limit
 from gatehouse.permissions.documents.rules import parse_meta, read_params
 from gatehouse.permissions.model.condition import Condition
-from gatehouse.permissions.model.rules import Tree
+from gatehouse.permissions.model.schema import Tree
 
 DEFAULT_ROLE_KEY: Final = "default"  # a role of this name is a default role whatever its fields say (interface §2.7)
 

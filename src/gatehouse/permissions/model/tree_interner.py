@@ -10,7 +10,7 @@ from typing import Final
 
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rules import Tree
+from gatehouse.permissions.model.schema import Tree
 
 MODEL_WEIGHT: Final = 8_000  # of an application without rules and roles
 ROLE_WEIGHT: Final = 1_500  # of an empty role

@@ -1,29 +1,19 @@
 """Find who may hold a rule or a role without reading everyone: a superset, to be evaluated exactly."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from itertools import chain
-from typing import Final, TypeVar
+from typing import Final
 
 from msgspec.structs import fields, replace
 
 from gatehouse.accounts.system_tags import SYSTEM_TAGS
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.permissions.evaluation.compiled import (
-    CompiledModel,
-    CompiledRole,
-    compiled_model,
-    record_work,
-)
-from gatehouse.permissions.evaluation.conditions import ANYONE, IndexKey, condition_index_keys, group_index_keys
+from gatehouse.permissions.evaluation.compiled import CompiledModel, CompiledRole, compiled_model
+from gatehouse.permissions.evaluation.condition_index import ANYONE, IndexKey, condition_index_keys, group_index_keys
+from gatehouse.permissions.model.candidates import ApplicationSnapshot, CandidateFilter, CandidatePage
 from gatehouse.permissions.model.condition import HOLDS_FOR_NO_ONE, AllOf, AnyOf, ConditionTest, FromNetwork
-from gatehouse.permissions.model.facts import (
-    ApplicationModel,
-    ApplicationSnapshot,
-    CandidateFilter,
-    CandidatePage,
-    Facts,
-)
+from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import ConditionMode
 from gatehouse.permissions.model.rules import Rule, Scope
 from gatehouse.permissions.store import CandidateStore
@@ -171,45 +161,3 @@ def without_addresses(test: ConditionTest) -> ConditionTest:
             return AnyOf(tuple(map(without_addresses, parts)))
         case _:
             return test
-
-
-# Evaluates many people, a few at a time, off the event loop, so that other heavy work runs in between.
-
-
-T = TypeVar("T")
-
-BATCH_WEIGHT: Final = 50_000  # of the people evaluated at a time
-PERSON_WEIGHT: Final = 300  # of a person, whatever they hold
-ROLE_WEIGHT: Final = 5  # of an assignment or an entry in a record
-
-
-def person_weight(facts: Facts) -> int:
-    """How much work it is to answer a single question about the person."""
-    return PERSON_WEIGHT + ROLE_WEIGHT * sum(map(record_work, facts.records.values()))
-
-
-async def judge_in_batches(
-    people: Sequence[Facts], judge: Callable[[Facts], T], weigh: Callable[[Facts], int] = person_weight
-) -> AsyncIterator[tuple[Facts, T]]:
-    """Each person with the result of `judge`, in order; a consumer that stops early skips the rest."""
-    for weight, piece in weighted_batches(people, weigh):
-        for facts, verdict in zip(piece, await run_off_loop(weight, judge_all, piece, judge), strict=True):
-            yield facts, verdict
-
-
-def weighted_batches(people: Sequence[Facts], weigh: Callable[[Facts], int]) -> Iterator[tuple[int, list[Facts]]]:
-    piece: list[Facts] = []
-    total = 0
-    for facts in people:
-        weight = weigh(facts)
-        if piece and total + weight > BATCH_WEIGHT:
-            yield total, piece
-            piece, total = [], 0
-        piece.append(facts)
-        total += weight
-    if piece:
-        yield total, piece
-
-
-def judge_all(people: Sequence[Facts], judge: Callable[[Facts], T]) -> list[T]:
-    return [judge(facts) for facts in people]

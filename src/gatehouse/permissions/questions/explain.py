@@ -18,9 +18,10 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.authentication.callers import Caller
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.evaluation.compiled import compiled_model, model_work, record_work
+from gatehouse.permissions.evaluation.compiled import compiled_model
 from gatehouse.permissions.evaluation.contributions import SourceKind, direct_entries
 from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
+from gatehouse.permissions.evaluation.work import model_work, record_work
 from gatehouse.permissions.explanation.contributions import ExplainedContribution
 from gatehouse.permissions.explanation.reasons import (
     MISSING_ORDER,

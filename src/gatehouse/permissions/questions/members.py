@@ -21,17 +21,13 @@ from gatehouse.permissions.evaluation.contributions import (
 )
 from gatehouse.permissions.evaluation.effective import evaluate, existing_lookup_scopes
 from gatehouse.permissions.explanation.contributions import Membership, explain_contributions, membership_of
-from gatehouse.permissions.model.facts import (
-    ApplicationModel,
-    ApplicationSnapshot,
-    CandidateFilter,
-    Facts,
-)
+from gatehouse.permissions.model.candidates import ApplicationSnapshot, CandidateFilter
+from gatehouse.permissions.model.facts import ApplicationModel, Facts
 from gatehouse.permissions.model.rules import End, Rule, Scope
+from gatehouse.permissions.questions.batches import judge_in_batches
 from gatehouse.permissions.questions.candidates import (
     candidates_holding_role,
     candidates_holding_rule,
-    judge_in_batches,
     load_candidate_page,
     union,
 )

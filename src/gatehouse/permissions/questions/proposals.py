@@ -14,11 +14,12 @@ from gatehouse.permissions.commands.memberships import MembershipCommands, Membe
 from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraft
 from gatehouse.permissions.commands.user_schemas import RecordDraft, UserRecordCommands
 from gatehouse.permissions.documents import fields, grammar
-from gatehouse.permissions.documents.fields import MAX_EXPIRED
+from gatehouse.permissions.documents.ends import MAX_EXPIRED
 from gatehouse.permissions.errors import GroupNotFound, Malformed
-from gatehouse.permissions.model.facts import ApplicationModel, DryRunResult
+from gatehouse.permissions.model.candidates import DryRunResult
+from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.questions.parsing import find_project_id, target_user_id
-from gatehouse.permissions.rights.rights import Actor
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.store import DryRun, DryRunStore, GroupStore, PermissionStore, ProjectStore
 
 Action: TypeAlias = Literal["save", "delete"]

@@ -29,15 +29,15 @@ from gatehouse.permissions.evaluation.shapes import (
     sorted_unique,
     with_params,
 )
-from gatehouse.permissions.model.facts import ApplicationSnapshot, CandidateFilter, DryRunResult, Facts, Structure
+from gatehouse.permissions.model.candidates import ApplicationSnapshot, CandidateFilter, DryRunResult
+from gatehouse.permissions.model.facts import Facts, Structure
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.rules import Rule, Scope
+from gatehouse.permissions.questions.batches import judge_in_batches, person_weight
 from gatehouse.permissions.questions.candidates import (
     candidates_in_project,
     candidates_touched_by_roles,
-    judge_in_batches,
     no_candidates,
-    person_weight,
     union,
 )
 from gatehouse.permissions.questions.proposals import AnyProposal, DryRuns, ProposalReach, Proposer

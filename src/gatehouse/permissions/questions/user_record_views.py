@@ -23,7 +23,6 @@ from gatehouse.permissions.errors import (
     PersonNotFound,
     ProjectNotFound,
 )
-from gatehouse.permissions.evaluation.compiled import record_work
 from gatehouse.permissions.evaluation.effective import EffectivePermissions
 from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
 from gatehouse.permissions.evaluation.shapes import (
@@ -35,6 +34,7 @@ from gatehouse.permissions.evaluation.shapes import (
     TooLong,
     selected_scopes,
 )
+from gatehouse.permissions.evaluation.work import record_work
 from gatehouse.permissions.model.facts import ApplicationModel, ScopeHoldings, UserRecord
 from gatehouse.permissions.model.rules import ROOT, ResourceKind, RuleSection, Scope
 from gatehouse.permissions.questions.person_input import PersonInputLoader, may_use_former_ids

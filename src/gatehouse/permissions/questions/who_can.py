@@ -13,19 +13,14 @@ from msgspec.structs import replace
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.evaluation.contributions import SourceKind
 from gatehouse.permissions.evaluation.effective import ScopePermissions, evaluate, existing_lookup_scopes
-from gatehouse.permissions.model.facts import (
-    ApplicationModel,
-    ApplicationSnapshot,
-    CandidateFilter,
-    Facts,
-)
+from gatehouse.permissions.model.candidates import ApplicationSnapshot, CandidateFilter
+from gatehouse.permissions.model.facts import ApplicationModel, Facts
 from gatehouse.permissions.model.rules import Rule, Scope
+from gatehouse.permissions.questions.batches import judge_in_batches, person_weight
 from gatehouse.permissions.questions.candidates import (
     candidates_holding_rule,
-    judge_in_batches,
     load_candidate_page,
     no_candidates,
-    person_weight,
     union,
 )
 from gatehouse.permissions.store import CandidateStore

@@ -20,11 +20,11 @@ from gatehouse.permissions.model.rules import (
     RuleEntry,
     RuleSection,
     Scope,
-    Tree,
     application_scope,
     scope_order,
     service_scope,
 )
+from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
 from gatehouse.permissions.rights.rights import Rights
 from gatehouse.permissions.rights.secret_data import (

@@ -15,7 +15,8 @@ from gatehouse.permissions.model.facts import (
     UserRecord,
 )
 from gatehouse.permissions.model.rules import ROOT
-from gatehouse.permissions.rights.rights import Actor, Rights
+from gatehouse.permissions.rights.actor import Actor
+from gatehouse.permissions.rights.rights import Rights
 from gatehouse.permissions.rights.secret_data import FULL_SECRET_DATA
 
 NO_USER_ID: Final = ""  # an operator has no account

@@ -8,10 +8,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from gatehouse.audit.model import AuditOrigin
 from gatehouse.permissions.evaluation.effective import EffectivePermissions
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.rules import ROOT, End, Rule, RuleSection, Scope, Tree, application_scope
+from gatehouse.permissions.model.rules import ROOT, End, Rule, RuleSection, Scope, application_scope
+from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.rights.secret_data import (
     META,
     NO_SECRET_DATA,
@@ -138,15 +138,3 @@ def open_by_central_rules(data: SecretData, held: EffectivePermissions, scope: S
         if ends:
             data = open_places(data, places, latest_end(ends, now), now)
     return data
-
-
-# The actor of a change: their rights, and their name in the audit log.
-
-
-class Actor(Struct, frozen=True, kw_only=True):
-    rights: Rights
-    origin: AuditOrigin
-
-    @property
-    def user_id(self) -> str:
-        return self.rights.user_id

@@ -7,9 +7,10 @@ from typing import Final, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gatehouse.permissions.documents.fields import stored_end
+from gatehouse.permissions.documents.ends import stored_end
 from gatehouse.permissions.evaluation.effective import FOREVER, EffectivePermissions, ScopePermissions
-from gatehouse.permissions.model.rules import APPLICATION_RULES, NO_END, SECRET_DEFAULT, End, Rule, Scope, Tree
+from gatehouse.permissions.model.rules import NO_END, End, Rule, Scope
+from gatehouse.permissions.model.schema import APPLICATION_RULES, SECRET_DEFAULT, Tree
 
 
 def ends_of(held: EffectivePermissions, scope: Scope, rule: Rule, now: int) -> list[End]:

@@ -13,17 +13,12 @@ from gatehouse.fields.secrets import HIDDEN, SecretRecord
 from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.kernel.errors import BadInput
 from gatehouse.permissions.authentication.application_keys import new_application_key, new_service_key
-from gatehouse.permissions.commands.application_credentials import new_access_key, stored_access_key
+from gatehouse.permissions.commands.access_keys import new_access_key, stored_access_key
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.limits import refuse_access_keys, refuse_custom_keys
 from gatehouse.permissions.errors import LimitReached, Malformed
-from gatehouse.permissions.model.application import (
-    PRIVATE_KEY_PURPOSE,
-    AccessKey,
-    Application,
-    KeySource,
-    access_key_purpose,
-)
+from gatehouse.permissions.model.access_key import AccessKey, access_key_purpose
+from gatehouse.permissions.model.application import PRIVATE_KEY_PURPOSE, Application, KeySource
 from gatehouse.provision.document import Document
 from gatehouse.provision.file_secrets import FileSecret
 from gatehouse.provision.model import AddPublicKey, PermissionState, PutAccessKey

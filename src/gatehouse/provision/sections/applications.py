@@ -16,7 +16,7 @@ from gatehouse.permissions.documents.sites import NAMING_APPLICATIONS, SECOND_AP
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.rules import ApplicationSchema
+from gatehouse.permissions.model.schema import ApplicationSchema
 from gatehouse.provision.claims import Claim, claims_of
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import (

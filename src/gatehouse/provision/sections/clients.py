@@ -17,15 +17,9 @@ from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.ids import new_secret
 from gatehouse.keys.model import Tampered, WrongMasterKey
 from gatehouse.oauth.client_auth import STRONG_SECRET_LENGTH
+from gatehouse.oauth.client_commands import client_secret_purpose, first_rev, new_stored_secret
 from gatehouse.oauth.client_document import ClientPatch, apply_patch, client_document
-from gatehouse.oauth.clients import (
-    can_never_authenticate,
-    check_client,
-    check_new_client,
-    client_secret_purpose,
-    first_rev,
-    new_stored_secret,
-)
+from gatehouse.oauth.clients import can_never_authenticate, check_client, check_new_client
 from gatehouse.oauth.errors import BadClient
 from gatehouse.oauth.model import CLIENT_FIELDS, MAX_LIVE_SECRETS, Client, ClientProfile, ClientSecret, SecretKind
 from gatehouse.provision.document import Document

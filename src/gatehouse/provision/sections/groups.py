@@ -23,7 +23,7 @@ from gatehouse.permissions.commands.groups import (
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ProjectModel
-from gatehouse.permissions.model.project import Group
+from gatehouse.permissions.model.group import Group
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import (
     AddGroup,

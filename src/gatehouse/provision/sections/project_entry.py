@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import describe_changes
-from gatehouse.permissions.commands.projects import ADMINISTRATOR, ProjectDraft, apply_project_draft, read_domains
+from gatehouse.permissions.commands.projects import ProjectDraft, apply_project_draft, read_domains
+from gatehouse.permissions.commands.publishing import ADMINISTRATOR
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.model.facts import NO_HOLDINGS, Assignment, UserRecord
 from gatehouse.permissions.model.project import Project, ProjectSettings, settings_document

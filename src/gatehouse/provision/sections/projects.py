@@ -15,7 +15,8 @@ from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import FIRST_GENERATED_ID, Application
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.project import GroupGrant, Project, settings_document
-from gatehouse.permissions.model.rules import ApplicationSchema, Scope
+from gatehouse.permissions.model.rules import Scope
+from gatehouse.permissions.model.schema import ApplicationSchema
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import (
     AuditNote,

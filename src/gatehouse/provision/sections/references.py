@@ -16,7 +16,7 @@ from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import printable
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, ProjectModel, ScopeHoldings, UserRecord
-from gatehouse.permissions.model.project import Group
+from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.rules import Scope
 from gatehouse.permissions.rights.granting import refuse_protected_in_project
 from gatehouse.provision.model import Change, FollowUpProblem, Problems, StoredState, one_line

@@ -19,7 +19,7 @@ from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.stored_settings import StoredSetting, StoredSettings
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.permissions.documents.apis import NOTHING_RESERVED, ReservedResources
-from gatehouse.permissions.model.project import ServiceAccount
+from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.provision.document import Document
 from gatehouse.provision.file_secrets import FileSeal, FileSecret, RevealedSecret, SecretResolver
 from gatehouse.provision.model import (

@@ -13,14 +13,14 @@ from gatehouse.audit.model import Details
 from gatehouse.fields.derive import changed_names, entry_values
 from gatehouse.kernel.ids import new_user_id
 from gatehouse.permissions.authentication.application_keys import parse_public_key
-from gatehouse.permissions.authentication.jwts import DAY_SECONDS, JTI_BYTES
+from gatehouse.permissions.authentication.service_jwts import DAY_SECONDS, JTI_BYTES
 from gatehouse.permissions.commands.service_accounts import read_name, read_ranges, refuse_owner
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.records import IN_PROJECT, parse_project
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ProjectModel, ScopeHoldings
-from gatehouse.permissions.model.project import CHANGEABLE_ACCOUNT_FIELDS, ServiceAccount
 from gatehouse.permissions.model.rules import Scope
+from gatehouse.permissions.model.service_account import CHANGEABLE_ACCOUNT_FIELDS, ServiceAccount
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import (
     AddServiceAccount,

@@ -7,11 +7,9 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from gatehouse.accounts.administration import with_address_origin
+from gatehouse.accounts.account_editor import with_address_origin
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.field_checks import (
-    check_user_id,
-)
+from gatehouse.accounts.field_checks import check_user_id
 from gatehouse.accounts.model import (
     ACCOUNT_FIELDS,
     ADMINISTRATOR_ROLE,

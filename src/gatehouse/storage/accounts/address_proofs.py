@@ -13,14 +13,13 @@ from gatehouse.accounts.model import ADDRESS_PROVED, JOINED_KEY, User
 from gatehouse.kernel.digests import sha256
 from gatehouse.storage.accounts.ban_aware import BanFollower
 from gatehouse.storage.accounts.identities import drop_identity, identities_of_user
+from gatehouse.storage.accounts.passkeys import DROP_PASSKEY, passkeys_of
 from gatehouse.storage.accounts.second_factors import (
-    DROP_PASSKEY,
     DROP_SECRET,
     EMAIL_CODE,
     ENROLLMENT,
     SET_EMAIL_CODES,
     factor_overview,
-    passkeys_of,
 )
 from gatehouse.storage.accounts.sessions import raise_rev, sessions_of_user
 from gatehouse.storage.accounts.users import CLEAR_PASSWORD, DROP_TOTP, DROP_UNNEEDED_RECOVERY_CODES

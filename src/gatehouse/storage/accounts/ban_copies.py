@@ -27,19 +27,13 @@ from gatehouse.accounts.own_account.model import LastAdministrator
 from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.store import BanRules
 from gatehouse.storage.accounts.ban_aware import BanFollower
-from gatehouse.storage.accounts.bans import (
-    COPIED,
-    INSERT_BAN,
-    LOCK_ACCOUNT,
-    ban_from_row,
-    copy_active_bans,
-)
+from gatehouse.storage.accounts.bans import COPIED, INSERT_BAN, LOCK_ACCOUNT, ban_from_row, copy_active_bans
 from gatehouse.storage.accounts.users import refuse_last_administrator
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.permissions.facts import facts
+from gatehouse.storage.permissions.project_models import read_structure
 from gatehouse.storage.permissions.row_readers import IS_ACTIVE
 from gatehouse.storage.permissions.schemas import application_models
-from gatehouse.storage.permissions.structure import read_structure
 from gatehouse.storage.rows import column_values
 from gatehouse.storage.statements import InStringList, Statement, Verb
 from gatehouse.storage.tables.accounts import ban_digests, bans, identities, user_devices, users

@@ -34,17 +34,12 @@ from gatehouse.storage.tables.accounts import (
     usernames,
     users,
 )
-from gatehouse.storage.tables.installation import audit_refusals, idempotency_keys
+from gatehouse.storage.tables.audit import audit_refusals, idempotency_keys
 from gatehouse.storage.tables.installation import once as once_table
 from gatehouse.storage.tables.oauth import consents, grants
 from gatehouse.storage.tables.outgoing import outbox
-from gatehouse.storage.tables.permissions import (
-    group_members,
-    role_assignments,
-    scope_records,
-    service_accounts,
-    user_records,
-)
+from gatehouse.storage.tables.permissions import role_assignments, scope_records, user_records
+from gatehouse.storage.tables.projects import group_members, service_accounts
 
 RETIRE_USERNAMES = Statement(update(usernames).where(usernames.c.user_id == bindparam("of")).values(user_id=""))
 _ADDRESS = (users.c.login_key, users.c.email_verified)

@@ -68,7 +68,8 @@ from gatehouse.storage.tables.accounts import bans as bans_table
 from gatehouse.storage.tables.installation import once
 from gatehouse.storage.tables.oauth import consents, grants
 from gatehouse.storage.tables.outgoing import outbox
-from gatehouse.storage.tables.permissions import group_members, role_assignments, roles, scope_records, user_records
+from gatehouse.storage.tables.permissions import role_assignments, roles, scope_records, user_records
+from gatehouse.storage.tables.projects import group_members
 
 LOCK_ACCOUNTS = Statement(
     select(users.c.user_id, users.c.rev, users.c.blocked)

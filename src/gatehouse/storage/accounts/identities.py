@@ -15,14 +15,16 @@ from gatehouse.accounts.errors import (
     UserChanged,
     UserNotFound,
 )
-from gatehouse.accounts.model import EnabledMethods, Identity, ProviderAnswer, User, identity_proof, service_tag
+from gatehouse.accounts.model import EnabledMethods, Identity, ProviderAnswer, User, service_tag
 from gatehouse.accounts.own_account.model import AddressRelease, may_remove_password
+from gatehouse.accounts.session_model import identity_proof
 from gatehouse.audit.model import AuditRecord
 from gatehouse.mail.model import OutboxMail
 from gatehouse.storage.accounts.ban_aware import BanFollower
+from gatehouse.storage.accounts.login_tokens import LOCK_UNREVOKED_USER
 from gatehouse.storage.accounts.lost_addresses import free_address
 from gatehouse.storage.accounts.provided_labels import copy_kept_tags, end_labels, store_answer
-from gatehouse.storage.accounts.sessions import LOCK_UNREVOKED_USER, end_sessions_made_with
+from gatehouse.storage.accounts.sessions import end_sessions_made_with
 from gatehouse.storage.accounts.users import (
     ADD_TAG_ONCE,
     BUMP_USER_VERSION,

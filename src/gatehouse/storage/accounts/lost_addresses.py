@@ -18,17 +18,11 @@ from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.permissions.structure import bump_if_members, lock_structure
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import bans as ban_table
-from gatehouse.storage.tables.accounts import (
-    identities,
-    login_tokens,
-    passkeys,
-    site_sessions,
-    user_purchases,
-    users,
-)
-from gatehouse.storage.tables.installation import audit_events
+from gatehouse.storage.tables.accounts import identities, login_tokens, passkeys, site_sessions, user_purchases, users
+from gatehouse.storage.tables.audit import audit_events
 from gatehouse.storage.tables.oauth import consents, grants
-from gatehouse.storage.tables.permissions import group_members, role_assignments, scope_records, user_records
+from gatehouse.storage.tables.permissions import role_assignments, scope_records, user_records
+from gatehouse.storage.tables.projects import group_members
 
 ERASE_AT_ONCE: Final = 20  # accounts in one transaction, which holds the lock of the structure
 # Sign-ins to applications, sites and games; their rows end earlier than the records.

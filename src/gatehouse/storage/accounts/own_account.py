@@ -31,12 +31,7 @@ from gatehouse.storage.accounts.email_links import end_links
 from gatehouse.storage.accounts.erasure import erase_user
 from gatehouse.storage.accounts.former_ids import account_of_former_id, former_ids
 from gatehouse.storage.accounts.guest_upgrades import complete_upgrade, is_merge
-from gatehouse.storage.accounts.guests import (
-    erase_idle_guests,
-    find_guest,
-    is_retired_key,
-    use_challenge,
-)
+from gatehouse.storage.accounts.guests import erase_idle_guests, find_guest, is_retired_key, use_challenge
 from gatehouse.storage.accounts.identities import (
     create_with_identity,
     identities_of_user,
@@ -50,9 +45,10 @@ from gatehouse.storage.accounts.identities import (
     user_by_identity,
 )
 from gatehouse.storage.accounts.lost_addresses import erase_lost_accounts
+from gatehouse.storage.accounts.passkeys import passkeys_of
 from gatehouse.storage.accounts.provided_labels import end_labels_without_rule, find_sources, labels_of_user
 from gatehouse.storage.accounts.registration import ADDRESS, find_link_owner
-from gatehouse.storage.accounts.second_factors import factor_overview, passkeys_of
+from gatehouse.storage.accounts.second_factors import factor_overview
 from gatehouse.storage.accounts.sessions import raise_rev, sessions_of_user
 from gatehouse.storage.accounts.terms import accepted_by_user
 from gatehouse.storage.accounts.users import (
@@ -69,7 +65,7 @@ from gatehouse.storage.runner import read, snapshot_read, write
 from gatehouse.storage.statements import InNumberList, Statement, Verb
 from gatehouse.storage.tables.accounts import bans as bans_table
 from gatehouse.storage.tables.accounts import sessions, site_sessions, users
-from gatehouse.storage.tables.installation import audit_events
+from gatehouse.storage.tables.audit import audit_events
 from gatehouse.storage.tables.installation import once as once_table
 from gatehouse.storage.tables.oauth import consents, grants
 from gatehouse.storage.tables.permissions import applications, role_assignments

@@ -1,4 +1,4 @@
-"""Storage of browser sessions and login tokens (accounts/store.py)."""
+"""Storage of browser sessions (accounts/store.py)."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -6,32 +6,19 @@ from typing import Any, Final
 from msgspec.structs import replace
 from sqlalchemy import and_, bindparam, case, delete, insert, select, update
 
-from gatehouse.accounts.bans.model import find_ban
 from gatehouse.accounts.errors import NoAccountForIdentity, UserNotFound
-from gatehouse.accounts.model import (
-    IDENTITY_PROOF,
-    LoginToken,
-    LoginTokenRecord,
-    Session,
-    SessionStrength,
-    ShortTokenOwner,
-    SignInMethod,
-    UserSession,
-    identity_proof,
-)
+from gatehouse.accounts.model import SessionStrength, SignInMethod
+from gatehouse.accounts.session_model import IDENTITY_PROOF, Session, UserSession, identity_proof
 from gatehouse.audit.model import AuditRecord
 from gatehouse.mail.model import OutboxMail
-from gatehouse.storage import single_use
 from gatehouse.storage.accounts.users import SELECT_USER, user_from_row
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.mail import queue_mails
 from gatehouse.storage.oauth.logout_calls import revoke_session_grants, revoke_user_grants
-from gatehouse.storage.permissions.row_readers import bans_from_document
 from gatehouse.storage.rows import RowPart, column_values
 from gatehouse.storage.runner import SqlStore, inline_write, read, write
-from gatehouse.storage.statements import Row, Statement, Verb
+from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import identities, login_tokens, sessions, users
-from gatehouse.storage.tables.permissions import applications
 
 IDENTITY_METHODS: Final = frozenset({SignInMethod.PROVIDER, SignInMethod.PLATFORM})
 
@@ -194,113 +181,3 @@ def session_from_fields(fields: dict[str, Any]) -> Session:
 
 USER_PART: Final = RowPart(user_from_row, SELECT_USER.exported_columns)
 SESSION_PART: Final = RowPart(session_from_fields, sessions.c, after=USER_PART)
-
-
-# Tokens of the login operation (accounts/login_result.py, oauth/store.py).
-
-
-SHORT_TOKEN: Final = "stoken"  # noqa: S105 - a kind of single-use thing
-
-LOCK_UNREVOKED_USER = Statement(
-    select(users.c.user_id)
-    .where(users.c.user_id == bindparam("of"), users.c.rev == bindparam("rev"), users.c.blocked.is_(False))
-    .with_for_update(read=True)  # a concurrent revocation waits, or has won already
-)
-INSERT_LOGIN_TOKEN = Statement(insert(login_tokens))
-DROP_LOGIN_TOKEN = Statement(
-    delete(login_tokens).where(login_tokens.c.digest == bindparam("of")).returning(login_tokens.c.digest)
-)
-LIVE_LOGIN_TOKEN = Statement(
-    select(
-        login_tokens.c.user_id,
-        login_tokens.c.application_id,
-        login_tokens.c.ends_at,
-        users.c.bans,
-        select(applications.c.project_id)
-        .where(applications.c.application_id == login_tokens.c.application_id)
-        .scalar_subquery()
-        .label("project_id"),
-    )
-    .join(users, and_(users.c.user_id == login_tokens.c.user_id, users.c.rev == login_tokens.c.rev))
-    .where(
-        login_tokens.c.digest == bindparam("of"),
-        login_tokens.c.ends_at > bindparam("now"),
-        users.c.blocked.is_(False),
-    )
-)
-
-
-def save_login(login: LoginTokenRecord, entry: AuditRecord) -> Verb[bool]:
-    if not (yield LOCK_UNREVOKED_USER(of=login.user_id, rev=login.rev)):
-        return False
-    yield from insert_login(login, entry)
-    return True
-
-
-def insert_login(login: LoginTokenRecord, entry: AuditRecord) -> Verb[None]:
-    """Store a login; the caller holds a lock on the account against revocation."""
-    yield INSERT_LOGIN_TOKEN(**token_row(login))
-    if login.stoken is not None:
-        yield from single_use.put_single_use(
-            SHORT_TOKEN,
-            login.stoken,
-            subject=login.user_id,
-            details={"address": login.address, "rev": login.rev, "auth": login.auth.value},
-            now=login.now,
-            expires_at=login.stoken_ends_at,
-        )
-    yield from add_audit_record(entry)
-
-
-def delete_login(login: LoginTokenRecord) -> Verb[bool]:
-    """Delete what `save_login` stored; False when it is gone."""
-    if not (yield DROP_LOGIN_TOKEN(of=login.token)):
-        return False
-    if login.stoken is not None:
-        yield single_use.DROP_SECRET(of_kind=SHORT_TOKEN, of_digest=login.stoken)
-    return True
-
-
-def token_row(login: LoginTokenRecord) -> dict[str, object]:
-    return {
-        "digest": login.token,
-        "user_id": login.user_id,
-        "rev": login.rev,
-        "application_id": login.application_id,
-        "ends_at": login.token_ends_at,
-    }
-
-
-def live_login_token(digest: bytes, now: int) -> Verb[LoginToken | None]:
-    rows = yield LIVE_LOGIN_TOKEN(of=digest, now=now)
-    if not rows:
-        return None
-    row, bans = rows[0], bans_from_document(rows[0].bans)
-    if find_ban(bans, now, application_id=row.application_id, project_id=row.project_id or "") is not None:
-        return None
-    return LoginToken(user_id=row.user_id, application_id=row.application_id, ends_at=row.ends_at)
-
-
-def find_short_token_owner(digest: bytes, address: str, now: int) -> Verb[ShortTokenOwner | None]:
-    return _short_token_owner((yield from single_use.find_single_use(SHORT_TOKEN, digest, now)), address)
-
-
-def take_short_token(digest: bytes, address: str, now: int) -> Verb[ShortTokenOwner | None]:
-    if (yield from find_short_token_owner(digest, address, now)) is None:
-        return None
-    return _short_token_owner((yield from single_use.take_single_use(SHORT_TOKEN, digest, now)), address)
-
-
-class LoginStorage(SqlStore):
-    save_login = inline_write(save_login)
-    live_login_token = read(live_login_token)
-    find_short_token_owner = read(find_short_token_owner)
-    take_short_token = write(take_short_token)
-
-
-def _short_token_owner(row: Row | None, address: str) -> ShortTokenOwner | None:
-    if row is None or row.details["address"] != address:
-        return None
-    return ShortTokenOwner(
-        user_id=row.subject, rev=row.details["rev"], auth=SignInMethod(row.details.get("auth", SignInMethod.LOGIN))
-    )

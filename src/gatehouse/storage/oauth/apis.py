@@ -7,9 +7,9 @@ from sqlalchemy import bindparam, select
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import AuditRecord
-from gatehouse.kernel.addresses import is_at_origin
 from gatehouse.kernel.digests import sha256
-from gatehouse.oauth.model import Api
+from gatehouse.kernel.web_urls import is_at_origin
+from gatehouse.oauth.api_model import Api
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.installation import BASE_URL
 from gatehouse.storage.permissions.row_readers import APPLICATIONS_WITH_PROJECT, IS_LIVE_APPLICATION

@@ -4,50 +4,30 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
-from sqlalchemy import and_, bindparam, case, delete, distinct, func, literal, select, update
+from sqlalchemy import bindparam, case, delete, distinct, func, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import AuditRecord
 from gatehouse.images.model import StoredImage, application_logo_owner
 from gatehouse.permissions.documents.limits import refuse_too_large
-from gatehouse.permissions.errors import (
-    ApplicationNotFound,
-    NameTaken,
-    ProjectNotFound,
-    ResourceTaken,
-    SiteTaken,
-)
-from gatehouse.permissions.model.application import FIRST_GENERATED_ID, Application, EmailSecret, KeySource
+from gatehouse.permissions.errors import ApplicationNotFound, NameTaken, ProjectNotFound, ResourceTaken, SiteTaken
+from gatehouse.permissions.model.application import FIRST_GENERATED_ID, Application, KeySource
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rules import ApplicationSchema, ResourceKind, Tree
+from gatehouse.permissions.model.rules import ResourceKind
+from gatehouse.permissions.model.schema import ApplicationSchema
 from gatehouse.permissions.store import Change, NewApplication
-from gatehouse.storage.audit import add_audit_record, add_audit_records
+from gatehouse.storage.audit import add_audit_records
 from gatehouse.storage.images import put_image, remove_image
-from gatehouse.storage.permissions import structure
 from gatehouse.storage.permissions.record_checks import count_holders_of_roles, count_role_holders
-from gatehouse.storage.permissions.row_readers import (
-    APPLICATION_COLUMNS,
-    UNEXPIRED,
-    application_from_row,
-    key_columns,
-)
+from gatehouse.storage.permissions.row_readers import APPLICATION_COLUMNS, application_from_row, key_columns
 from gatehouse.storage.permissions.schemas import delete_versions, edit_schema, insert_schema
 from gatehouse.storage.permissions.structure import begin_structure_change, connecting_projects, lock_structure
 from gatehouse.storage.permissions.user_records import add_holdings, drop_holdings_on
 from gatehouse.storage.runner import SqlStore, heavy_write, read, snapshot_read
 from gatehouse.storage.statements import InStringList, Statement, Verb
-from gatehouse.storage.tables.permissions import (
-    application_ids,
-    application_keys,
-    application_schemas,
-    applications,
-    email_secrets,
-    projects,
-    protected_sites,
-    role_assignments,
-    roles,
-)
+from gatehouse.storage.tables.permissions import application_ids, application_keys, applications, protected_sites
+from gatehouse.storage.tables.projects import projects
 
 _HIGHEST = func.coalesce(func.max(application_ids.c.application_id), 0)
 _NEXT = case((_HIGHEST < FIRST_GENERATED_ID, literal(FIRST_GENERATED_ID)), else_=_HIGHEST + 1)
@@ -301,84 +281,3 @@ class ApplicationStorage(SqlStore):
 
 def _application_columns(one: Application) -> dict[str, object]:
     return {name: getattr(one, name) for name in _CHANGEABLE_COLUMNS}
-
-
-# Application 1, and what the login operation reads about applications.
-
-
-ROOT_ROLES = Statement(
-    select(roles.c.name)
-    .join(
-        role_assignments,
-        and_(
-            role_assignments.c.application_id == roles.c.application_id,
-            role_assignments.c.role_key == roles.c.role_key,
-        ),
-    )
-    .where(
-        roles.c.application_id == bindparam("application"),
-        role_assignments.c.user_id == bindparam("user_id"),
-        role_assignments.c.project_id == "",
-        UNEXPIRED,
-    )
-    .order_by(role_assignments.c.position)
-)
-LOGIN_SECTION = Statement(
-    select(application_schemas.c.login)
-    .join(applications, applications.c.application_id == application_schemas.c.application_id)
-    .where(applications.c.application_id == bindparam("application"), applications.c.removed.is_(False))
-)
-EMAIL_SECRET = Statement(
-    select(email_secrets.c.created_at).where(
-        email_secrets.c.application_id == bindparam("application"), email_secrets.c.digest == bindparam("digest")
-    )
-)
-ADD_EMAIL_SECRET = Statement(insert(email_secrets))
-EMAIL_SECRETS = Statement(
-    select(email_secrets.c.digest, email_secrets.c.created_at)
-    .where(email_secrets.c.application_id == bindparam("application"))
-    .order_by(email_secrets.c.created_at.desc(), email_secrets.c.digest)
-)
-DROP_EMAIL_SECRET = Statement(
-    delete(email_secrets)
-    .where(email_secrets.c.application_id == bindparam("application"), email_secrets.c.digest == bindparam("digest"))
-    .returning(email_secrets.c.digest)
-)
-
-
-def install_central(application: Application, schema: ApplicationSchema, central_roles: Sequence[Role]) -> Verb[None]:
-    yield structure.INSERT_VERSION_ROW()
-    if (yield from reserve_id(application.application_id)):
-        yield from insert_application(application, schema, central_roles)
-
-
-def login_section(application_id: int) -> Verb[Tree | None]:
-    rows = yield LOGIN_SECTION(application=application_id)
-    return rows[0].login if rows else None
-
-
-def has_email_secret(application_id: int, digest: bytes) -> Verb[bool]:
-    return bool((yield EMAIL_SECRET(application=application_id, digest=digest)))
-
-
-def add_email_secret(application_id: int, digest: bytes, now: int, entry: AuditRecord) -> Verb[None]:
-    if (yield from login_section(application_id)) is None:
-        raise ApplicationNotFound
-    yield ADD_EMAIL_SECRET(application_id=application_id, digest=digest, created_at=now)
-    yield from add_audit_record(entry)
-
-
-def all_email_secrets(application_id: int) -> Verb[Sequence[EmailSecret]]:
-    return [EmailSecret(**row._asdict()) for row in (yield EMAIL_SECRETS(application=application_id))]
-
-
-def remove_email_secret(application_id: int, digest: bytes, entry: AuditRecord) -> Verb[bool]:
-    if not (yield DROP_EMAIL_SECRET(application=application_id, digest=digest)):
-        return False
-    yield from add_audit_record(entry)
-    return True
-
-
-def root_roles(application_id: int, user_id: str, now: int) -> Verb[Sequence[str]]:
-    rows = yield ROOT_ROLES(application=application_id, user_id=user_id, now=now)
-    return [row.name for row in rows]

@@ -20,14 +20,14 @@ from gatehouse.storage.accounts.bans import copy_active_bans
 from gatehouse.storage.accounts.erasure import DROP_USER_DATA
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.images import remove_image
+from gatehouse.storage.permissions.project_models import project_by_name
 from gatehouse.storage.permissions.projects import lock_project
-from gatehouse.storage.permissions.structure import begin_structure_change, project_by_name
+from gatehouse.storage.permissions.structure import begin_structure_change
 from gatehouse.storage.permissions.user_records import touch_records
 from gatehouse.storage.runner import SqlStore, snapshot_read, write
 from gatehouse.storage.statements import InNumberList, InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import ban_digests, bans, login_tokens, users
 from gatehouse.storage.tables.oauth import client_secrets, clients, consents, device_requests, grants, logout_calls
-from gatehouse.storage.tables.outgoing import gdpr_calls
 from gatehouse.storage.tables.permissions import (
     access_keys,
     application_ids,
@@ -35,19 +35,16 @@ from gatehouse.storage.tables.permissions import (
     application_schemas,
     applications,
     email_secrets,
-    group_members,
-    groups,
-    project_services,
-    projects,
     protected_sites,
     role_assignments,
     roles,
     schema_versions,
     scope_records,
-    service_accounts,
     service_tokens,
     user_records,
 )
+from gatehouse.storage.tables.personal_data import gdpr_calls
+from gatehouse.storage.tables.projects import group_members, groups, project_services, projects, service_accounts
 
 _THIS_PROJECT: Final = bindparam("project", type_=Text())
 KEY_TABLES: Final = (access_keys, application_keys, service_tokens, email_secrets)

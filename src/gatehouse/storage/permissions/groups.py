@@ -12,17 +12,19 @@ from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.documents.conditions import conditions_document
 from gatehouse.permissions.documents.limits import refuse_groups
 from gatehouse.permissions.errors import GroupListed, GroupNotFound, NameTaken, VersionConflict
-from gatehouse.permissions.model.project import PROJECT_TAG, Group, Project
+from gatehouse.permissions.model.group import PROJECT_TAG, Group
+from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.rules import ResourceKind
 from gatehouse.permissions.store import Change, EditResult
 from gatehouse.storage.audit import add_audit_records
+from gatehouse.storage.permissions.project_models import group_by_id
 from gatehouse.storage.permissions.projects import lock_project, write_project
-from gatehouse.storage.permissions.structure import begin_structure_change, group_by_id
+from gatehouse.storage.permissions.structure import begin_structure_change
 from gatehouse.storage.permissions.user_records import drop_holdings_on
 from gatehouse.storage.runner import SqlStore, heavy_write, read
 from gatehouse.storage.statements import InStringList, Statement, Verb
 from gatehouse.storage.tables.accounts import users
-from gatehouse.storage.tables.permissions import group_members, groups
+from gatehouse.storage.tables.projects import group_members, groups
 
 _FIXED_COLUMNS: Final = frozenset({"group_id", "project_id", "created_at", "version"})
 _CHANGEABLE_COLUMNS: Final = tuple(column.name for column in groups.c if column.name not in _FIXED_COLUMNS)

@@ -4,31 +4,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import asdict
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Select,
-    Table,
-    bindparam,
-    cast,
-    delete,
-    func,
-    select,
-    update,
-)
+from sqlalchemy import BigInteger, ColumnElement, Select, Table, bindparam, cast, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.documents.limits import refuse_access_keys, refuse_custom_keys
 from gatehouse.permissions.errors import AccessKeyNotFound, ApplicationNotFound, KeyNotFound
-from gatehouse.permissions.model.application import (
-    AccessKey,
-    ApplicationKey,
-    FoundServiceToken,
-    KeySource,
-    ServiceToken,
-)
+from gatehouse.permissions.model.access_key import AccessKey
+from gatehouse.permissions.model.application import ApplicationKey, KeySource
 from gatehouse.permissions.model.limits import MAX_ACCESS_KEYS
+from gatehouse.permissions.model.service_token import FoundServiceToken, ServiceToken
 from gatehouse.storage.audit import add_audit_records
 from gatehouse.storage.installation import EPOCH
 from gatehouse.storage.keys import KEYS_VERSION

@@ -16,18 +16,17 @@ from gatehouse.permissions.model.rules import ResourceKind, Scope
 from gatehouse.permissions.store import Change, MembershipChange, NewApplication
 from gatehouse.storage.audit import add_audit_records
 from gatehouse.storage.permissions.applications import insert_application, reserve_id, reserve_next_id
+from gatehouse.storage.permissions.project_models import PROJECT_ID_BY_NAME, project_by_name
 from gatehouse.storage.permissions.structure import (
-    PROJECT_ID_BY_NAME,
     begin_structure_change,
     insert_services,
-    project_by_name,
     refuse_unknown_roles,
     replace_services,
 )
 from gatehouse.storage.permissions.user_records import add_holdings, edit_records
 from gatehouse.storage.runner import SqlStore, heavy_write, read
 from gatehouse.storage.statements import InStringList, Statement, Verb
-from gatehouse.storage.tables.permissions import project_names, projects
+from gatehouse.storage.tables.projects import project_names, projects
 
 _FIXED_COLUMNS: Final = frozenset({"project_id", "author", "created_at", "version"})
 _CHANGEABLE_COLUMNS: Final = tuple(column.name for column in projects.c if column.name not in _FIXED_COLUMNS)

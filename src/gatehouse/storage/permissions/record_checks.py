@@ -18,11 +18,13 @@ from gatehouse.permissions.errors import (
     VersionConflict,
 )
 from gatehouse.permissions.model.facts import UserRecord
-from gatehouse.permissions.model.rules import End, Scope, Tree
+from gatehouse.permissions.model.rules import End, Scope
+from gatehouse.permissions.model.schema import Tree
 from gatehouse.storage.permissions.row_readers import ACCOUNT_NOT_ENDED, HOLDS_SEAT, NOT_BANNED_FOR_GOOD, UNEXPIRED
 from gatehouse.storage.statements import InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import identities, users
-from gatehouse.storage.tables.permissions import projects, role_assignments, roles, user_records
+from gatehouse.storage.tables.permissions import role_assignments, roles, user_records
+from gatehouse.storage.tables.projects import projects
 
 OWNER_ROLE: Final = "project_owner"
 

@@ -16,13 +16,12 @@ from gatehouse.storage.tables.accounts import bans, users
 from gatehouse.storage.tables.permissions import (
     application_keys,
     applications,
-    projects,
     protected_sites,
     role_assignments,
     scope_records,
-    service_accounts,
     user_records,
 )
+from gatehouse.storage.tables.projects import projects, service_accounts
 
 Cells: TypeAlias = Sequence[Any]  # one row, its documents still text
 ScopeKey: TypeAlias = tuple[int, str, str, str]  # application, project, kind and id of a resource

@@ -20,7 +20,8 @@ from gatehouse.permissions.documents.limits import refuse_outgrown, refuse_role_
 from gatehouse.permissions.errors import ApplicationNotFound
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import CHANGEABLE_ROLE_FIELDS, ROLE_FIELDS, ConditionMode, Role
-from gatehouse.permissions.model.rules import ApplicationSchema, RuleSection
+from gatehouse.permissions.model.rules import RuleSection
+from gatehouse.permissions.model.schema import ApplicationSchema
 from gatehouse.permissions.model.schema_version import MAX_VERSION_BYTES, MAX_VERSIONS, ChangeTally
 from gatehouse.permissions.model.tree_interner import TreeInterner, model_weight
 from gatehouse.permissions.store import Change

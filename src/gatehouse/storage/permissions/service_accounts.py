@@ -12,7 +12,7 @@ from gatehouse.accounts.model import AccountKind, User
 from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.errors import NameTaken, ProjectNotFound, VersionConflict
 from gatehouse.permissions.model.facts import UserRecord
-from gatehouse.permissions.model.project import CHANGEABLE_ACCOUNT_FIELDS, ServiceAccount
+from gatehouse.permissions.model.service_account import CHANGEABLE_ACCOUNT_FIELDS, ServiceAccount
 from gatehouse.storage.accounts.sessions import raise_rev
 from gatehouse.storage.accounts.users import insert_user
 from gatehouse.storage.audit import add_audit_records
@@ -22,7 +22,7 @@ from gatehouse.storage.permissions.user_records import add_holdings
 from gatehouse.storage.rows import column_values
 from gatehouse.storage.runner import SqlStore, read, write
 from gatehouse.storage.statements import RowsAsJson, Statement, Verb, decode_document
-from gatehouse.storage.tables.permissions import projects, service_accounts
+from gatehouse.storage.tables.projects import projects, service_accounts
 
 _COLUMN_NAMES: Final = tuple(field.name for field in fields(ServiceAccount))
 ACCOUNT_COLUMNS: Final = columns(service_accounts, *_COLUMN_NAMES)

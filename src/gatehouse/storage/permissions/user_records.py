@@ -15,6 +15,7 @@ from gatehouse.permissions.model.facts import NO_HOLDINGS, ScopeHoldings, UserRe
 from gatehouse.permissions.model.rules import ROOT, ResourceKind, Scope
 from gatehouse.permissions.store import Change, EditResult
 from gatehouse.storage.audit import add_audit_records
+from gatehouse.storage.permissions.project_models import projects_by_id
 from gatehouse.storage.permissions.record_checks import (
     LOCK_OWNER_ROLE,
     LOCK_ROLES,
@@ -35,7 +36,7 @@ from gatehouse.storage.permissions.row_readers import (
     read_record,
     scopes_by_application,
 )
-from gatehouse.storage.permissions.structure import lock_structure_shared, projects_by_id
+from gatehouse.storage.permissions.structure import lock_structure_shared
 from gatehouse.storage.runner import SqlStore, heavy_write, snapshot_read
 from gatehouse.storage.statements import InStringList, Row, RowsAsJson, Statement, Verb
 from gatehouse.storage.tables.accounts import users

@@ -14,7 +14,7 @@ import asyncpg
 import structlog
 
 from gatehouse.kernel.ids import new_request_id
-from gatehouse.storage.runner import PG_CHANNEL, Listeners, decode_notification, encode_notification
+from gatehouse.storage.listeners import PG_CHANNEL, Listeners, decode_notification, encode_notification
 from gatehouse.storage.statements import Notification
 
 log = structlog.get_logger(__name__)

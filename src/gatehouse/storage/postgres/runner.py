@@ -17,18 +17,11 @@ from msgspec import Struct
 
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop_in_transaction
 from gatehouse.kernel.errors import Conflict, Misconfigured, OutcomeUnknown, Unavailable
+from gatehouse.storage.listeners import PG_CHANNEL, Listeners, encode_notification
 from gatehouse.storage.postgres.batching import StatementBatcher
 from gatehouse.storage.postgres.listening import NotificationListener
 from gatehouse.storage.rollback import rolls_back, write_and_roll_back
-from gatehouse.storage.runner import (
-    PG_CHANNEL,
-    Listener,
-    Listeners,
-    PoolLimits,
-    VerbFactory,
-    drive_async,
-    encode_notification,
-)
+from gatehouse.storage.runner import Listener, PoolLimits, VerbFactory, drive_async
 from gatehouse.storage.statements import BoundStatement, BulkStatement, Notification, Row, Verb, VerbStep
 
 T = TypeVar("T")

@@ -25,8 +25,9 @@ from msgspec import Struct, field
 
 from gatehouse.kernel.cache import WeightedCache
 from gatehouse.kernel.errors import Misconfigured, Unavailable
+from gatehouse.storage.listeners import Listeners
 from gatehouse.storage.rollback import rolls_back, write_and_roll_back
-from gatehouse.storage.runner import Listener, Listeners, VerbFactory, drive
+from gatehouse.storage.runner import Listener, VerbFactory, drive
 from gatehouse.storage.sqlite.connection import (
     BUSY_MILLISECONDS,
     as_storage_error,

@@ -1,11 +1,10 @@
-"""Applications, projects, groups and user records."""
+"""Applications and user records."""
 
 from sqlalchemy import (
     BigInteger,
     Column,
     ForeignKey,
     Index,
-    Integer,
     LargeBinary,
     PrimaryKeyConstraint,
     Table,
@@ -164,102 +163,6 @@ roles = Table(
     document_column("meta"),
     number_column("version"),
     PrimaryKeyConstraint("application_id", "role_key"),
-)
-
-
-# Projects, their groups and service accounts.
-
-
-permission_clock = Table(  # one row: grows with every change of projects and what they have: caches tell (R5)
-    "permission_clock",
-    metadata,
-    Column("only", Integer, primary_key=True, autoincrement=False),
-    number_column("structure"),
-)
-
-projects = Table(
-    "projects",
-    metadata,
-    text_column("project_id", primary_key=True),
-    text_column("title"),
-    text_column(
-        "title_key", unique=True
-    ),  # the id derived from its title, so that no two projects look alike (checklist PR-04)
-    text_column("description"),
-    document_column("tags"),
-    document_column("allowed_domains"),
-    document_column("allow"),
-    document_column("disallow"),
-    flag_column("removed"),
-    text_column("author"),
-    Column("application_id", BigInteger),
-    time_column("created_at"),
-    number_column("version"),
-    Index(None, "author"),
-)
-
-project_names = Table(  # ids and aliases, of removed projects too: one name, one project (R5)
-    "project_names",
-    metadata,
-    text_column("name", primary_key=True),
-    text_column("project_id"),
-    number_column("position"),  # 0 is the id itself; aliases are numbered in their order
-    Index(None, "project_id"),
-)
-
-project_services = Table(  # roles of a connected application, given to or taken from a group (R5)
-    "project_services",
-    metadata,
-    text_column("project_id"),
-    Column("application_id", BigInteger, nullable=False),
-    number_column("position"),
-    text_column("group_id"),  # "" in the one row of an application that is connected and grants nothing
-    document_column("roles"),
-    text_column("action"),
-    PrimaryKeyConstraint("project_id", "application_id", "position"),
-    Index(None, "application_id"),
-)
-
-groups = Table(
-    "groups",
-    metadata,
-    text_column("group_id", primary_key=True),
-    text_column("project_id"),
-    text_column("title"),
-    text_column("title_key"),
-    text_column("description"),
-    document_column("tags"),
-    document_column("conditions"),
-    time_column("created_at"),
-    number_column("version"),
-    UniqueConstraint("project_id", "title_key"),
-)
-
-group_members = Table(  # members listed by id; others are members by condition
-    "group_members",
-    metadata,
-    text_column("group_id"),
-    text_column("user_id"),
-    number_column("position"),
-    PrimaryKeyConstraint("group_id", "user_id"),
-    Index(None, "user_id"),
-)
-
-service_accounts = Table(
-    "service_accounts",
-    metadata,
-    text_column("user_id", primary_key=True),
-    text_column("project_id"),
-    text_column("name"),
-    text_column("comment"),
-    document_column("ip_ranges"),
-    text_column("public_key"),
-    text_column("created_by"),
-    time_column("created_at"),
-    text_column("jti"),
-    flag_column("revoked"),
-    number_column("version"),
-    UniqueConstraint("project_id", "name"),
 )
 
 

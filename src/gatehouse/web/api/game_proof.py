@@ -12,8 +12,8 @@ from starlette.requests import HTTPConnection, Request
 from gatehouse.gamesessions.proof import GameClientProof, VouchedAddress
 from gatehouse.kernel.addresses import Address, parse_address, source_of
 from gatehouse.kernel.errors import BadInput
-from gatehouse.keys.encoding import parse_rsa_public_key
 from gatehouse.keys.model import BadPublicKey
+from gatehouse.keys.rsa_public_keys import parse_rsa_public_key
 from gatehouse.permissions.authentication.access_keys import AccessKeyVerifier
 from gatehouse.web.api.permissions.authentication import CredentialFields as SignedFields
 from gatehouse.web.api.permissions.authentication import read_credential_headers, signed_request_of

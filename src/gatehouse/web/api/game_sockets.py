@@ -13,10 +13,12 @@ from starlette.types import Receive, Scope, Send
 
 from gatehouse.accounts.bans.model import UserBan, ban_fields
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.gamesessions.errors import GameRefusals, Violation
+from gatehouse.gamesessions.errors import Violation
 from gatehouse.gamesessions.model import GSID_PATTERN, SignInStage
+from gatehouse.gamesessions.presence import RETRY_AFTER, Presence
 from gatehouse.gamesessions.proof import GameClientProof
-from gatehouse.gamesessions.sockets import RETRY_AFTER, Presence, SessionFailed, SocketCloseReason
+from gatehouse.gamesessions.refusals import GameRefusals
+from gatehouse.gamesessions.sockets import SessionFailed, SocketCloseReason
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import GatehouseError, Refused, TooMany
 from gatehouse.throttle.rate_limiter import RateLimiter

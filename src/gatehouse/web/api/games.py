@@ -14,16 +14,17 @@ from gatehouse.accounts.guests.sign_in import GuestSignIn
 from gatehouse.accounts.login_result import IdTokenRequest
 from gatehouse.fields.derive import copy_as
 from gatehouse.fields.secrets import SecretRecord, SecretText
-from gatehouse.gamesessions.errors import GameRefusals
 from gatehouse.gamesessions.model import CloseStatus, GameSession
 from gatehouse.gamesessions.poll import CANCELLED, ERROR, OK, RETRY, ClientGone, PollAnswer, PollService
 from gatehouse.gamesessions.proof import GameClientProof
+from gatehouse.gamesessions.refusals import GameRefusals
 from gatehouse.gamesessions.registration import GameSessionRegistration, RegistrationRequest
 from gatehouse.gamesessions.session_info import GameSessionService
 from gatehouse.gamesessions.store import ClientConnection
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput
-from gatehouse.tokens.claims import MAX_NONCE_BYTES, InvalidToken, json_length
+from gatehouse.tokens.claim_sizes import MAX_NONCE_BYTES, json_length
+from gatehouse.tokens.claims import InvalidToken
 from gatehouse.web.api.game_proof import AccessKeySignatureVerifier, ProofFields, address_only_proof, read_proof
 from gatehouse.web.api.login import (
     OFF,

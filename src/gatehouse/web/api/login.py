@@ -8,14 +8,15 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.login_result import LoginOptions, check_fixed_ips, single_address_range
+from gatehouse.accounts.fixed_ips import check_fixed_ips, single_address_range
+from gatehouse.accounts.login_result import LoginOptions
 from gatehouse.accounts.model import SignInMethod
 from gatehouse.accounts.sign_in import PasswordAttempt, PasswordSignIn
 from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.errors import BadInput
-from gatehouse.keys.encoding import parse_rsa_public_key
 from gatehouse.keys.model import BadPublicKey
-from gatehouse.tokens.claims import MAX_PUBLIC_KEY_BYTES, json_length
+from gatehouse.keys.rsa_public_keys import parse_rsa_public_key
+from gatehouse.tokens.claim_sizes import MAX_PUBLIC_KEY_BYTES, json_length
 from gatehouse.web.api.login_completion import LoginCompletion, ProvedLogin, SecondFactorFields, refuse_other_sites
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.errors import Dialect, Failure

@@ -14,7 +14,7 @@ from gatehouse.accounts.errors import AddressHasAccount, LoginDenied, NoAccountF
 from gatehouse.accounts.guests.model import DeviceProofRefused
 from gatehouse.accounts.login_result import LoginOptions, LoginResult
 from gatehouse.accounts.model import SignInMethod, User
-from gatehouse.accounts.second_factors.codes import EmailCodes
+from gatehouse.accounts.second_factors.email_codes import EmailCodes
 from gatehouse.accounts.second_factors.model import Factor, FactorMissing, SecondFactorWrong, enabled_factors
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.store import AccountStore
@@ -22,15 +22,9 @@ from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.errors import BadInput, TooMany
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.sign_in_flow.flows import SignInFlows
-from gatehouse.sign_in_flow.model import (
-    FlowStep,
-    SignInFlow,
-    SignInFlowGone,
-    first_factor_is_valid,
-    first_method_of,
-)
-from gatehouse.web.http.browser import ForeignPage
+from gatehouse.sign_in_flow.model import FlowStep, SignInFlow, SignInFlowGone, first_factor_is_valid, first_method_of
 from gatehouse.web.http.context import origin_of
+from gatehouse.web.http.foreign_pages import ForeignPage
 from gatehouse.web.http.responses import json_response
 
 LOGIN_KIND: Final = "login"  # of the flow that waits for a second factor

@@ -15,12 +15,8 @@ from gatehouse.permissions.authentication.authenticator import AuthenticatedRequ
 from gatehouse.permissions.evaluation.conditions import condition_holds
 from gatehouse.permissions.evaluation.contributions import SourceKind
 from gatehouse.permissions.evaluation.loader import EvaluationInput
-from gatehouse.permissions.explanation.contributions import (
-    ExplainedContribution,
-    FailedTest,
-    GroupReference,
-    Membership,
-)
+from gatehouse.permissions.explanation.contributions import ExplainedContribution, GroupReference, Membership
+from gatehouse.permissions.explanation.failed_tests import FailedTest
 from gatehouse.permissions.explanation.reasons import Explanation, MissingRequirement
 from gatehouse.permissions.model.condition import (
     AllOf,

@@ -14,8 +14,9 @@ from gatehouse.permissions.commands.memberships import MembershipDraft
 from gatehouse.permissions.commands.user_schemas import RecordDraft, private_data_to_save, role_names
 from gatehouse.permissions.documents.records import holdings_document, project_access_document
 from gatehouse.permissions.errors import GroupNotFound, Malformed, NoRight, ProjectNotFound, RoleNotFound
-from gatehouse.permissions.model.project import Group
-from gatehouse.permissions.model.rules import RuleSection, Tree
+from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.rules import RuleSection
+from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.questions.check import QuestionAccess, refuse_about_everyone
 from gatehouse.permissions.questions.parsing import read_rule
 from gatehouse.permissions.questions.proposals import (
@@ -28,7 +29,7 @@ from gatehouse.permissions.questions.proposals import (
 )
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.store import GroupStore, ProjectStore
-from gatehouse.web.api.permissions.questions import forecast_record
+from gatehouse.web.api.permissions.simulate import forecast_record
 from gatehouse.web.console.access_check import ENTRY
 from gatehouse.web.console.activity import parse_day
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption

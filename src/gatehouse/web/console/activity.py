@@ -19,16 +19,14 @@ from gatehouse.admin.activity import (
     ActivityPage,
     ActivityStore,
     RecordNames,
-    RecordNotFound,
-    VisibleAuditLog,
-    redact_record,
-    truncated_at,
 )
 from gatehouse.admin.paging import EXPORT_MOST, SEARCH_LONGEST
-from gatehouse.audit.chain import HeadCodec, is_authentic, matches_commitment, problems_at_end
+from gatehouse.admin.visible_audit_log import RecordNotFound, VisibleAuditLog, redact_record, truncated_at
+from gatehouse.audit.chain import is_authentic, matches_commitment
+from gatehouse.audit.continuous_verification import ContinuousVerifier, VerifiedLog
 from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.head import HeadCodec, problems_at_end
 from gatehouse.audit.model import AuditRecord, Refusal
-from gatehouse.audit.verification import ContinuousVerifier, VerifiedLog
 from gatehouse.kernel.errors import BadInput
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.web.console.activity_sentences import (
@@ -39,12 +37,7 @@ from gatehouse.web.console.activity_sentences import (
     sentence_of,
     target_of,
 )
-from gatehouse.web.console.activity_text import (
-    HIGH_SEVERITY_MARK,
-    AuditReference,
-    DetailLine,
-    detail_lines,
-)
+from gatehouse.web.console.activity_text import HIGH_SEVERITY_MARK, AuditReference, DetailLine, detail_lines
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.frame import ApiCall, record_call
 from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from gatehouse.admin.settings import SettingListItem
 from gatehouse.permissions.rights.guard import Operation, require_operation
-from gatehouse.web.api.permissions import installation
+from gatehouse.web.api.permissions import setting_parts
 from gatehouse.web.api.permissions.installation import Installation, SaveSettings
 from gatehouse.web.console.branding_preview import PREVIEW_PATH, SCREENS, THEMES
 from gatehouse.web.console.edit_screen import FormDraft
@@ -65,7 +65,7 @@ class BrandingScreens:
         return BrandingContext(
             form=self._forms.load(admin, "branding", f"{ENTRY.path}/branding", draft),
             logos={theme: by_name[name] for theme, name in LOGO_SETTINGS.items()},
-            call=settings_call(installation.branding_part(installed)),
+            call=settings_call(setting_parts.branding_part(installed)),
         )
 
     def routes(self) -> Sequence[ConsoleRoute]:

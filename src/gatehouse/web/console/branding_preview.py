@@ -21,19 +21,14 @@ from gatehouse.kernel.graphics import Color
 from gatehouse.mail.composer import Composer, mail_brand
 from gatehouse.mail.model import MailTemplate
 from gatehouse.permissions.rights.guard import Operation, require_operation
-from gatehouse.sign_in_flow.flows import NetworkNearness
+from gatehouse.sign_in_flow.questions import NetworkNearness
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
 from gatehouse.web.http.context import content_security_policy
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import html_response
 from gatehouse.web.pages.branding import DEFAULT_ACCENT, Brand, ColorPreviewContext, style_sheet, swatches
-from gatehouse.web.pages.contexts import (
-    ConfirmGameContext,
-    ConsentContext,
-    PageContext,
-    SignInContext,
-)
+from gatehouse.web.pages.contexts import ConfirmGameContext, ConsentContext, PageContext, SignInContext
 from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.rendering import DisplayPreferences, PageRenderer
 from gatehouse.web.pages.vocabulary import Theme

@@ -15,19 +15,20 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.activity import may_read_schema
 from gatehouse.admin.games import session_ref
 from gatehouse.admin.visibility import Visibility
+from gatehouse.admin.visible_audit_log import may_read_schema
 from gatehouse.audit.model import AuditRecord, Refusal
 from gatehouse.fields.secrets import SecretText
 from gatehouse.gamesessions.model import GameSession
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.project import Group, Project
+from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.project import Project
 from gatehouse.web.api.permissions.envelope import iter_json_pieces
+from gatehouse.web.api.permissions.game_sessions import game_session_entry as session_entry
+from gatehouse.web.api.permissions.groups import group_list as groups_listed
 from gatehouse.web.api.permissions.lookups import activity_entry
-from gatehouse.web.api.permissions.lookups import game_session_entry as session_entry
-from gatehouse.web.api.permissions.projects import group_list as groups_listed
 from gatehouse.web.api.permissions.projects import project_record
 from gatehouse.web.api.permissions.schemas import whole_schema
 from gatehouse.web.api.permissions.settings import SettingsPart
@@ -256,7 +257,7 @@ def format_json(value: object) -> str:
 
 
 def record_call(record: AuditRecord | Refusal) -> ApiCall:
-    """A record as the log shows it to the reader (admin/activity.py)."""
+    """A record as the log shows it to the reader (admin/visible_audit_log.py)."""
     return ApiCall(
         path="activity",
         body={"action": "get", "data": {"record_id": record.record_id}},

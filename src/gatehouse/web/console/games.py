@@ -11,15 +11,15 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.activity import redact_record
 from gatehouse.admin.games import REF_LENGTH, REF_PATTERN, GameSessionListItem, GameSessionListStore, session_ref
 from gatehouse.admin.names import NameStore
 from gatehouse.admin.paging import Page
 from gatehouse.admin.search import SearchStore
+from gatehouse.admin.visible_audit_log import redact_record
 from gatehouse.audit.model import AuditRecord, AuditStore, Refusal
+from gatehouse.gamesessions.administration import MAX_REASON_LENGTH, GameSessionAdmin
 from gatehouse.gamesessions.errors import SessionOver
 from gatehouse.gamesessions.model import GSID_PATTERN, GameSession, GameSessionState
-from gatehouse.gamesessions.session_info import MAX_REASON_LENGTH, GameSessionAdmin
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.errors import NoRight
@@ -29,13 +29,7 @@ from gatehouse.web.console.frame import ApiCall, record_call, session_call
 from gatehouse.web.console.game_timeline import Timeline, build_timeline
 from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.paths import ConsoleEntry
-from gatehouse.web.console.view import (
-    AdminRequest,
-    Confirmation,
-    ConfirmationField,
-    ConsoleRoute,
-    ConsoleView,
-)
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConfirmationField, ConsoleRoute, ConsoleView
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.pages.contexts import PageContext

@@ -7,7 +7,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.activity import ActivityFilter, ActivityStore, VisibleAuditLog
+from gatehouse.admin.activity import ActivityFilter, ActivityStore
 from gatehouse.admin.home import (
     EndingSoon,
     HomeStore,
@@ -19,8 +19,9 @@ from gatehouse.admin.home import (
     TopApplication,
 )
 from gatehouse.admin.names import NamedApplication
+from gatehouse.admin.risks import Risk
 from gatehouse.admin.search import SearchStore
-from gatehouse.admin.settings import Risk
+from gatehouse.admin.visible_audit_log import VisibleAuditLog
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.times import DAY, HOUR
 from gatehouse.web.console.activity import LogVerification, RecordDescriber, RecordView

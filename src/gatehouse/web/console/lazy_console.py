@@ -12,7 +12,8 @@ from urllib.parse import quote, urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.sign_in_flow.flows import ACCOUNT_KIND, RETURN_TO, SignInFlows
+from gatehouse.sign_in_flow.account_sign_in import ACCOUNT_KIND, RETURN_TO
+from gatehouse.sign_in_flow.flows import SignInFlows
 from gatehouse.web.console.paths import CONSOLE, ConsoleEntry, is_console_page
 from gatehouse.web.http.browser import Browser, BrowserSessions, is_full_session
 from gatehouse.web.http.errors import Dialect

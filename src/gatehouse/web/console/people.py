@@ -9,18 +9,12 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.invitations import Invitation
 from gatehouse.accounts.model import EnabledMethods
-from gatehouse.accounts.registration import Invitation
 from gatehouse.admin.paging import Page
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_admin import PeopleAdmin
-from gatehouse.admin.people_list import (
-    PeopleFilter,
-    PeopleListQuery,
-    PeopleSort,
-    PersonListItem,
-    SeenFilter,
-)
+from gatehouse.admin.people_list import PeopleFilter, PeopleListQuery, PeopleSort, PersonListItem, SeenFilter
 from gatehouse.fields.secrets import SecretText
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.errors import Malformed

@@ -15,7 +15,7 @@ from gatehouse.kernel.background import run_off_loop
 from gatehouse.permissions.errors import AnswerTooLarge, ApplicationNotFound
 from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.questions.user_record_views import UserRecordViews, ViewOptions, ViewType
-from gatehouse.web.api.permissions.user_permissions import user_roles_entry
+from gatehouse.web.api.permissions.user_roles import user_roles_entry
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen

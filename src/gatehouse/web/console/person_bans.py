@@ -10,15 +10,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.bans.model import (
-    INSTALLATION,
-    MAX_PUBLIC_TEXT,
-    MAX_REASON,
-    Ban,
-    BanScope,
-    BanState,
-    UserBan,
-)
+from gatehouse.accounts.bans.model import INSTALLATION, MAX_PUBLIC_TEXT, MAX_REASON, Ban, BanScope, BanState, UserBan
 from gatehouse.accounts.model import CENTRAL_APPLICATION, User
 from gatehouse.admin.names import NameStore
 from gatehouse.admin.own_permissions import OwnPermissionsLoader
@@ -29,8 +21,8 @@ from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
 from gatehouse.permissions.questions.simulate import Forecast, compare_evaluations
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import Operation, require_operation
-from gatehouse.permissions.rights.rights import Actor
 from gatehouse.web.api.permissions.bans import BanEntry, ban_entry
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved

@@ -8,19 +8,20 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import Session, User
+from gatehouse.accounts.model import User
 from gatehouse.accounts.own_account.model import AccountDetails
 from gatehouse.accounts.own_account.profile import AccountProfile
 from gatehouse.accounts.second_factors.model import Factor
+from gatehouse.accounts.session_model import Session
 from gatehouse.accounts.sessions import Sessions
-from gatehouse.admin.activity import redact_record
 from gatehouse.admin.names import NameStore
 from gatehouse.admin.paging import Page
 from gatehouse.admin.people import ActivitySide
+from gatehouse.admin.visible_audit_log import redact_record
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.errors import NotFound
 from gatehouse.oauth.authorize.service import Consents
-from gatehouse.web.api.permissions.users import methods_entry, user_sessions_entry
+from gatehouse.web.api.permissions.user_sessions import methods_entry, user_sessions_entry
 from gatehouse.web.console.activity import RecordDescriber, RecordView
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
 from gatehouse.web.console.frame import ApiCall

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.keys import KeyAdmin, KeyBar, KeyLineTimeline, KeyTimeline
+from gatehouse.admin.key_admin import KeyAdmin
+from gatehouse.admin.keys import KeyBar, KeyLineTimeline, KeyTimeline
 from gatehouse.admin.paging import Page
 from gatehouse.admin.settings import MailServer, OutboxListItem, SettingListItem
 from gatehouse.kernel.errors import NotFound
@@ -22,15 +23,9 @@ from gatehouse.mail.composer import Composer
 from gatehouse.mail.model import MailTemplate, OutboxStatus, Undelivered
 from gatehouse.mail.outbox import OutboxWorker
 from gatehouse.permissions.rights.guard import Operation, require_operation
-from gatehouse.web.api.permissions import installation
-from gatehouse.web.api.permissions.installation import (
-    ROTATION_MODES,
-    Installation,
-    InstallationReader,
-    InstallationStatus,
-    keys_part,
-    parse_key_line,
-)
+from gatehouse.web.api.permissions import setting_parts
+from gatehouse.web.api.permissions.installation import Installation, InstallationReader, InstallationStatus
+from gatehouse.web.api.permissions.setting_parts import ROTATION_MODES, keys_part, parse_key_line
 from gatehouse.web.api.permissions.settings import SettingsPart
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
 from gatehouse.web.console.frame import ApiCall, settings_call
@@ -54,10 +49,10 @@ TAB_PATHS: Final = {
 SETTINGS_TABS: Final = tuple((tab, f"{CONSOLE}{path}") for tab, path in TAB_PATHS.items())
 FORM_TABS: Final = ("general", "sign_in", "sessions", "languages")  # that show nothing but their form
 API_PARTS: Final[Mapping[str, Callable[[Installation], SettingsPart]]] = {
-    "general": installation.risks_part,
-    "sign_in": installation.policies_part,
-    "sessions": installation.policies_part,
-    "languages": installation.configuration_part,
+    "general": setting_parts.risks_part,
+    "sign_in": setting_parts.policies_part,
+    "sessions": setting_parts.policies_part,
+    "languages": setting_parts.configuration_part,
 }
 BAD_GATEWAY: Final = 502
 OUTBOX_COLUMNS: Final = {
@@ -185,12 +180,12 @@ class SettingScreens:
             waiting=mail.waiting,
             found=mail.found,
             login=admin.user.login or "",
-            call=settings_call(installation.email_part(mail), page=query.page_request.page),
+            call=settings_call(setting_parts.email_part(mail), page=query.page_request.page),
         )
 
     async def health(self, request: Request, admin: AdminRequest) -> Response:
         health = await self._installation.status(admin.actor)
-        context = HealthContext(health=health, call=settings_call(installation.health_part(health)))
+        context = HealthContext(health=health, call=settings_call(setting_parts.health_part(health)))
         return self._view.render(request, admin, ENTRY, context)
 
     async def _configuration(self, _request: Request, admin: AdminRequest, query: ListQuery) -> ConfigurationContext:
@@ -198,7 +193,7 @@ class SettingScreens:
         return ConfigurationContext(
             lines=installed.search_settings(query.q),
             total=len(installed.lines),
-            call=settings_call(installation.configuration_part(installed)),
+            call=settings_call(setting_parts.configuration_part(installed)),
         )
 
     def routes(self) -> Sequence[ConsoleRoute]:

@@ -14,7 +14,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import compile_path
 
-from gatehouse.accounts.model import CENTRAL_APPLICATION, User, UserSession
+from gatehouse.accounts.model import CENTRAL_APPLICATION, User
+from gatehouse.accounts.session_model import UserSession
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.admin.visibility import Visibility, VisibilityLoader
 from gatehouse.audit.model import AuditOrigin
@@ -27,7 +28,8 @@ from gatehouse.permissions.authentication.vouching import CallerKind
 from gatehouse.permissions.errors import NoRight
 from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.model.facts import Facts
-from gatehouse.permissions.rights.rights import Actor, Rights
+from gatehouse.permissions.rights.actor import Actor
+from gatehouse.permissions.rights.rights import Rights
 from gatehouse.web.console.combobox import LookupFailed
 from gatehouse.web.console.frame import NOT_SAVED_MESSAGE, SIDEBAR_COOKIE, FlashMessages, Frame, Undo, entries_for
 from gatehouse.web.console.lazy_console import SignInGate, page_address

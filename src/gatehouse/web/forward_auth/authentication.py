@@ -13,7 +13,7 @@ from gatehouse.accounts.model import User
 from gatehouse.forward_auth.authentication import SiteAnswer, SiteAuthentication, SiteQuestion, Visitor
 from gatehouse.forward_auth.model import SITE_PREFIX
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.model.application import ProtectedSite
+from gatehouse.permissions.model.protected_site import ProtectedSite
 from gatehouse.permissions.questions.parsing import read_rule
 from gatehouse.web.forward_auth.cookies import SiteCookies
 from gatehouse.web.forward_auth.denied_page import SiteDeniedPage

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.forward_auth.sign_in import DENIED_PATH, SITE_KEY
-from gatehouse.permissions.model.application import ProtectedSite
+from gatehouse.permissions.model.protected_site import ProtectedSite
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.rendering import PageRenderer
 

@@ -7,12 +7,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
-from gatehouse.accounts.model import SessionStrength, UserSession
+from gatehouse.accounts.model import SessionStrength
+from gatehouse.accounts.session_model import UserSession
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
 from gatehouse.kernel.errors import Refused
 from gatehouse.kernel.ids import new_secret
 from gatehouse.kernel.times import DAY
+from gatehouse.web.http.foreign_pages import refuse_foreign_page
 
 # The first match counts: Edge and Opera also contain Chrome, and Chrome also contains Safari.
 BROWSER_NAMES: Final = (
@@ -42,32 +44,6 @@ def device_name(agent: str) -> str:
     browser = next((name for mark, name in BROWSER_NAMES if mark in agent), "")
     system = next((name for mark, name in SYSTEM_NAMES if mark in agent), "")
     return ", ".join(part for part in (browser, system) if part)
-
-
-# A state-changing request from a browser must come from one of our own pages (S-10).
-
-
-OWN_SITE_VALUES: Final = frozenset({"same-origin", "none"})  # none: the person typed or bookmarked the address
-
-
-class ForeignPage(Refused):
-    public = "This form was sent from another site."
-
-
-def refuse_foreign_page(request: Request, base_url: str) -> None:
-    """Raise ForeignPage when the browser says, by Sec-Fetch-Site or Origin, that another page sent this.
-
-    Our pages forbid the referrer, and then browsers send `Origin: null` with their own forms too: null counts as ours
-    only beside a Sec-Fetch-Site that says so. A caller that sends neither header is not a browser and has no session
-    that a foreign page could use.
-    """
-    origin = request.headers.get("origin")
-    site = request.headers.get("sec-fetch-site")
-    if site is not None and site not in OWN_SITE_VALUES:
-        raise ForeignPage(f"Sec-Fetch-Site {site!r}")
-    if origin is None or origin == base_url or (origin == "null" and site is not None):
-        return
-    raise ForeignPage(f"Origin {origin!r}")
 
 
 # The browser of a request: its cookies, its session, and the CSRF check of its forms.

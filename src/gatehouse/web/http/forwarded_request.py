@@ -10,8 +10,8 @@ from msgspec import Struct
 from starlette.requests import Request
 
 from gatehouse.forward_auth.model import is_site_path
-from gatehouse.kernel.addresses import parse_web_url
 from gatehouse.kernel.errors import Refused
+from gatehouse.kernel.web_urls import parse_web_url
 from gatehouse.permissions.documents.sites import origin_text
 from gatehouse.web.http.client_address import FOREIGN_SITE_KEY, caller_address_of
 from gatehouse.web.http.parse import header_values

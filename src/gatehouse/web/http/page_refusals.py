@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.recorder import RefusalLog
+from gatehouse.audit.refusals import RefusalLog
 from gatehouse.kernel.errors import GatehouseError
 from gatehouse.throttle.rate_limiter import RateLimit, RateLimiter
 from gatehouse.web.http.client_address import caller_address_of

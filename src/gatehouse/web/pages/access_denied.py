@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import User, UserSession
+from gatehouse.accounts.model import User
+from gatehouse.accounts.session_model import UserSession
 from gatehouse.oauth.model import Client
 from gatehouse.permissions.login_rules import LoginRefusalReason, LoginRules
 from gatehouse.sign_in_flow.model import Continuation

@@ -11,7 +11,8 @@ from starlette.responses import Response
 
 from gatehouse.accounts.email_sign_in import EmailSignIn
 from gatehouse.accounts.errors import LastSignInMethod
-from gatehouse.accounts.second_factors.codes import EmailCodes, RecoveryCodes, Totp
+from gatehouse.accounts.second_factors.codes import RecoveryCodes
+from gatehouse.accounts.second_factors.email_codes import EmailCodes
 from gatehouse.accounts.second_factors.model import (
     BadPasskeyName,
     EmailNotVerified,
@@ -25,6 +26,7 @@ from gatehouse.accounts.second_factors.model import (
     TooManyPasskeys,
 )
 from gatehouse.accounts.second_factors.passkeys import Passkeys
+from gatehouse.accounts.second_factors.totp import Totp
 from gatehouse.fields.secrets import SecretText
 from gatehouse.kernel.errors import Refused
 from gatehouse.web.console.paths import is_console_page

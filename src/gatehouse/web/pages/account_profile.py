@@ -17,7 +17,8 @@ from gatehouse.accounts.errors import (
 )
 from gatehouse.accounts.model import OWN_FIELDS
 from gatehouse.accounts.own_account.email_change import EmailChanges
-from gatehouse.accounts.own_account.profile import AccountProfile, PasswordChange
+from gatehouse.accounts.own_account.password_change import PasswordChange
+from gatehouse.accounts.own_account.profile import AccountProfile
 from gatehouse.accounts.sign_in import PasswordAttempt
 from gatehouse.fields.derive import with_members
 from gatehouse.fields.secrets import SecretText

@@ -13,11 +13,13 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import Session, User, UserSession
+from gatehouse.accounts.model import User
+from gatehouse.accounts.session_model import Session, UserSession
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
-from gatehouse.sign_in_flow.flows import ACCOUNT_KIND, RETURN_TO, SignInFlows
+from gatehouse.sign_in_flow.account_sign_in import ACCOUNT_KIND, RETURN_TO
+from gatehouse.sign_in_flow.flows import SignInFlows
 from gatehouse.web.console.paths import is_console_page
 from gatehouse.web.http.browser import Browser, BrowserSessions, device_name, is_full_session
 from gatehouse.web.http.client_address import caller_address_of

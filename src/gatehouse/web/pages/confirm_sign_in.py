@@ -9,13 +9,13 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import UserSession
+from gatehouse.accounts.session_model import UserSession
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.fields.derive import copy_as
 from gatehouse.gamesessions.purpose import KIND as GAME
 from gatehouse.gamesessions.purpose import LINK_PATH, page_url
 from gatehouse.kernel.clock import Clock
-from gatehouse.sign_in_flow.flows import ConfirmablePurpose, ConfirmationQuestion, NetworkNearness, SignInFlows
+from gatehouse.sign_in_flow.flows import SignInFlows
 from gatehouse.sign_in_flow.model import (
     Continuation,
     FlowStep,
@@ -24,6 +24,7 @@ from gatehouse.sign_in_flow.model import (
     SignInPurposeEnded,
     proof_of_flow,
 )
+from gatehouse.sign_in_flow.questions import ConfirmablePurpose, ConfirmationQuestion, NetworkNearness
 from gatehouse.web.http.browser import Browser, BrowserSessions, FormExpired
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.geoip import GeoIpLookup

@@ -7,7 +7,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import UserSession
+from gatehouse.accounts.session_model import UserSession
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.errors import NotFound
 from gatehouse.oauth.authorize.purpose import KIND, AuthorizeSignInPurpose, decode_request

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from gatehouse.accounts.address_proofs.model import ENDS_NOTHING, EndedMethods
 from gatehouse.fields.secrets import SecretRecord
-from gatehouse.sign_in_flow.flows import ConsentRequest, NetworkNearness
 from gatehouse.sign_in_flow.model import DestinationLink, FormPost
+from gatehouse.sign_in_flow.questions import ConsentRequest, NetworkNearness
 from gatehouse.throttle.proof_of_work import Puzzle
 from gatehouse.web.pages.vocabulary import FactorMethod, GameEnd, MailPurpose, Notice, PageProblem
 

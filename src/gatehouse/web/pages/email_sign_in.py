@@ -9,18 +9,14 @@ from starlette.responses import Response
 
 from gatehouse.accounts.address_proofs.model import ENDS_NOTHING, EndedMethods
 from gatehouse.accounts.bans.model import PersonBanned
-from gatehouse.accounts.email_sign_in import (
-    EMAIL_SIGN_IN_SECONDS,
-    EmailSignIn,
-    EmailSignInClient,
-    EmailSignInResult,
-)
+from gatehouse.accounts.email_sign_in import EMAIL_SIGN_IN_SECONDS, EmailSignIn, EmailSignInClient, EmailSignInResult
 from gatehouse.accounts.errors import BadAccount, EmailCodeWrong, EmailSignInGone
 from gatehouse.accounts.model import SignInMethod
 from gatehouse.fields.secrets import SecretText
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.times import MINUTE
-from gatehouse.sign_in_flow.flows import ACCOUNT_KIND, RETURN_TO, SignInFlows
+from gatehouse.sign_in_flow.account_sign_in import ACCOUNT_KIND, RETURN_TO
+from gatehouse.sign_in_flow.flows import SignInFlows
 from gatehouse.sign_in_flow.model import SignInFlowGone
 from gatehouse.web.http.browser import Browser, BrowserSessions, device_name
 from gatehouse.web.http.context import origin_of

@@ -7,7 +7,8 @@ from starlette.responses import Response
 
 from gatehouse.accounts.errors import ShortTokenDead
 from gatehouse.accounts.model import SessionStrength
-from gatehouse.accounts.sessions import Sessions, ShortTokens
+from gatehouse.accounts.sessions import Sessions
+from gatehouse.accounts.short_tokens import ShortTokens
 from gatehouse.web.http.browser import Browser, BrowserSessions
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect

@@ -22,12 +22,13 @@ from gatehouse.accounts.errors import (
     TooManyIdentities,
     UserChanged,
 )
-from gatehouse.accounts.model import SignInMethod, identity_proof
+from gatehouse.accounts.model import SignInMethod
 from gatehouse.accounts.own_account.identities import IdentityAccounts
 from gatehouse.accounts.second_factors.model import EmailNotVerified
+from gatehouse.accounts.session_model import identity_proof
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import NotFound
-from gatehouse.outbound.model import web_origin_of
+from gatehouse.outbound.targets import web_origin_of
 from gatehouse.providers.model import Provider, ProviderCanceled, ProviderProblem, ProviderRequestGone
 from gatehouse.providers.sign_in import SIGN_IN_WITH, ProviderSignIn, TakenRequest, callback_path
 from gatehouse.sign_in_flow.model import FlowStep, SignInFlowGone

@@ -13,14 +13,15 @@ from gatehouse.accounts.errors import SignInRefused
 from gatehouse.accounts.model import EnabledMethods
 from gatehouse.accounts.own_account.model import ReauthenticationClient, ReauthenticationInput, SessionEnded
 from gatehouse.accounts.own_account.reauthentication import Reauthentication
-from gatehouse.accounts.second_factors.codes import EmailCodes
+from gatehouse.accounts.second_factors.email_codes import EmailCodes
 from gatehouse.accounts.second_factors.model import Factor, PasskeyRefused, SecondFactorWrong
 from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.accounts.sign_in import DeviceCookies
 from gatehouse.fields.secrets import SecretText
 from gatehouse.kernel.errors import TooMany
-from gatehouse.sign_in_flow.flows import ACCOUNT_KIND as ACCOUNT
-from gatehouse.sign_in_flow.flows import RETURN_TO, SignInFlows
+from gatehouse.sign_in_flow.account_sign_in import ACCOUNT_KIND as ACCOUNT
+from gatehouse.sign_in_flow.account_sign_in import RETURN_TO
+from gatehouse.sign_in_flow.flows import SignInFlows
 from gatehouse.sign_in_flow.model import FlowStep
 from gatehouse.web.console.paths import is_console_page
 from gatehouse.web.http.browser import BrowserSessions

@@ -19,23 +19,18 @@ from starlette.types import Scope
 from gatehouse import __version__
 from gatehouse.audit.events import AuditEvent
 from gatehouse.languages import FALLBACK_LANG
-from gatehouse.oauth.model import APPLICATION_SCOPES, SCOPE_MARK
+from gatehouse.oauth.api_model import SCOPE_MARK
+from gatehouse.oauth.model import APPLICATION_SCOPES
 from gatehouse.permissions.evaluation.contributions import SourceKind
-from gatehouse.sign_in_flow.flows import NetworkNearness
+from gatehouse.sign_in_flow.questions import NetworkNearness
 from gatehouse.web.http.browser import signed_in_lang, signed_in_zone
 from gatehouse.web.http.responses import OffLoopHtmlResponse, html_response
-from gatehouse.web.pages import template_filters
+from gatehouse.web.pages import stacked_tables, template_filters
 from gatehouse.web.pages.assets import Assets
 from gatehouse.web.pages.branding import Brand
 from gatehouse.web.pages.contexts import ErrorContext, PageContext
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.translations import (
-    LanguagePolicy,
-    Languages,
-    Translator,
-    choose_language,
-    load_languages,
-)
+from gatehouse.web.pages.translations import LanguagePolicy, Languages, Translator, choose_language, load_languages
 from gatehouse.web.pages.vocabulary import (
     AccountSection,
     FactorMethod,
@@ -321,9 +316,9 @@ def template_environment(assets: Assets) -> Environment:
         foldable=template_filters.breakable_email,
         grouped=template_filters.group_characters,
         qr_code=template_filters.qr_code,
-        stackable=template_filters.stackable,
-        at_field=template_filters.at_field,
-        code_spans=template_filters.code_spans,
+        stackable=stacked_tables.stackable,
+        at_field=stacked_tables.at_field,
+        code_spans=stacked_tables.code_spans,
     )
     return environment
 

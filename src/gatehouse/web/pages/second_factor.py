@@ -9,11 +9,12 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import SignInMethod, User, passkey_proof
-from gatehouse.accounts.second_factors.codes import EmailCodes
+from gatehouse.accounts.model import SignInMethod, User
+from gatehouse.accounts.second_factors.email_codes import EmailCodes
 from gatehouse.accounts.second_factors.model import EnabledFactors, Factor, PasskeyRefused, SecondFactorWrong
 from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.accounts.second_factors.verification import SecondFactors
+from gatehouse.accounts.session_model import passkey_proof
 from gatehouse.accounts.store import AccountStore
 from gatehouse.fields.secrets import SecretText
 from gatehouse.kernel.digests import sha256

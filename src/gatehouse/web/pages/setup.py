@@ -8,18 +8,20 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.administration import Setup
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.model import PASSWORD_PROOF, SignInMethod, User
+from gatehouse.accounts.model import SignInMethod, User
+from gatehouse.accounts.session_model import PASSWORD_PROOF
 from gatehouse.accounts.sessions import Sessions
+from gatehouse.accounts.setup import Setup
 from gatehouse.accounts.sign_in import DeviceCookies
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.throttle.limits import AttemptLimiter
-from gatehouse.web.http.browser import BrowserSessions, refuse_foreign_page
+from gatehouse.web.http.browser import BrowserSessions
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect
+from gatehouse.web.http.foreign_pages import refuse_foreign_page
 from gatehouse.web.http.parse import read_form, read_query
 from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages.contexts import SetupContext, SetupDoneContext

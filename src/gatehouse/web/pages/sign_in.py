@@ -1,7 +1,6 @@
 """Sign-in with a password or a passkey, and sign-out."""
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from typing import Final
 from urllib.parse import urlencode
 
@@ -12,9 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.errors import SignInRefused
-from gatehouse.accounts.model import PASSWORD_PROOF, SignInMethod, passkey_proof
+from gatehouse.accounts.model import SignInMethod
 from gatehouse.accounts.second_factors.model import PasskeyRefused
 from gatehouse.accounts.second_factors.passkeys import Passkeys
+from gatehouse.accounts.session_model import PASSWORD_PROOF, passkey_proof
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.sign_in import PasswordAttempt, PasswordSignIn
 from gatehouse.accounts.store import AccountStore
@@ -23,19 +23,18 @@ from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany
 from gatehouse.providers.model import Provider
 from gatehouse.providers.sign_in import SIGN_IN_WITH, ProviderSignIn
-from gatehouse.sign_in_flow.model import FlowStep, SignInFlowGone, proof_of_session
+from gatehouse.sign_in_flow.model import SignInFlowGone
 from gatehouse.web.http.browser import STAY_VALUE, Browser, BrowserSessions
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.parse import read_form, read_query
-from gatehouse.web.http.responses import see_other
 from gatehouse.web.http.routing import Endpoint, RateClass
-from gatehouse.web.pages.contexts import AlreadySignedInContext, ProviderButton, SignedOutContext, SignInContext
-from gatehouse.web.pages.forms import FORBIDDEN, page_endpoint
+from gatehouse.web.pages.contexts import ProviderButton, SignedOutContext, SignInContext
+from gatehouse.web.pages.forms import FORBIDDEN
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
-from gatehouse.web.pages.sign_in_flow import FlowForm, SignInCompletion, SignInFlowPages, step_address
+from gatehouse.web.pages.sign_in_flow import FlowForm, SignInCompletion, SignInFlowPages
 from gatehouse.web.pages.vocabulary import Notice, PageProblem, ProblemKind
 
 TOO_MANY_REQUESTS: Final = 429
@@ -220,65 +219,4 @@ class SignInPages(Struct, kw_only=True, eq=False):
                 summary="Sign in with a passkey",
             ),
             replace(posted, name="sign_out", path=Path.SIGN_OUT, handler=self.sign_out, summary="Sign out"),
-        ]
-
-
-# Signed in already: continue as this account or another one (prompt=select_account).
-
-
-class AccountChoice(StrEnum):
-    CONTINUE = "continue"
-    ANOTHER = "another"
-
-
-class ChooseAccountQuery(msgspec.Struct, frozen=True, kw_only=True):
-    interaction: str = ""
-
-
-class ChooseAccountForm(FlowForm, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    decision: AccountChoice
-
-
-class ChooseAccountPage(Struct, kw_only=True, eq=False):
-    completion: SignInCompletion
-    browsers: BrowserSessions
-    flow_pages: SignInFlowPages
-
-    async def show(self, request: Request) -> Response:
-        browser = await self.browsers.read(request)
-        handle = read_query(request, ChooseAccountQuery).interaction
-        try:
-            destination = await self.flow_pages.destination(browser, handle)
-        except SignInFlowGone:
-            return self.flow_pages.show_expired(request, handle)
-        if browser.signed_in is None:
-            return see_other(step_address(FlowStep.LOGIN, handle))
-        user = browser.signed_in.user
-        context = AlreadySignedInContext(
-            csrf=self.browsers.csrf_token(browser),
-            interaction=handle,
-            nick=user.nick,
-            login=user.login or "",
-            application=destination.application,
-            returns_to=destination.returns_to,
-        )
-        return self.flow_pages.show(request, browser, destination, context)
-
-    async def choose(self, request: Request) -> Response:
-        return await self.flow_pages.handle_form(request, ChooseAccountForm, self._choose)
-
-    async def _choose(self, request: Request, browser: Browser, form: ChooseAccountForm) -> Response:
-        if form.decision is AccountChoice.ANOTHER or browser.signed_in is None:
-            return see_other(step_address(FlowStep.LOGIN, form.interaction))
-        proof = proof_of_session(browser.signed_in.session)
-        return await self.completion.continue_flow(request, browser, proof, form.interaction)
-
-    def endpoints(self) -> list[Endpoint]:
-        return [
-            page_endpoint(
-                "GET", Path.SIGN_IN_AS, self.show, name="choose_account.show", summary="Show the account chooser"
-            ),
-            page_endpoint(
-                "POST", Path.SIGN_IN_AS, self.choose, name="choose_account.choose", summary="Choose an account"
-            ),
         ]

@@ -12,8 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.bans.model import UserBan, find_ban
-from gatehouse.accounts.model import SignInMethod, User, UserSession
+from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.accounts.second_factors.model import enabled_factors
+from gatehouse.accounts.session_model import UserSession
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.sign_in import DeviceCookies, account_key
 from gatehouse.audit.model import AuditOrigin
@@ -22,7 +23,7 @@ from gatehouse.gamesessions.purpose import KIND as GAME
 from gatehouse.kernel.clock import Clock
 from gatehouse.mail.composer import Composer
 from gatehouse.mail.model import MailTemplate, OutboxMail
-from gatehouse.sign_in_flow.flows import ACCOUNT_KIND as ACCOUNT
+from gatehouse.sign_in_flow.account_sign_in import ACCOUNT_KIND as ACCOUNT
 from gatehouse.sign_in_flow.flows import SignInFlows, request_of_handle
 from gatehouse.sign_in_flow.model import (
     Continuation,
@@ -35,7 +36,8 @@ from gatehouse.sign_in_flow.model import (
     proof_of_session,
     sign_in_id_of,
 )
-from gatehouse.throttle.limits import Quota, ThrottleSubject, quota_limit
+from gatehouse.throttle.limits import ThrottleSubject
+from gatehouse.throttle.quotas import Quota, quota_limit
 from gatehouse.web.console.paths import is_console_page
 from gatehouse.web.http.browser import Browser, BrowserSessions, FormExpired, device_name
 from gatehouse.web.http.context import content_security_policy, origin_of

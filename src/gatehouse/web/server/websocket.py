@@ -20,7 +20,7 @@ from websockets.http11 import Request, Response
 from websockets.protocol import OPEN, SERVER, Protocol
 from websockets.server import ServerProtocol
 
-from gatehouse.kernel.clock import TimerWheel
+from gatehouse.kernel.timer_wheel import TimerWheel
 from gatehouse.web.http.responses import Header
 from gatehouse.web.server.compact import CompactEvent
 from gatehouse.web.server.protocol import ASGI, address_of

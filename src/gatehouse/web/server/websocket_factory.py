@@ -4,7 +4,8 @@ import asyncio
 from operator import methodcaller
 from typing import Final
 
-from gatehouse.kernel.clock import Clock, TimerWheel
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.timer_wheel import TimerWheel
 from gatehouse.web.server.sockets import TakesTurns
 from gatehouse.web.server.state import ServerState
 

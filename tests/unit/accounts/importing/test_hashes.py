@@ -9,6 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from gatehouse.accounts import passwords as passwords_module
+from gatehouse.accounts.importing.firebase import parse_hash_config
 from gatehouse.accounts.importing.hashes import (
     IMPORTED,
     BadHash,
@@ -18,7 +19,6 @@ from gatehouse.accounts.importing.hashes import (
     parse_hash,
     verify_imported,
 )
-from gatehouse.accounts.importing.vendors import parse_hash_config
 from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.kernel.errors import Unavailable
 

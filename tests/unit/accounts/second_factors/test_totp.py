@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyotp
 import pytest
 
-from gatehouse.accounts.second_factors.codes import is_six_digit_code, matching_step
+from gatehouse.accounts.second_factors.totp import is_six_digit_code, matching_step
 
 RFC_SECRET = base64.b32encode(b"12345678901234567890").decode()
 # RFC 6238, appendix B, the SHA-1 rows; six digits are the last six of its eight.

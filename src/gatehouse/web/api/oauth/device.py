@@ -8,10 +8,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.kernel.errors import NotFound, TooMany
+from gatehouse.oauth.api_model import SCOPE_MARK
 from gatehouse.oauth.client_auth import ClientAuthenticator
-from gatehouse.oauth.device import KIND, DeviceAuthorization, UnknownUserCode, encode_device_request
+from gatehouse.oauth.device import DeviceAuthorization, UnknownUserCode
+from gatehouse.oauth.device_sign_in import KIND, encode_device_request
 from gatehouse.oauth.errors import InvalidTarget
-from gatehouse.oauth.model import SCOPE_MARK, DeviceRequest
+from gatehouse.oauth.model import DeviceRequest
 from gatehouse.oauth.store import ClientStore, deciding_applications, find_granted_api
 from gatehouse.sign_in_flow.flows import SignInFlows
 from gatehouse.sign_in_flow.model import FlowStep, proof_of_session

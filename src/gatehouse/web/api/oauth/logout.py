@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import UserSession
+from gatehouse.accounts.session_model import UserSession
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.kernel.errors import BadInput
 from gatehouse.oauth.errors import BadLogout

@@ -7,28 +7,19 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.fields.secrets import SecretRecord, SecretText
-from gatehouse.kernel.times import iso8601
 from gatehouse.permissions.authentication.application_keys import ApplicationKeyDirectory, PublishedKey
-from gatehouse.permissions.authentication.callers import JwtExchange
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
-from gatehouse.permissions.commands.application_credentials import AccessKeyCommands, CustomKeyCommands
+from gatehouse.permissions.commands.application_credentials import CustomKeyCommands
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.errors import KeyNotFound, Malformed
-from gatehouse.permissions.model.application import AccessKey
-from gatehouse.web.api.permissions.authentication import (
-    CredentialFields,
-    RequestAuthenticator,
-    actor_of,
-    credentials_of,
-)
+from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
 from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint, require_field
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.parse import read_json
-from gatehouse.web.http.responses import NOT_MODIFIED, cacheable_response, json_response
-from gatehouse.web.http.routing import Cors, Endpoint, RateClass, RequiredAuth
+from gatehouse.web.http.responses import NOT_MODIFIED, cacheable_response
+from gatehouse.web.http.routing import Cors, Endpoint, RateClass
 
 CACHE_CONTROL: Final = "public, max-age=300"
 SECTION: Final = "interface §4.4"
@@ -153,123 +144,3 @@ def public_key_entry(key: PublishedKey) -> PublicKeyEntry:
 def public_response(request: Request, answer: msgspec.Struct) -> Response:
     body = msgspec.json.encode(answer)
     return cacheable_response(request, body, media_type="application/json", cache_control=CACHE_CONTROL)
-
-
-# POST /api/permissions/accessKey (interface §4.8).
-
-
-class AccessKeyData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Save needs `comment`, delete needs `id`; other fields of a key record are ignored (R6)."""
-
-    id: str | None = None
-    comment: str | None = ""
-    application_id: object = None
-    hash: object = None
-    created: object = None
-    modified: object = None
-    last_used: object = None
-
-
-class AccessKeyRequest(CredentialFields, frozen=True, kw_only=True):
-    action: Literal["get", "save", "delete"]
-    application_id: ApplicationId | None = None  # else the one that the service JWT is of
-    data: AccessKeyData | None = None
-
-
-class AccessKeyEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    id: str
-    application_id: int
-    comment: str
-    created: str
-    modified: str
-    last_used: str = ""  # left out when it was never used
-    hash: str = ""  # in the answer to its creation only
-
-
-class AccessKeyResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    status: str
-    data: tuple[AccessKeyEntry, ...] | AccessKeyEntry | None = None  # a list for get, the new key for save
-
-
-class AccessKeyEndpoint(Struct, kw_only=True, eq=False):
-    keys: AccessKeyCommands
-    authenticator: RequestAuthenticator
-
-    async def handle(self, request: Request) -> Response:
-        ask = await read_json(request, AccessKeyRequest)
-        visit = await self.authenticator.authenticate(
-            request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
-        )
-        actor, application_id = actor_of(request, visit), require_field(visit.application_id, "application_id")
-        match ask.action:
-            case "get":
-                return data_response(
-                    tuple(access_key_entry(key) for key in await self.keys.list(actor, application_id))
-                )
-            case "save":
-                new = await self.keys.create(actor, application_id, require_field(ask.data, "data").comment or "")
-                return data_response(access_key_entry(new.key, value=new.value))
-            case "delete":
-                await self.keys.delete(
-                    actor, application_id, require_field(require_field(ask.data, "data").id, "data.id")
-                )
-                return ok_response()
-
-    def endpoint(self) -> Endpoint:
-        return permission_endpoint(
-            "accessKey",
-            self.handle,
-            name="access_key",
-            request=AccessKeyRequest,
-            section="interface §4.8",
-            summary="Access keys of an application: get, save, delete",
-            answers=AccessKeyResponse,
-        )
-
-
-def access_key_entry(key: AccessKey, *, value: str = "") -> AccessKeyEntry:
-    return AccessKeyEntry(
-        id=key.key_id,
-        application_id=key.application_id,
-        comment=key.comment,
-        created=iso8601(key.created_at),
-        modified=iso8601(key.modified_at),
-        last_used=iso8601(key.last_used),
-        hash=value,
-    )
-
-
-# POST /api/permissions/exchangeJwt (interface §4.8, R6).
-
-
-class ExchangeJwtRequest(CredentialFields, frozen=True, kw_only=True):
-    """User JWT in `jwt`, with its factor if the new JWT needs `fac` too."""
-
-
-class ExchangeJwtResponse(SecretRecord, frozen=True, kw_only=True):
-    status: Literal["OK"] = "OK"
-    jwt: SecretText
-
-
-class ExchangeJwtEndpoint(Struct, eq=False):
-    exchange: JwtExchange
-
-    async def handle(self, request: Request) -> Response:
-        ask = await read_json(request, ExchangeJwtRequest)
-        jwt = await self.exchange.exchange(await credentials_of(request, ask))
-        return json_response(ExchangeJwtResponse(jwt=jwt))
-
-    def endpoint(self) -> Endpoint:
-        return Endpoint(
-            name="permissions.exchange_jwt",
-            path="/api/permissions/exchangeJwt",
-            methods=("POST",),
-            handler=self.handle,
-            dialect=Dialect.PERMISSIONS,
-            rate_class=RateClass.TOKEN,
-            section="interface §4.8",
-            summary="Exchange a user JWT for one that is valid only for the access key's application",
-            request=ExchangeJwtRequest,
-            answers={200: ExchangeJwtResponse},
-            auth=RequiredAuth.ACCESS_KEY,
-        )

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.authentication.credentials import CredentialPolicy, KeySignature, RequestCredentials
-from gatehouse.permissions.rights.rights import Actor
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.tokens.claims import InvalidToken
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of

@@ -19,7 +19,7 @@ from gatehouse.permissions.commands.bans import BanCommands, BanDraft
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.rights.rights import Actor
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
 from gatehouse.web.api.permissions.envelope import data_response, permission_endpoint, untagged_response
 from gatehouse.web.api.permissions.listing import DEFAULT_LIMIT, MAX_LIMIT, Cursors

@@ -1,6 +1,5 @@
 """POST /api/permissions/publish, project, project/tags and project/membership (interface §4.6, R5, R6)."""
 
-from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -12,12 +11,11 @@ from gatehouse.fields.derive import entry_members, entry_values, with_members
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.commands.drafts import TagsDraft
 from gatehouse.permissions.commands.full_removal import FullRemoval
-from gatehouse.permissions.commands.groups import AccessDraft, GroupCommands, GroupDraft
 from gatehouse.permissions.commands.memberships import MembershipCommands, MembershipDraft
-from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraft, ProjectPublisher
-from gatehouse.permissions.documents.grammar import GroupId, Title
-from gatehouse.permissions.errors import GroupNotFound, Malformed
-from gatehouse.permissions.model.project import GROUP_FIELDS, MAX_GROUP_USERS, PROJECT_FIELDS, Group, Project
+from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraft
+from gatehouse.permissions.commands.publishing import ProjectPublisher
+from gatehouse.permissions.documents.grammar import Title
+from gatehouse.permissions.model.project import PROJECT_FIELDS, Project
 from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
 from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint
 from gatehouse.web.http.parse import read_json
@@ -142,105 +140,3 @@ class ProjectEndpoints(Struct, kw_only=True, eq=False):
 
 def project_record(project: Project) -> ProjectRecord:
     return ProjectRecord(**entry_values(project, PROJECT_FIELDS))
-
-
-# POST /api/permissions/group, group/access and group/tags (interface §4.7, R6).
-
-
-NO_GROUP = GroupDraft()
-
-
-class GroupRequest(CredentialFields, frozen=True, kw_only=True):
-    action: Literal["get", "save", "delete"]
-    group_id: GroupId | None = None
-    data: GroupDraft = NO_GROUP
-
-
-class GroupAccessRequest(CredentialFields, frozen=True, kw_only=True):
-    group_id: GroupId
-    data: AccessDraft
-
-
-class GroupTagsRequest(CredentialFields, frozen=True, kw_only=True):
-    group_id: GroupId
-    data: TagsDraft
-
-
-class GroupEndpoints(Struct, kw_only=True, eq=False):
-    groups: GroupCommands
-    authenticator: RequestAuthenticator
-
-    async def handle(self, request: Request) -> Response:
-        ask = await read_json(request, GroupRequest)
-        actor = await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
-        match ask.action:
-            case "get":
-                if not isinstance(ask.data.project_id, str):
-                    raise Malformed("data.project_id: required")
-                groups = await self.groups.list_in_project(actor, ask.data.project_id)
-                return data_response(
-                    group_list(groups if ask.group_id is None else select_group(groups, ask.group_id))
-                )
-            case "save":
-                return data_response(group_record(await self.groups.save(actor, ask.group_id, ask.data)))
-            case "delete":
-                if ask.group_id is None:
-                    raise Malformed("group_id: required")
-                await self.groups.delete(actor, ask.group_id, ask.data.version)
-                return ok_response()
-
-    async def save_access(self, request: Request) -> Response:
-        ask = await read_json(request, GroupAccessRequest)
-        actor = await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
-        saved = await self.groups.save_access(actor, ask.group_id, ask.data)
-        return data_response(group_record(saved))
-
-    async def save_tags(self, request: Request) -> Response:
-        ask = await read_json(request, GroupTagsRequest)
-        actor = await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
-        saved = await self.groups.save_tags(actor, ask.group_id, ask.data)
-        return data_response(group_record(saved))
-
-    def endpoints(self) -> list[Endpoint]:
-        return [
-            permission_endpoint(
-                "group",
-                self.handle,
-                name="group",
-                request=GroupRequest,
-                section="interface §4.7",
-                summary="Groups of a project: get, save, delete",
-            ),
-            permission_endpoint(
-                "group/access",
-                self.save_access,
-                name="group_access",
-                request=GroupAccessRequest,
-                section="interface §4.7",
-                summary="Set the conditions and users of a group",
-            ),
-            permission_endpoint(
-                "group/tags",
-                self.save_tags,
-                name="group_tags",
-                request=GroupTagsRequest,
-                section="interface §4.7",
-                summary="Replace the tags of a group",
-            ),
-        ]
-
-
-def select_group(groups: Sequence[Group], group_id: str) -> Sequence[Group]:
-    """Return the group among those that the caller manages; callers do not learn whether other groups exist."""
-    found = [group for group in groups if group.group_id == group_id]
-    if not found:
-        raise GroupNotFound
-    return found
-
-
-def group_list(groups: Sequence[Group]) -> dict[str, object]:
-    return {"groups": [group_record(group) for group in groups], "max_users_cnt": MAX_GROUP_USERS}
-
-
-def group_record(group: Group) -> dict[str, object]:
-    return entry_values(group, GROUP_FIELDS)

@@ -3,15 +3,12 @@
 from typing import Final, Literal
 
 import msgspec
-from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.fields.derive import copy_as
 from gatehouse.kernel.background import run_off_loop
 from gatehouse.permissions.authentication.authenticator import Authenticator
-from gatehouse.permissions.authentication.credentials import ABOUT_APPLICATION, ABOUT_ONE_PERSON, DEFAULT_POLICY
-from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.authentication.credentials import ABOUT_APPLICATION, ABOUT_ONE_PERSON
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed
 from gatehouse.permissions.questions.check import (
@@ -23,10 +20,8 @@ from gatehouse.permissions.questions.check import (
 )
 from gatehouse.permissions.questions.explain import ExplainDraft, GuardedExplainer
 from gatehouse.permissions.questions.members import MemberResults, MembersDraft, MemberSearch
-from gatehouse.permissions.questions.parsing import read_prefix, read_rule, read_scope, target_user_id
-from gatehouse.permissions.questions.proposals import AnyProposal, ApplicationProposal, Proposer
-from gatehouse.permissions.questions.simulate import Effect, Forecast, Simulation
-from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
+from gatehouse.permissions.questions.parsing import read_rule, read_scope, target_user_id
+from gatehouse.web.api.permissions.authentication import CredentialFields, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response_off_loop, etag_response, permission_endpoint
 from gatehouse.web.api.permissions.explanation_records import (
     ExplainResponse,
@@ -39,7 +34,7 @@ from gatehouse.web.api.permissions.explanation_records import (
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
 from gatehouse.web.http.parse import read_json
 from gatehouse.web.http.responses import NO_STORE
-from gatehouse.web.http.routing import SCHEMA_BODY_LIMIT, Endpoint
+from gatehouse.web.http.routing import Endpoint
 
 SECTION: Final = "interface §4.14"
 CSV: Final = "text/csv"
@@ -204,97 +199,3 @@ def csv_response(page: MemberResults) -> Response:
     if page.after is not None:
         headers[NEXT_AFTER_HEADER] = page.after
     return Response(members_csv(page.members), 200, headers, media_type=CSV)
-
-
-# POST /api/permissions/simulate (R6).
-
-
-MAX_PEOPLE: Final = 1_000
-CHARACTERS_PER_WEIGHT: Final = 40  # bytes of a usual rule: a unit of weight
-SIMULATE_HINT: Final = "ask for a section or some of the rules with data.prefix"
-
-
-class SimulateData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    change: AnyProposal
-    after: str = ""
-    limit: int = MAX_PEOPLE  # the number of people; with fewer, `after` is the start of the next page
-    prefix: str | None = None  # only rules that begin with it: a section alone, or a section and a path
-
-
-class SimulateRequest(CredentialFields, frozen=True, kw_only=True):
-    application_id: ApplicationId | None = None
-    data: SimulateData
-
-
-class EffectRecord(msgspec.Struct, frozen=True, kw_only=True):
-    user_id: str
-    gains: tuple[str, ...]
-    loses: tuple[str, ...]
-    gains_roles: tuple[str, ...]
-    loses_roles: tuple[str, ...]
-
-
-class ForecastRecord(msgspec.Struct, frozen=True, kw_only=True):
-    people: tuple[EffectRecord, ...]  # people for whom something changes, by user id
-    examined: int
-    truncated: bool
-    after: str | None  # to go on from, when truncated
-
-
-class SimulateResponse(msgspec.Struct, frozen=True, kw_only=True):
-    status: str
-    data: ForecastRecord
-
-
-class SimulationEndpoint(Struct, kw_only=True, eq=False):
-    simulation: Simulation
-    authenticator: Authenticator
-
-    async def handle(self, request: Request) -> Response:
-        ask = await read_json(request, SimulateRequest)
-        need = ABOUT_APPLICATION if isinstance(ask.data.change, ApplicationProposal) else DEFAULT_POLICY
-        visit = await self.authenticator.authenticate(
-            await credentials_of(request, ask), need, application_id=parse_optional_application_id(ask.application_id)
-        )
-        if visit.application_id is None:
-            raise Malformed("application_id: required")
-        refuse_about_everyone(visit)
-        if visit.model is None:
-            raise ApplicationNotFound
-        by = Proposer(actor=actor_of(request, visit), model=visit.model, central=visit.central)
-        after, limit = read_page(ask.data.after, ask.data.limit)
-        prefix = None if ask.data.prefix is None else read_prefix(ask.data.prefix, "data.prefix")
-        forecast = await self.simulation.run(ask.data.change, by, after=after, limit=limit, prefix=prefix)
-        weight = forecast.length // CHARACTERS_PER_WEIGHT
-        return await data_response_off_loop(weight, forecast_record(forecast), narrower=SIMULATE_HINT)
-
-    def endpoint(self) -> Endpoint:
-        return permission_endpoint(
-            "simulate",
-            self.handle,
-            name="simulate",
-            request=SimulateRequest,
-            section="interface §4.14",
-            summary="Preview who would gain or lose access by a save, without saving",
-            answers=SimulateResponse,
-            body_limit=SCHEMA_BODY_LIMIT,
-        )
-
-
-def read_page(after: str, limit: int) -> tuple[str, int]:
-    if not 1 <= limit <= MAX_PEOPLE:
-        raise Malformed(f"data.limit: must be 1 to {MAX_PEOPLE}")
-    return grammar.check_user_id(after, "data.after") if after else "", limit
-
-
-def forecast_record(forecast: Forecast) -> ForecastRecord:
-    return ForecastRecord(
-        people=tuple(map(effect_record, forecast.effects)),
-        examined=forecast.examined,
-        truncated=forecast.after is not None,
-        after=forecast.after,
-    )
-
-
-def effect_record(one: Effect) -> EffectRecord:
-    return copy_as(EffectRecord, one)

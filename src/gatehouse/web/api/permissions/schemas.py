@@ -4,13 +4,10 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Literal
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.paging import Page, page_request
-from gatehouse.admin.schema_versions import SchemaVersionStore
-from gatehouse.kernel.times import iso8601
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
 from gatehouse.permissions.authentication.credentials import ABOUT_APPLICATION
 from gatehouse.permissions.commands.app_schemas import (
@@ -23,9 +20,8 @@ from gatehouse.permissions.commands.app_schemas import (
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.errors import AnswerTooLarge, Malformed
-from gatehouse.permissions.evaluation.compiled import model_work
+from gatehouse.permissions.evaluation.work import model_work
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.schema_version import SchemaVersion
 from gatehouse.permissions.questions.roles import RoleList, VisibleRole
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
@@ -210,91 +206,3 @@ def role_record(seen: VisibleRole) -> dict[str, object]:
     if seen.users_count is None:
         return {"name": seen.role.name, "description": seen.role.description}
     return {**role_document(seen.role), "users_count": seen.users_count}
-
-
-# POST /api/permissions/meta/schema/versions: what each save of a schema changed, by whom (interface §4.14).
-
-
-class SchemaVersionsData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    page: int = 1
-
-
-class SchemaVersionsRequest(CredentialFields, frozen=True, kw_only=True):
-    action: Literal["get"]
-    application_id: ApplicationId | None = None
-    data: SchemaVersionsData = SchemaVersionsData()
-
-
-class SchemaChangesEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """Changes of one kind since the previous version, with examples."""
-
-    what: str
-    how: str
-    count: int
-    names: tuple[str, ...]
-
-
-class SchemaVersionEntry(msgspec.Struct, frozen=True, kw_only=True):
-    version: int
-    saved: str
-    by: str  # the actor as in the audit log; empty where it is no longer known
-    nick: str | None
-    changes: tuple[SchemaChangesEntry, ...]
-
-
-class SchemaVersionsPage(msgspec.Struct, frozen=True, kw_only=True):
-    versions: tuple[SchemaVersionEntry, ...]  # the newest first
-    page: int
-    total: int
-
-
-class SchemaVersionsResponse(msgspec.Struct, frozen=True, kw_only=True):
-    status: str
-    data: SchemaVersionsPage
-
-
-class SchemaVersionsEndpoint(Struct, kw_only=True, eq=False):
-    versions: SchemaVersionStore
-    authenticator: RequestAuthenticator
-
-    async def get(self, request: Request) -> Response:
-        ask = await read_json(request, SchemaVersionsRequest)
-        visit = await self.authenticator.authenticate(
-            request, ask, ABOUT_APPLICATION, application_id=parse_optional_application_id(ask.application_id)
-        )
-        application = visit.require_application(Operation.SCHEMA_GET).application
-        return data_response(
-            schema_versions_page(
-                await self.versions.versions(application.application_id, page_request("", ask.data.page))
-            )
-        )
-
-    def endpoint(self) -> Endpoint:
-        return permission_endpoint(
-            "meta/schema/versions",
-            self.get,
-            name="schema_versions",
-            request=SchemaVersionsRequest,
-            section="interface §4.14",
-            summary="List stored versions of an application's schema: get",
-            answers=SchemaVersionsResponse,
-        )
-
-
-def schema_versions_page(found: Page[SchemaVersion]) -> SchemaVersionsPage:
-    return SchemaVersionsPage(
-        versions=tuple(map(schema_version_entry, found.rows)), page=found.number, total=found.total
-    )
-
-
-def schema_version_entry(saved: SchemaVersion) -> SchemaVersionEntry:
-    return SchemaVersionEntry(
-        version=saved.version,
-        saved=iso8601(saved.saved_at),
-        by=saved.actor,
-        nick=saved.nick,
-        changes=tuple(
-            SchemaChangesEntry(what=change.what.value, how=change.how.value, count=change.count, names=change.names)
-            for change in saved.changes
-        ),
-    )

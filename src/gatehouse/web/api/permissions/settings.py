@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.rights.rights import Actor
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.web.api.health import CheckResult
 from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator
 from gatehouse.web.api.permissions.envelope import data_response, permission_endpoint

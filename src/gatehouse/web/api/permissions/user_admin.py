@@ -11,9 +11,9 @@ from msgspec import UNSET, Struct, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from gatehouse.accounts.invitations import Invitation
 from gatehouse.accounts.model import ACCOUNT_FIELDS, AccountField, User
 from gatehouse.accounts.own_account.export import DataExport, PersonalDataExport
-from gatehouse.accounts.registration import Invitation
 from gatehouse.accounts.second_factors.model import Factor
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_admin import PeopleAdmin
@@ -29,8 +29,8 @@ from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.errors import Malformed, PersonNotFound
 from gatehouse.permissions.questions.check import refuse_about_others
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import Operation, is_open
-from gatehouse.permissions.rights.rights import Actor
 from gatehouse.personal_data.requests import DataRequests
 from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
 from gatehouse.web.api.permissions.envelope import (

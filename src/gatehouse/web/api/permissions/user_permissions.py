@@ -1,25 +1,17 @@
 """POST /api/permissions/meta/data: what a user holds in an application (interface §4.5, R5, R6)."""
 
-from collections.abc import Awaitable, Callable
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import msgspec
 from msgspec import UNSET, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.people import DirectEntries, DirectPermissions, DirectRole
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.authentication.authenticator import Authenticator
-from gatehouse.permissions.authentication.credentials import (
-    DEFAULT_POLICY,
-    RECORD_GET,
-    RECORD_SAVE,
-    ROLES_OF_RECORD_GET,
-)
+from gatehouse.permissions.authentication.credentials import RECORD_GET, RECORD_SAVE, ROLES_OF_RECORD_GET
 from gatehouse.permissions.commands.user_schemas import RecordDraft, UserRecordCommands, record_user_id
-from gatehouse.permissions.commands.users import UserLabelCommands
-from gatehouse.permissions.documents.fields import parse_expired
+from gatehouse.permissions.documents.ends import parse_expired
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.questions.parsing import read_prefix, searchable_project_name
@@ -31,16 +23,9 @@ from gatehouse.permissions.questions.user_record_views import (
     ViewType,
     saved_view,
 )
-from gatehouse.web.api.permissions.authentication import (
-    CredentialFields,
-    RequestAuthenticator,
-    actor_of,
-    credentials_of,
-)
-from gatehouse.web.api.permissions.envelope import data_response, etag_response_off_loop, permission_endpoint
-from gatehouse.web.api.permissions.explanation_records import GroupName, ScopeName
+from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
+from gatehouse.web.api.permissions.envelope import etag_response_off_loop, permission_endpoint
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
-from gatehouse.web.api.permissions.users import UserRequest
 from gatehouse.web.http.parse import read_json
 from gatehouse.web.http.responses import json_response
 from gatehouse.web.http.routing import SCHEMA_BODY_LIMIT, Endpoint
@@ -152,88 +137,3 @@ def view_options_of(given: UserRecordOptions) -> ViewOptions:
         with_apps_data=given.with_apps_data,
         prefix=None if given.prefix is None else read_prefix(given.prefix, "options.prefix"),
     )
-
-
-# POST /api/permissions/user/roles: the direct entries of a user in every application (interface §4.14).
-
-
-FindDirectPermissions: TypeAlias = Callable[[str], Awaitable[DirectPermissions]]
-
-
-class DirectRoleEntry(msgspec.Struct, frozen=True, kw_only=True):
-    application_id: int
-    role: str
-    scope: ScopeName
-    expired: int  # Unix seconds, 0 for no end
-    ttl: int  # days, 0 for none
-
-
-class DirectEntryScope(msgspec.Struct, frozen=True, kw_only=True):
-    application_id: int
-    scope: ScopeName
-
-
-class DirectGroupEntry(GroupName, frozen=True, kw_only=True):
-    project_id: str
-
-
-class UserRolesEntry(msgspec.Struct, frozen=True, kw_only=True):
-    roles: tuple[DirectRoleEntry, ...]
-    entries: tuple[DirectEntryScope, ...]  # where the user has permissions set directly
-    groups: tuple[DirectGroupEntry, ...]  # that list the user
-
-
-class UserRolesResponse(msgspec.Struct, frozen=True, kw_only=True):
-    status: str
-    data: UserRolesEntry
-
-
-class UserRolesEndpoint(Struct, kw_only=True, eq=False):
-    people: UserLabelCommands
-    find_direct_permissions: FindDirectPermissions
-    authenticator: RequestAuthenticator
-
-    async def get(self, request: Request) -> Response:
-        ask = await read_json(request, UserRequest)
-        user = await self.people.get(
-            await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY), ask.data.user_id
-        )
-        return data_response(user_roles_entry(await self.find_direct_permissions(user.user_id)))
-
-    def endpoint(self) -> Endpoint:
-        return permission_endpoint(
-            "user/roles",
-            self.get,
-            name="user_roles",
-            request=UserRequest,
-            section="interface §4.14",
-            summary="Direct roles and entries of an account in every application: get",
-            answers=UserRolesResponse,
-        )
-
-
-def user_roles_entry(written: DirectPermissions) -> UserRolesEntry:
-    return UserRolesEntry(
-        roles=tuple(
-            DirectRoleEntry(
-                application_id=role.application_id,
-                role=role.role,
-                scope=direct_scope(role),
-                expired=role.ends_at,
-                ttl=role.ttl,
-            )
-            for role in written.roles
-        ),
-        entries=tuple(
-            DirectEntryScope(application_id=entry.application_id, scope=direct_scope(entry))
-            for entry in written.entries
-        ),
-        groups=tuple(
-            DirectGroupEntry(id=group.group_id, title=group.group, project_id=group.project_id)
-            for group in written.groups
-        ),
-    )
-
-
-def direct_scope(one: DirectRole | DirectEntries) -> ScopeName:
-    return ScopeName(project_id=one.project_id, kind=one.resource_kind, id=one.resource_id)

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from gatehouse.fields.derive import entry_members, entry_values, with_members
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
-from gatehouse.permissions.rights.rights import Actor
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator
 from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint
 from gatehouse.web.http.parse import read_json

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.oauth.model import API_TOKEN_SECONDS, ApiAccess
+from gatehouse.oauth.api_model import API_TOKEN_SECONDS, ApiAccess
 from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft
 from gatehouse.permissions.documents.apis import MAX_API_SCOPES, MAX_TOKEN_SECONDS, MIN_TOKEN_SECONDS
 from gatehouse.permissions.errors import Malformed

@@ -9,14 +9,16 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin import assignments
-from gatehouse.admin.assignments import AssignmentListStore, RoleChange, RoleColumn, RoleEdit
+from gatehouse.admin import role_cells
+from gatehouse.admin.assignments import AssignmentListStore
 from gatehouse.admin.names import NameStore
+from gatehouse.admin.role_cells import RoleChange, RoleColumn, RoleEdit
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput
 from gatehouse.permissions.commands.user_schemas import UserRecordCommands
 from gatehouse.permissions.errors import Malformed, RoleFull
-from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, CandidateFilter, UserRecord
+from gatehouse.permissions.model.candidates import CandidateFilter
+from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, UserRecord
 from gatehouse.permissions.model.rules import Scope
 from gatehouse.permissions.questions.proposals import Proposer, RecordProposal
 from gatehouse.permissions.questions.simulate import Effect, Forecast, Simulation
@@ -140,14 +142,14 @@ def parse_edit(state: AssignmentState, edit: CellEdit, records: Mapping[str, Use
         return EditTrouble(word="no_scope", values=values)
     if not state.columns[project_id][role_key].is_open:
         return EditTrouble(word="not_yours", values=values)
-    end = assignments.read_end(edit.value, state.now, edit.cell)
+    end = role_cells.read_end(edit.value, state.now, edit.cell)
     return RoleEdit(role=role, scope=state.scopes[project_id].scope, end=end)
 
 
 def find_conflicts(record: UserRecord, edits: Iterable[tuple[CellEdit, RoleEdit]]) -> Iterable[CellConflict]:
     """Cells that someone else has changed since they were staged."""
     for edit, one in edits:
-        stored = assignments.end_text(assignments.assigned_end(record, one.scope, one.role.key))
+        stored = role_cells.end_text(role_cells.assigned_end(record, one.scope, one.role.key))
         if edit.version != record.version and stored != edit.was:
             yield CellConflict(row=edit.row, column=one.role.name, was=edit.was, stored=stored, yours=edit.value)
 
@@ -165,16 +167,16 @@ def edit_from_line(
             "user_and_role"
         )
     until = line.get("until", "").strip()
-    end = assignments.read_end("" if until == REMOVE else until or "0", state.now, place)
+    end = role_cells.read_end("" if until == REMOVE else until or "0", state.now, place)
     scope_name = line.get("scope", "").strip()
     scope = Scope(scope_name) if scope_name else Scope()
     user_id, role_key = ids.get(name, name), role_name.lower()
     record = records.get(user_id)
-    was = None if record is None else assignments.assigned_end(record, scope, role_key)
+    was = None if record is None else role_cells.assigned_end(record, scope, role_key)
     return CellEdit(
         cell_key(user_id, role_key, scope),
-        assignments.end_text(was),
-        assignments.end_text(end),
+        role_cells.end_text(was),
+        role_cells.end_text(end),
         0 if record is None else record.version,
         name,
         role_name,
@@ -185,8 +187,8 @@ def reviewed_edit(person: PersonChange, change: RoleChange) -> CellEdit:
     """The edit as it was reviewed: of the record's version, with a fixed end."""
     return CellEdit(
         cell_key(person.user_id, change.role.key, change.scope),
-        assignments.end_text(change.was),
-        assignments.end_text(change.becomes),
+        role_cells.end_text(change.was),
+        role_cells.end_text(change.becomes),
         person.record.version,
         person.label,
         change.role.name,
@@ -213,11 +215,11 @@ def seat_counts(state: AssignmentState, people: Sequence[PersonChange]) -> list[
 
 
 def seat_difference(state: AssignmentState, person: PersonChange, role_key: str) -> int:
-    before = assignments.holds_anywhere(person.record, role_key, state.now)
+    before = role_cells.holds_anywhere(person.record, role_key, state.now)
     scopes = dict(person.record.scopes)
     for change in person.changes:
-        scopes[change.scope] = assignments.with_role_change(scopes.get(change.scope, NO_HOLDINGS), change)
-    return int(assignments.holds_anywhere(replace(person.record, scopes=scopes), role_key, state.now)) - int(before)
+        scopes[change.scope] = role_cells.with_role_change(scopes.get(change.scope, NO_HOLDINGS), change)
+    return int(role_cells.holds_anywhere(replace(person.record, scopes=scopes), role_key, state.now)) - int(before)
 
 
 class AssignmentsReviewContext(StagedReviewContext, frozen=True, kw_only=True):
@@ -353,8 +355,8 @@ class AssignmentEditor(StagedEditor[AssignmentState]):
         """One save per person, those that only remove first; a save that is refused does not stop the others."""
         people, _ = await self._check_edits(state, edits)
         applied, failed = [], []
-        for one in sorted(people, key=lambda person: not assignments.only_removes(person.changes)):
-            draft = assignments.record_draft(admin.rights, state.model, one.record, one.changes, one.version)
+        for one in sorted(people, key=lambda person: not role_cells.only_removes(person.changes)):
+            draft = role_cells.record_draft(admin.rights, state.model, one.record, one.changes, one.version)
             try:
                 saved = await self._schemas.save(admin.actor, state.model, one.user_id, draft, 0)
             except EXPECTED_ERRORS as error:
@@ -374,7 +376,7 @@ class AssignmentEditor(StagedEditor[AssignmentState]):
 
     async def _dry_run(self, person: PersonChange, by: Proposer, seats: Sequence[SeatCount]) -> PersonChange:
         """The person with the effect of the save, or why it would be refused."""
-        draft = assignments.record_draft(
+        draft = role_cells.record_draft(
             by.actor.rights, by.model, person.record, person.changes, person.record.version
         )
         try:
@@ -409,7 +411,7 @@ class AssignmentEditor(StagedEditor[AssignmentState]):
                 nick=names[user_id].nick if user_id in names else "",
                 record=record,
                 edits=[edit for edit, _ in together],
-                changes=assignments.role_changes(record, [one for _, one in together]),
+                changes=role_cells.role_changes(record, [one for _, one in together]),
                 conflicts=list(find_conflicts(record, together)),
             )
             if person.changes:

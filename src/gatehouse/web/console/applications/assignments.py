@@ -8,21 +8,16 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin import assignments
-from gatehouse.admin.assignments import (
-    AssignablePerson,
-    AssignmentListStore,
-    AssignmentPeopleQuery,
-    RoleCell,
-    RoleCellState,
-    RoleColumn,
-)
+from gatehouse.admin import role_cells
+from gatehouse.admin.assignments import AssignablePerson, AssignmentListStore, AssignmentPeopleQuery
 from gatehouse.admin.paging import EXPORT_MOST, PAGE_SIZE, Page, page_request
+from gatehouse.admin.role_cells import RoleCell, RoleCellState, RoleColumn
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.user_schemas import is_related, managed_project_ids
 from gatehouse.permissions.errors import NoRight
-from gatehouse.permissions.model.facts import ApplicationModel, CandidateFilter, CandidatePage, Facts
+from gatehouse.permissions.model.candidates import CandidateFilter, CandidatePage
+from gatehouse.permissions.model.facts import ApplicationModel, Facts
 from gatehouse.permissions.model.rules import ROOT, End, Scope
 from gatehouse.permissions.questions.user_record_views import readable_parts
 from gatehouse.permissions.rights.granting import Granter
@@ -131,7 +126,7 @@ class ScopeAssignments(msgspec.Struct, frozen=True, kw_only=True):
 
     def _cells(self, facts: Facts, columns: Sequence[RoleColumn]) -> list[RoleCell]:
         roles, structure = [column.role for column in columns], self.people_facts.snapshot.structure
-        return assignments.role_cells(self.model, facts, structure, self.scope, roles=roles, now=self.now)
+        return role_cells.role_cells(self.model, facts, structure, self.scope, roles=roles, now=self.now)
 
 
 class AssignmentTable:
@@ -259,7 +254,7 @@ class AssignmentTable:
             RoleColumn(
                 role=role,
                 holders=holders.get(key, 0),
-                is_open=chosen.may_save and assignments.may_assign(granter, chosen.scope, role),
+                is_open=chosen.may_save and role_cells.may_assign(granter, chosen.scope, role),
             )
             for key, role in sorted(model.roles.items())
         ]
@@ -311,5 +306,5 @@ def scope_text(scope: Scope) -> str:
 def until_text(end: End) -> str:
     """The end in the format that an import reads."""
     if end.ttl:
-        return assignments.end_text(end)
+        return role_cells.end_text(end)
     return f"{datetime.fromtimestamp(end.expired, UTC):%Y-%m-%dT%H:%M:%SZ}" if end.expired else ""

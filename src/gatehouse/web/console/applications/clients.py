@@ -7,8 +7,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.admin.application_clients import ApplicationClients
 from gatehouse.admin.clients import (
-    ApplicationClients,
     ClientDraft,
     ClientListItem,
     ClientListStore,
@@ -20,11 +20,11 @@ from gatehouse.admin.paging import PAGE_SIZE, Page
 from gatehouse.fields.model import DescribedField, Field
 from gatehouse.images.model import image_path
 from gatehouse.kernel.clock import Clock
-from gatehouse.oauth.clients import OLD_SECRET_LIFETIME
+from gatehouse.oauth.client_commands import OLD_SECRET_LIFETIME
 from gatehouse.oauth.model import SCOPES, Client, ClientProfile
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.web.api.permissions.applications import client_entry
+from gatehouse.web.api.permissions.clients import client_entry
 from gatehouse.web.console.applications.client_forms import (
     FORM_ROWS,
     ClientForm,

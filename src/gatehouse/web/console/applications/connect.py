@@ -10,7 +10,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.clients import ApplicationClients
+from gatehouse.admin.application_clients import ApplicationClients
 from gatehouse.oauth.model import Client, ClientProfile
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import Application

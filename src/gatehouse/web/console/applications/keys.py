@@ -7,14 +7,16 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.commands.application_credentials import AccessKeyCommands, CustomKeyCommands
+from gatehouse.permissions.commands.access_keys import AccessKeyCommands
+from gatehouse.permissions.commands.application_credentials import CustomKeyCommands
 from gatehouse.permissions.errors import AccessKeyNotFound, KeyNotFound
-from gatehouse.permissions.model.application import AccessKey, ApplicationKey
+from gatehouse.permissions.model.access_key import AccessKey
+from gatehouse.permissions.model.application import ApplicationKey
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.limits import MAX_ACCESS_KEYS, MAX_CUSTOM_KEYS
 from gatehouse.permissions.rights.guard import Operation, is_open
+from gatehouse.web.api.permissions.access_keys import access_key_entry as key_entry
 from gatehouse.web.api.permissions.application_keys import PublicKeyEntry
-from gatehouse.web.api.permissions.application_keys import access_key_entry as key_entry
 from gatehouse.web.console.applications.head import (
     ApplicationHead,
     CreatedSecret,

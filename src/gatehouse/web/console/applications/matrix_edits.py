@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin import matrix
-from gatehouse.admin.activity import may_read_schema
 from gatehouse.admin.matrix import CellChange, PermissionMatrix
 from gatehouse.admin.names import NameStore
+from gatehouse.admin.visible_audit_log import may_read_schema
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, AuditStore
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop

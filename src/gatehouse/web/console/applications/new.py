@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.clients import ApplicationClients
+from gatehouse.admin.application_clients import ApplicationClients
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.clients import check_new_client
 from gatehouse.oauth.errors import BadClient
 from gatehouse.oauth.model import Client, ClientProfile
-from gatehouse.permissions.commands.application_credentials import AccessKeyCommands
+from gatehouse.permissions.commands.access_keys import AccessKeyCommands
 from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft
 from gatehouse.permissions.errors import Malformed, NoRight
 from gatehouse.permissions.rights.guard import Operation

@@ -17,7 +17,8 @@ from gatehouse.permissions.documents.trees import without_leaf
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rules import Rule, RuleDefinition, RuleSection, Tree
+from gatehouse.permissions.model.rules import Rule, RuleDefinition, RuleSection
+from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.questions.proposals import DryRuns, ProposalReach, Proposer, SchemaProposal
 from gatehouse.permissions.rights.guard import Operation, is_open
 from gatehouse.web.console.applications.head import ENTRY, application_head

@@ -15,13 +15,14 @@ from gatehouse.kernel.background import MAX_INLINE_WEIGHT, OFF_LOOP_WEIGHT, run_
 from gatehouse.permissions.commands.app_schemas import SchemaCommands, full_schema_document
 from gatehouse.permissions.documents.differences import differences
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.evaluation.compiled import model_work
+from gatehouse.permissions.evaluation.work import model_work
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.schema_version import Difference, PastSchema, SchemaVersion
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.permissions.rights.rights import Actor
 from gatehouse.web.api.permissions.envelope import iter_json_chunks
-from gatehouse.web.api.permissions.schemas import schema_versions_page, whole_schema
+from gatehouse.web.api.permissions.schema_versions import schema_versions_page
+from gatehouse.web.api.permissions.schemas import whole_schema
 from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
 from gatehouse.web.console.applications.schema_changes import (
     ConfirmationPrompt,

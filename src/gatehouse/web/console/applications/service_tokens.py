@@ -7,13 +7,13 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.commands.application_credentials import EmailSecretCommands, ServiceTokenCommands
+from gatehouse.permissions.commands.service_tokens import EmailSecretCommands, ServiceTokenCommands
 from gatehouse.permissions.errors import KeyNotFound
-from gatehouse.permissions.model.application import EmailSecret, ServiceToken
 from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.model.service_token import EmailSecret, ServiceToken
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.web.api.permissions.service_accounts import email_secret_entry as secret_entry
-from gatehouse.web.api.permissions.service_accounts import service_token_entry as token_entry
+from gatehouse.web.api.permissions.email_secrets import email_secret_entry as secret_entry
+from gatehouse.web.api.permissions.service_tokens import service_token_entry as token_entry
 from gatehouse.web.console.applications.head import (
     ApplicationHead,
     CreatedSecret,

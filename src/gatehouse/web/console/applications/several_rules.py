@@ -9,7 +9,8 @@ from gatehouse.permissions.commands.app_schemas import SchemaCommands
 from gatehouse.permissions.documents.trees import MAX_PATH_SEGMENTS, SEGMENT, with_leaf
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.rules import Rule, RuleDefinition, RuleSection, Tree
+from gatehouse.permissions.model.rules import Rule, RuleDefinition, RuleSection
+from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.console.applications.head import ApplicationHead, application_head, application_path
 from gatehouse.web.console.applications.schema_changes import RULES_TAB, leaf_document, rules_of, section_of

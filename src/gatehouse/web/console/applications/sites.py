@@ -13,8 +13,9 @@ from gatehouse.permissions.commands.applications import ApplicationCommands, App
 from gatehouse.permissions.documents.rules import schema_rules
 from gatehouse.permissions.documents.sites import is_site_origin
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.model.application import MAX_PROTECTED_SITES, Application
+from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.model.protected_site import MAX_PROTECTED_SITES
 from gatehouse.permissions.questions.parsing import read_rule
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.console.applications.head import (

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from gatehouse.permissions.commands.memberships import MembershipCommands, MembershipDraft
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ProjectModel
-from gatehouse.permissions.model.project import PROJECT_TAG
+from gatehouse.permissions.model.group import PROJECT_TAG
 from gatehouse.permissions.questions.proposals import MembershipProposal
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from gatehouse.permissions.commands.groups import AccessDraft, GroupCommands
 from gatehouse.permissions.errors import GroupNotFound, Malformed
-from gatehouse.permissions.model.project import Group
+from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.questions.proposals import GroupAccessProposal
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
 from gatehouse.web.console.condition_builder import (

@@ -15,11 +15,11 @@ from gatehouse.permissions.commands.drafts import TagsDraft
 from gatehouse.permissions.commands.groups import GroupCommands, GroupDraft
 from gatehouse.permissions.errors import GroupNotFound, NoRight
 from gatehouse.permissions.model.facts import ProjectModel
-from gatehouse.permissions.model.project import Group
+from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.questions.proposals import GroupProposal
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
 from gatehouse.permissions.store import ProjectStore
-from gatehouse.web.api.permissions.projects import group_list as groups_listed
+from gatehouse.web.api.permissions.groups import group_list as groups_listed
 from gatehouse.web.console.condition_builder import ConditionBuilders
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
 from gatehouse.web.console.forms import VersionedForm, form_text, join_lines, split_lines

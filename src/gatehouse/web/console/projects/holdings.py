@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gatehouse.admin.assignments import require_after_epoch
 from gatehouse.admin.projects import ProjectListStore
+from gatehouse.admin.role_cells import require_after_epoch
 from gatehouse.permissions.documents.records import parse_project, project_access_document
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Assignment, ProjectModel, ScopeHoldings

@@ -14,7 +14,8 @@ from gatehouse.admin.projects import GroupListItem, ProjectListItem, ProjectList
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.drafts import TagsDraft
 from gatehouse.permissions.commands.full_removal import FullRemoval
-from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraft, ProjectPublisher
+from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraft
+from gatehouse.permissions.commands.publishing import ProjectPublisher
 from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.project import ErasureCounts, Project, settings_document
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation

@@ -16,8 +16,8 @@ from gatehouse.permissions.commands.service_accounts import (
 )
 from gatehouse.permissions.errors import Malformed, PersonNotFound
 from gatehouse.permissions.model.facts import ProjectModel
-from gatehouse.permissions.model.project import SERVICE_ACCOUNT_FIELDS, ServiceAccount
 from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.service_account import SERVICE_ACCOUNT_FIELDS, ServiceAccount
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
 from gatehouse.web.api.permissions.service_accounts import ServiceAccountEntry
 from gatehouse.web.api.permissions.service_accounts import service_account_entry as account_entry

@@ -11,7 +11,8 @@ from gatehouse.admin.projects import ApplicationSummary, ProjectListStore
 from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraft
 from gatehouse.permissions.errors import Malformed, NoRight
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
-from gatehouse.permissions.model.project import GrantAction, Group, GroupGrant, settings_document
+from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.project import GrantAction, GroupGrant, settings_document
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.questions.proposals import ProjectProposal
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation

@@ -1,0 +1,130 @@
+"""Keycloak: `kc.sh export --users same_file` or `different_files`."""
+
+import base64
+from collections.abc import Iterator
+from typing import BinaryIO, Final
+
+import msgspec
+
+from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.importing.hashes import BadHash, decode_base64, encode_base64
+from gatehouse.accounts.importing.lines import json_problem
+from gatehouse.accounts.importing.model import FileRow, ForeignIdentity, ImportEntry
+from gatehouse.accounts.importing.vendors import (
+    BASE32,
+    LOST_FACTOR,
+    TOTP_ALGORITHM,
+    TOTP_DIGITS,
+    TOTP_PERIOD,
+    UserDocument,
+    decode_entries,
+    full_name,
+    split_document,
+)
+
+
+class KeycloakCredential(msgspec.Struct, rename="camel"):
+    type: str = ""
+    secret_data: str | None = None  # JSON
+    credential_data: str | None = None  # JSON
+
+
+class KeycloakLink(msgspec.Struct, rename="camel"):
+    identity_provider: str = ""
+    user_id: str = ""
+
+
+class KeycloakUser(msgspec.Struct, rename="camel"):
+    id: str | None = None
+    username: str | None = None
+    email: str | None = None
+    email_verified: bool | None = None
+    enabled: bool = True
+    first_name: str | None = None
+    last_name: str | None = None
+    service_account_client_id: str | None = None
+    credentials: list[KeycloakCredential] = []
+    federated_identities: list[KeycloakLink] = []
+
+
+class KeycloakSecret(msgspec.Struct, rename="camel"):
+    value: str = ""
+    salt: str | None = None
+
+
+class KeycloakParameters(msgspec.Struct, rename="camel"):
+    algorithm: str = ""
+    hash_iterations: int = 0
+    additional_parameters: dict[str, list[str]] = {}
+    sub_type: str = "totp"
+    digits: int = TOTP_DIGITS
+    period: int = TOTP_PERIOD
+    secret_encoding: str | None = None
+
+
+PBKDF2_NAMES: Final = {"pbkdf2": "sha1", "pbkdf2-sha256": "sha256", "pbkdf2-sha512": "sha512"}
+KEYCLOAK_PASSKEYS: Final = frozenset({"webauthn", "webauthn-passwordless"})
+ARGON2_VERSIONS: Final = {"1.0": 16, "1.3": 19}
+
+
+def read_keycloak(file: BinaryIO) -> tuple[int, Iterator[FileRow]]:
+    users = split_document(file, UserDocument).users
+    return len(users), decode_entries(users, KeycloakUser, keycloak_entry)
+
+
+def keycloak_entry(user: KeycloakUser) -> ImportEntry:
+    if user.service_account_client_id:
+        raise BadAccount("is the service account of a client, not a person")
+    username, email = user.username or "", user.email or ""
+    if "@" in username:  # a realm whose user names are email addresses
+        username, email = "", email or username
+    credentials = {one.type: one for one in user.credentials}
+    if "otp" not in credentials and credentials.keys() & KEYCLOAK_PASSKEYS:
+        raise BadAccount(LOST_FACTOR)
+    return ImportEntry(
+        login=email,
+        nick=username,
+        name=full_name(user.first_name or "", user.last_name or ""),
+        given_name=user.first_name or "",
+        family_name=user.last_name or "",
+        username=username,
+        password_hash=keycloak_hash(credentials["password"]) if "password" in credentials else "",
+        totp_secret=keycloak_totp(credentials["otp"]) if "otp" in credentials else "",
+        email_verified=user.email_verified,
+        blocked=not user.enabled,
+        source_id=user.id or "",
+        identities=tuple(ForeignIdentity(one.identity_provider, one.user_id) for one in user.federated_identities),
+    )
+
+
+def credential_parts(one: KeycloakCredential) -> tuple[KeycloakSecret, KeycloakParameters]:
+    try:
+        return (
+            msgspec.json.decode(one.secret_data or "{}", type=KeycloakSecret),
+            msgspec.json.decode(one.credential_data or "{}", type=KeycloakParameters),
+        )
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise BadAccount(f"the credential {one.type} {json_problem(error)}") from None
+
+
+def keycloak_hash(one: KeycloakCredential) -> str:
+    secret, parameters = credential_parts(one)
+    salt, value = encode_base64(decode_base64(secret.salt or "")), encode_base64(decode_base64(secret.value))
+    if parameters.algorithm in PBKDF2_NAMES:
+        return f"$pbkdf2-{PBKDF2_NAMES[parameters.algorithm]}${parameters.hash_iterations}${salt}${value}"
+    if parameters.algorithm == "argon2":
+        given = {name: values[0] for name, values in parameters.additional_parameters.items() if values}
+        version = ARGON2_VERSIONS.get(given.get("version", "1.3"), 0)
+        costs = f"m={given.get('memory', '0')},t={parameters.hash_iterations},p={given.get('parallelism', '1')}"
+        return f"$argon2{given.get('type', 'id')}$v={version}${costs}${salt}${value}"
+    raise BadHash(f"the password is hashed with {parameters.algorithm[:40]!r}, which is not supported")
+
+
+def keycloak_totp(one: KeycloakCredential) -> str:
+    """Return the secret in base32; Keycloak stores the text whose bytes are the secret, unless it says base32."""
+    secret, parameters = credential_parts(one)
+    standard = (TOTP_DIGITS, TOTP_PERIOD, "totp", TOTP_ALGORITHM)
+    found = (parameters.digits, parameters.period, parameters.sub_type, parameters.algorithm or TOTP_ALGORITHM)
+    if found != standard:
+        raise BadAccount("the second factor is not TOTP with 6 digits, 30 seconds and SHA-1")
+    return secret.value if parameters.secret_encoding == BASE32 else base64.b32encode(secret.value.encode()).decode()

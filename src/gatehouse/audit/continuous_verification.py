@@ -1,0 +1,59 @@
+"""Verify the log all the time, a few records at a time, so that the console can say how far it is verified."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from gatehouse.audit.verification import ChainVerifier, ChainWalk, log
+from gatehouse.kernel.clock import Clock
+
+SLICE_RECORDS: Final = 200  # read and checked at a time
+SLICES_PER_RUN: Final = 5
+VERIFY_AGAIN_SECONDS: Final = 24 * 3600  # from the beginning: records may be changed after they were verified
+MAX_PROBLEMS: Final = 20
+
+
+class VerifiedLog(msgspec.Struct, frozen=True, kw_only=True):
+    records: int = 0
+    at: int = 0  # when it was verified; 0 before the first time
+    problems: tuple[str, ...] = ()
+
+
+class ContinuousVerifier:
+    def __init__(self, *, make_verifier: Callable[[], ChainVerifier], clock: Clock) -> None:
+        self._make_verifier = make_verifier
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._verifier = make_verifier()
+        self._walk: ChainWalk | None = None
+        self._began_at = 0
+        self.result = VerifiedLog()
+
+    async def run_once(self) -> None:
+        """Verify what was sealed since, or some more of a long log; every day all of it again."""
+        if self._lock.locked():
+            return
+        async with self._lock:
+            now = self._clock.now()
+            if self._walk is None or now >= self._began_at + VERIFY_AGAIN_SECONDS:
+                self._verifier, self._began_at = self._make_verifier(), now
+                self._walk = await self._verifier.begin()
+            for _ in range(SLICES_PER_RUN):
+                ended = await self._verifier.advance(self._walk, SLICE_RECORDS)
+                if ended or len(self._verifier.problems) >= MAX_PROBLEMS:
+                    break
+            self._update_result(self._walk.checked, ended=ended)
+
+    def _update_result(self, checked: int, *, ended: bool) -> None:
+        """The earlier result counts until the log was verified again as far."""
+        found = self._verifier.problems[:MAX_PROBLEMS]
+        for problem in found:
+            if problem not in self.result.problems:
+                log.critical("audit.broken", reason=problem)
+        if ended or checked >= self.result.records:
+            self.result = VerifiedLog(records=checked, at=self._clock.now(), problems=found)
+        elif found:
+            self.result = replace(self.result, problems=tuple(dict.fromkeys((*self.result.problems, *found))))

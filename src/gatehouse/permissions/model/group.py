@@ -1,0 +1,41 @@
+"""A group of users of a project (interface §2.5)."""
+
+from typing import Annotated, Final
+
+from msgspec import Struct
+
+from gatehouse.fields.model import FIXED, Field, described_fields
+from gatehouse.permissions.documents.conditions import conditions_document, read_conditions
+from gatehouse.permissions.documents.fields import RecordField
+from gatehouse.permissions.documents.grammar import check_description, check_group_title, check_tags, parse_user_ids
+from gatehouse.permissions.model.condition import GroupCondition
+from gatehouse.permissions.model.project import IN_ACCESS, IN_TAGS
+
+MAX_GROUP_USERS: Final = 100  # listed by id; interface §8
+PROJECT_TAG: Final = "project"  # a group needs it to be in a membership list; a new group has it (R5)
+
+
+class Group(Struct, frozen=True, kw_only=True):
+    group_id: Annotated[str, Field(entry_name="id", patchable=False)]  # 24 hex digits
+    project_id: Annotated[str, FIXED]
+    title: Annotated[str, RecordField(read=check_group_title)]
+    description: Annotated[str, RecordField(read=check_description)] = ""
+    tags: Annotated[tuple[str, ...], RecordField(read=check_tags, request=IN_TAGS)] = (PROJECT_TAG,)
+    conditions: Annotated[  # people who meet any of them are members
+        tuple[GroupCondition, ...],
+        RecordField(read=read_conditions, document=conditions_document, request=IN_ACCESS),
+    ] = ()
+    users: Annotated[tuple[str, ...], RecordField(read=parse_user_ids, request=IN_ACCESS)] = ()
+    created_at: int
+    version: Annotated[int, FIXED] = 1
+
+    @property
+    def title_key(self) -> str:
+        """Titles are unique in a project, ignoring case and the difference of space and underscore."""
+        return self.title.lower().replace(" ", "_")
+
+
+GROUP_FIELDS: Final = tuple(described_fields(Group, Field))
+CHANGEABLE_GROUP_FIELDS: Final = tuple(described_fields(Group, RecordField))
+SAVED_GROUP_FIELDS: Final = tuple(one for one in CHANGEABLE_GROUP_FIELDS if not one.field.request)
+ACCESS_FIELDS: Final = tuple(one for one in CHANGEABLE_GROUP_FIELDS if one.field.request == IN_ACCESS)

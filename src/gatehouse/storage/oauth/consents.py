@@ -1,0 +1,125 @@
+"""Consents (oauth/store.py)."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+from sqlalchemy import and_, bindparam, case, delete, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from gatehouse.audit.model import AuditRecord
+from gatehouse.oauth.model import Client, Consent
+from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.oauth.clients import client_from_fields
+from gatehouse.storage.runner import SqlStore, read, write
+from gatehouse.storage.statements import Row, Statement, Verb
+from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.oauth import clients, consents, grants
+from gatehouse.storage.tables.permissions import applications
+
+CONSENT_PREFIX = "consent_"
+
+_THIS_CONSENT = and_(consents.c.user_id == bindparam("of"), consents.c.client_id == bindparam("to"))
+
+_APPLICATION_LOGO = (
+    select(applications.c.logo).where(applications.c.application_id == clients.c.application_id).scalar_subquery()
+)
+_SHOWN_LOGO = case((clients.c.logo != "", clients.c.logo), else_=func.coalesce(_APPLICATION_LOGO, ""))
+_SHOWN_CLIENT = (*(column for column in clients.c if column.name != "logo"), _SHOWN_LOGO.label("logo"))
+
+FIND_CONSENT = Statement(select(consents).where(_THIS_CONSENT))
+# Locks the row until the commit: of two concurrent consents the second one adds to what the first one wrote.
+LOCK_CONSENT = Statement(select(consents).where(_THIS_CONSENT).with_for_update())
+INSERT_CONSENT = Statement(insert(consents).on_conflict_do_nothing().returning(consents.c.client_id))
+REPLACE_CONSENT = Statement(
+    update(consents).where(_THIS_CONSENT).values(scopes=bindparam("all_scopes"), given_at=bindparam("at"))
+)
+CONSENTS_OF_USER = Statement(
+    select(*_SHOWN_CLIENT, *(column.label(f"{CONSENT_PREFIX}{column.name}") for column in consents.c))
+    .join(consents, consents.c.client_id == clients.c.client_id)
+    .where(consents.c.user_id == bindparam("of"), clients.c.removed.is_(False))
+)
+# Grants without a consent, which a trusted client does not need (R3, checklist LG-28).
+GRANTS_WITHOUT_CONSENT = Statement(
+    select(
+        *_SHOWN_CLIENT,
+        *(grants.c[name].label(f"{CONSENT_PREFIX}{name}") for name in ("user_id", "client_id", "scopes")),
+        grants.c.created_at.label(f"{CONSENT_PREFIX}given_at"),
+    )
+    .join(grants, grants.c.client_id == clients.c.client_id)
+    .join(users, and_(users.c.user_id == grants.c.user_id, users.c.rev == grants.c.rev))
+    .where(
+        grants.c.user_id == bindparam("of"),
+        grants.c.revoked_at == 0,
+        grants.c.ends_at > bindparam("now"),
+        or_(grants.c.code.is_(None), grants.c.code_taken_at > 0),
+        clients.c.removed.is_(False),
+    )
+    .order_by(grants.c.created_at)
+)
+DROP_CONSENT = Statement(delete(consents).where(_THIS_CONSENT).returning(consents.c.client_id))
+REVOKE_GRANTS = Statement(
+    update(grants)
+    .where(grants.c.user_id == bindparam("of"), grants.c.client_id == bindparam("to"), grants.c.revoked_at == 0)
+    .values(revoked_at=bindparam("now"))
+    .returning(grants.c.grant_id)
+)
+
+
+def consent_of(user_id: str, client_id: str) -> Verb[Consent | None]:
+    rows = yield FIND_CONSENT(of=user_id, to=client_id)
+    return _consent_from_fields(rows[0]._asdict()) if rows else None
+
+
+def consents_of(user_id: str, now: int) -> Verb[Sequence[tuple[Consent, Client]]]:
+    with_consent = yield CONSENTS_OF_USER(of=user_id)
+    without_consent = yield GRANTS_WITHOUT_CONSENT(of=user_id, now=now)
+    listed: dict[str, tuple[Consent, Client]] = {}
+    for consent, client in map(_consent_with_client, (*with_consent, *without_consent)):
+        first, _ = listed.get(client.client_id, (consent, client))
+        listed[client.client_id] = (replace(first, scopes=_merge_scopes(first.scopes, consent.scopes)), client)
+    return sorted(listed.values(), key=lambda one: (one[1].name, one[1].client_id))
+
+
+def add_consent(given: Consent, entry: AuditRecord) -> Verb[None]:
+    fresh = yield INSERT_CONSENT(
+        user_id=given.user_id, client_id=given.client_id, scopes=given.scopes, given_at=given.given_at
+    )
+    if not fresh:
+        rows = yield LOCK_CONSENT(of=given.user_id, to=given.client_id)
+        every = _merge_scopes(rows[0].scopes if rows else (), given.scopes)
+        yield REPLACE_CONSENT(of=given.user_id, to=given.client_id, all_scopes=every, at=given.given_at)
+    yield from add_audit_record(entry)
+
+
+def withdraw_consent(user_id: str, client_id: str, now: int, entry: AuditRecord) -> Verb[bool]:
+    forgotten = yield DROP_CONSENT(of=user_id, to=client_id)
+    revoked = yield REVOKE_GRANTS(of=user_id, to=client_id, now=now)
+    if not forgotten and not revoked:
+        return False
+    yield from add_audit_record(entry)
+    return True
+
+
+class ConsentStorage(SqlStore):
+    consent = read(consent_of)
+    consents = read(consents_of)
+    add_consent = write(add_consent)
+    withdraw_consent = write(withdraw_consent)
+
+
+def _merge_scopes(scopes: Sequence[str], more: Sequence[str]) -> tuple[str, ...]:
+    return (*scopes, *(scope for scope in more if scope not in scopes))
+
+
+def _consent_with_client(row: Row) -> tuple[Consent, Client]:
+    fields = row._asdict()
+    own = {
+        name.removeprefix(CONSENT_PREFIX): fields.pop(name)
+        for name in tuple(fields)
+        if name.startswith(CONSENT_PREFIX)
+    }
+    return _consent_from_fields(own), client_from_fields(fields, ())
+
+
+def _consent_from_fields(fields: dict[str, object]) -> Consent:
+    return Consent(**{**fields, "scopes": tuple(fields["scopes"])})  # type: ignore[arg-type]

@@ -1,0 +1,96 @@
+"""POST /api/permissions/serviceToken: the static service JWTs of an application (interface §4.14, R2)."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.fields.secrets import SecretRecord, SecretText
+from gatehouse.kernel.times import iso8601
+from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
+from gatehouse.permissions.commands.service_tokens import ServiceTokenCommands
+from gatehouse.permissions.documents.grammar import ApplicationId
+from gatehouse.permissions.model.service_token import ServiceToken
+from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
+from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint, require_field
+from gatehouse.web.api.permissions.schemas import parse_optional_application_id
+from gatehouse.web.http.parse import read_json
+from gatehouse.web.http.routing import Endpoint
+
+
+class ServiceTokenData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    comment: Annotated[str, Meta(max_length=200)] = ""  # this and the next: of create
+    days: Annotated[int, Meta(ge=1, le=365)] | None = None
+    jti: str = ""  # of delete
+
+
+class ServiceTokenRequest(CredentialFields, frozen=True, kw_only=True):
+    action: Literal["get", "create", "delete"]
+    application_id: ApplicationId | None = None
+    data: ServiceTokenData = ServiceTokenData()
+
+
+class ServiceTokenEntry(SecretRecord, frozen=True, kw_only=True):
+    jti: str
+    application_id: int
+    comment: str
+    created: str
+    ends: str
+    revoked: bool
+
+
+class NewServiceTokenEntry(ServiceTokenEntry, frozen=True, kw_only=True):
+    jwt: SecretText  # never shown again
+
+
+class ServiceTokenResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    status: str
+    data: tuple[ServiceTokenEntry, ...] | NewServiceTokenEntry | None = None  # none for delete
+
+
+class ServiceTokenEndpoint(Struct, kw_only=True, eq=False):
+    tokens: ServiceTokenCommands
+    authenticator: RequestAuthenticator
+
+    async def handle(self, request: Request) -> Response:
+        ask = await read_json(request, ServiceTokenRequest)
+        visit = await self.authenticator.authenticate(
+            request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
+        )
+        actor, application_id = actor_of(request, visit), require_field(visit.application_id, "application_id")
+        match ask.action:
+            case "get":
+                return data_response(tuple(map(service_token_entry, await self.tokens.list(actor, application_id))))
+            case "create":
+                issued = await self.tokens.issue(
+                    actor, application_id, days=ask.data.days, comment=ask.data.comment.strip()
+                )
+                entry = msgspec.structs.asdict(service_token_entry(issued.token))
+                return data_response(NewServiceTokenEntry(**entry, jwt=issued.jwt))
+            case "delete":
+                await self.tokens.revoke(actor, application_id, ask.data.jti)
+                return ok_response()
+
+    def endpoint(self) -> Endpoint:
+        return permission_endpoint(
+            "serviceToken",
+            self.handle,
+            name="service_token",
+            request=ServiceTokenRequest,
+            section="interface §4.14",
+            summary="Static service JWTs of an application: get, create, delete",
+            answers=ServiceTokenResponse,
+        )
+
+
+def service_token_entry(token: ServiceToken) -> ServiceTokenEntry:
+    return ServiceTokenEntry(
+        jti=token.jti,
+        application_id=token.application_id,
+        comment=token.comment,
+        created=iso8601(token.created_at),
+        ends=iso8601(token.ends_at),
+        revoked=token.revoked,
+    )

@@ -1,0 +1,222 @@
+"""The parts of `settings` as the API returns them and the console shows them.
+
+Loaded with the first request of either.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Final
+
+from gatehouse.admin.keys import KeyBar, KeyLineTimeline, KeyTimeline
+from gatehouse.admin.paging import page_request
+from gatehouse.admin.settings import MailServer, OutboxListItem, SettingListItem
+from gatehouse.fields.derive import copy_as
+from gatehouse.kernel.errors import NotFound
+from gatehouse.kernel.times import iso8601
+from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
+from gatehouse.keys.rotation import DAY, RotationMode
+from gatehouse.mail.model import Undelivered
+from gatehouse.permissions.rights.actor import Actor
+from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.web.api.permissions.installation import (
+    Installation,
+    InstallationReader,
+    InstallationStatus,
+    MailStatus,
+    SaveSettings,
+)
+from gatehouse.web.api.permissions.settings import (
+    AnySettingsPart,
+    BrandingPart,
+    ColorEntry,
+    ConfigurationPart,
+    EmailPart,
+    HealthPart,
+    KeyLineEntry,
+    KeysPart,
+    MailEntry,
+    MailServerEntry,
+    PartName,
+    PoliciesPart,
+    PolicyEntry,
+    RiskEntry,
+    RisksPart,
+    SettingEntry,
+    SettingsPartData,
+    SigningKeyEntry,
+    TestEmailPart,
+)
+from gatehouse.web.pages.branding import Swatch
+
+
+class SettingParts:
+    def __init__(
+        self, installation: InstallationReader, *, save: SaveSettings, send_test: Callable[[str], Awaitable[None]]
+    ) -> None:
+        """`send_test` sends a test email to a user ID."""
+        self._installation = installation
+        self._save = save
+        self._send_test = send_test
+
+    async def rotate_key(self, actor: Actor, asked: SettingsPartData) -> KeysPart:
+        keys = self._installation.keys
+        await keys.rotate(actor, parse_key_line(asked.purpose, asked.alg), ROTATION_MODES[asked.manner])
+        return keys_part(await keys.timeline(actor), every=keys.policy.interval)
+
+    async def send_test_email(self, actor: Actor) -> TestEmailPart:
+        require_operation(actor.rights, Operation.ADMINISTER)
+        try:
+            await self._send_test(actor.user_id)
+        except Undelivered as error:
+            return TestEmailPart(sent=False, trouble=error.detail or error.public)
+        return TestEmailPart(sent=True, trouble="")
+
+    async def save(self, actor: Actor, changes: Mapping[str, object]) -> ConfigurationPart:
+        require_operation(actor.rights, Operation.ADMINISTER)
+        await self._save(changes, actor.origin)
+        return configuration_part(self._installation.installation(actor))
+
+    async def part(self, actor: Actor, part: PartName, asked: SettingsPartData) -> AnySettingsPart:
+        match part:
+            case "configuration" | "branding" | "policies" | "risks":
+                return STATIC_PARTS[part](self._installation.installation(actor))
+            case "health":
+                return health_part(await self._installation.status(actor))
+            case "keys":
+                return keys_part(
+                    await self._installation.keys.timeline(actor), every=self._installation.keys.policy.interval
+                )
+            case "email":
+                return email_part(
+                    await self._installation.mail_status(actor, page_request("", asked.page, size=asked.limit))
+                )
+
+
+ROTATION_MODES: Final = {
+    "planned": RotationMode.PLANNED,
+    "at_once": RotationMode.AT_ONCE,
+    "distrust": RotationMode.DISTRUST,
+}
+
+
+def parse_key_line(purpose: str, alg: str) -> KeyLine:
+    try:
+        return KeyLine(KeyPurpose(purpose), Algorithm(alg))
+    except ValueError:
+        raise NotFound("no such keys") from None
+
+
+def configuration_part(installation: Installation) -> ConfigurationPart:
+    return ConfigurationPart(settings=setting_entries(installation.lines))
+
+
+def branding_part(installation: Installation) -> BrandingPart:
+    shown = installation.swatches if installation.accent else ()
+    return BrandingPart(settings=setting_entries(installation.branding), colours=tuple(map(color_entry, shown)))
+
+
+def policies_part(installation: Installation) -> PoliciesPart:
+    every = (
+        PolicyEntry(name=policy.name, settings=setting_entries(policy.lines)) for policy in installation.policies
+    )
+    return PoliciesPart(policies=tuple(every))
+
+
+def risks_part(installation: Installation) -> RisksPart:
+    return RisksPart(
+        risks=tuple(
+            RiskEntry(
+                name=risk.name, serious=risk.serious, setting=risk.setting, value=installation.value(risk.setting)
+            )
+            for risk in installation.risks
+        )
+    )
+
+
+def health_part(found: InstallationStatus) -> HealthPart:
+    return HealthPart(
+        status=found.report.status,
+        checks=found.report.checks,
+        version=found.installation.version,
+        started=iso8601(found.installation.opened_at),
+        database="SQLite" if found.installation.on_sqlite else "PostgreSQL",
+        database_version=found.database.version,
+        megabytes=found.megabytes,
+        schema=found.installation.schema,
+        workers=found.installation.workers,
+        python=found.python,
+        sealed=found.seal.place if found.seal else 0,
+        sealed_at=iso8601(found.seal.at) if found.seal else "",
+        unsealed_since=iso8601(found.unsealed_since),
+    )
+
+
+def keys_part(picture: KeyTimeline, *, every: int) -> KeysPart:
+    return KeysPart(rotate_days=every // DAY, lines=tuple(map(key_line_entry, picture.strips)))
+
+
+def email_part(found: MailStatus) -> EmailPart:
+    return EmailPart(
+        server=mail_server_entry(found.server) if found.server.host else None,
+        waiting=found.waiting.waiting,
+        given_up=found.waiting.given_up,
+        oldest=iso8601(found.waiting.oldest_at),
+        trouble=found.waiting.trouble,
+        letters=tuple(map(mail_entry, found.found.rows)),
+        total=found.found.total,
+        page=found.found.number,
+        pages=found.found.last,
+    )
+
+
+def setting_entries(lines: Iterable[SettingListItem]) -> tuple[SettingEntry, ...]:
+    return tuple(copy_as(SettingEntry, line) for line in lines)
+
+
+def color_entry(swatch: Swatch) -> ColorEntry:
+    return ColorEntry(
+        theme=swatch.theme,
+        use=swatch.use,
+        colour=str(swatch.accent_shade),
+        contrast=round(swatch.contrast, 1),
+        adapted=swatch.is_adapted,
+    )
+
+
+def key_line_entry(strip: KeyLineTimeline) -> KeyLineEntry:
+    return KeyLineEntry(
+        purpose=strip.line.purpose, alg=strip.line.alg, keys=tuple(map(signing_key_entry, strip.bars))
+    )
+
+
+def signing_key_entry(bar: KeyBar) -> SigningKeyEntry:
+    return SigningKeyEntry(
+        kid=bar.kid,
+        state=bar.state,
+        published=iso8601(bar.created_at),
+        signs_from=iso8601(bar.signs_from),
+        signs_until=iso8601(bar.signs_until),
+        verifies_until=iso8601(bar.verifies_until),
+    )
+
+
+def mail_server_entry(mail: MailServer) -> MailServerEntry:
+    return copy_as(MailServerEntry, mail)
+
+
+def mail_entry(line: OutboxListItem) -> MailEntry:
+    return MailEntry(
+        mail_id=line.mail_id,
+        letter=line.template,
+        written=iso8601(line.created_at),
+        tries=line.tries,
+        next_try=iso8601(line.next_try_at),
+        trouble=line.trouble,
+    )
+
+
+STATIC_PARTS: Final[Mapping[str, Callable[[Installation], AnySettingsPart]]] = {
+    "configuration": configuration_part,
+    "branding": branding_part,
+    "policies": policies_part,
+    "risks": risks_part,
+}

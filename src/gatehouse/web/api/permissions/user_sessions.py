@@ -1,0 +1,190 @@
+"""POST /api/permissions/user/sessions and user/methods: the sessions and sign-in methods of a user (interface §4.14).
+
+Nothing here can be used to sign in: no cookie, no digest, no key and no code.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.model import User
+from gatehouse.accounts.own_account.model import AccountDetails
+from gatehouse.accounts.own_account.profile import AccountProfile
+from gatehouse.accounts.second_factors.model import Passkey
+from gatehouse.accounts.session_model import Session
+from gatehouse.accounts.sessions import Sessions
+from gatehouse.kernel.times import iso8601
+from gatehouse.oauth.authorize.service import Consents
+from gatehouse.oauth.model import Client, Consent
+from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
+from gatehouse.permissions.commands.users import UserLabelCommands
+from gatehouse.web.api.permissions.authentication import RequestAuthenticator
+from gatehouse.web.api.permissions.envelope import data_response, permission_endpoint
+from gatehouse.web.api.permissions.users import UserRequest
+from gatehouse.web.http.browser import device_name
+from gatehouse.web.http.geoip import GeoIpLookup
+from gatehouse.web.http.parse import read_json
+from gatehouse.web.http.routing import Endpoint
+
+PLACE_LANG: Final = "en"  # of the names of places
+
+
+class SessionEntry(msgspec.Struct, frozen=True, kw_only=True):
+    session_id: str  # an identifier that gives no access
+    device: str
+    place: str  # empty when no GeoIP file has it
+    address: str
+    created: str
+    seen: str
+
+
+class ConnectedClientEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A client connected to the account."""
+
+    client_id: str
+    name: str
+    scopes: tuple[str, ...]
+    since: str
+
+
+class UserSessionsEntry(msgspec.Struct, frozen=True, kw_only=True):
+    sessions: tuple[SessionEntry, ...]  # the last seen first
+    connected: tuple[ConnectedClientEntry, ...]
+
+
+class UserSessionsResponse(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+    data: UserSessionsEntry
+
+
+class TotpEntry(msgspec.Struct, frozen=True, kw_only=True):
+    since: str
+    used: str  # empty for never
+
+
+class PasskeyEntry(msgspec.Struct, frozen=True, kw_only=True):
+    passkey_id: str
+    name: str
+    created: str
+    used: str  # empty for never
+
+
+class MethodsEntry(msgspec.Struct, frozen=True, kw_only=True):
+    password: bool
+    totp: TotpEntry | None
+    passkeys: tuple[PasskeyEntry, ...]  # the oldest first
+    email_code: bool
+    recovery_left: int
+
+
+class MethodsResponse(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+    data: MethodsEntry
+
+
+class UserSessionEndpoints:
+    def __init__(
+        self,
+        *,
+        people: UserLabelCommands,
+        sessions: Sessions,
+        consents: Consents,
+        profile: AccountProfile,
+        places: GeoIpLookup,
+        authenticator: RequestAuthenticator,
+    ) -> None:
+        self._people = people
+        self._sessions = sessions
+        self._consents = consents
+        self._profile = profile
+        self._places = places
+        self._authenticator = authenticator
+
+    async def sessions(self, request: Request) -> Response:
+        user_id = (await self._user(request)).user_id
+        live, connected = await self._sessions.of_user(user_id), await self._consents.of_user(user_id)
+        return data_response(user_sessions_entry(live, connected, self._places))
+
+    async def methods(self, request: Request) -> Response:
+        user = await self._user(request)
+        return data_response(methods_entry(user, await self._profile.load_details(user)))
+
+    async def _user(self, request: Request) -> User:
+        ask = await read_json(request, UserRequest)
+        return await self._people.get(
+            await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY), ask.data.user_id
+        )
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            permission_endpoint(
+                "user/sessions",
+                self.sessions,
+                name="user_sessions",
+                request=UserRequest,
+                section="interface §4.14",
+                summary="Sessions and connected clients of an account: get",
+                answers=UserSessionsResponse,
+            ),
+            permission_endpoint(
+                "user/methods",
+                self.methods,
+                name="user_methods",
+                request=UserRequest,
+                section="interface §4.14",
+                summary="Sign-in methods of an account, without secrets: get",
+                answers=MethodsResponse,
+            ),
+        ]
+
+
+def user_sessions_entry(
+    sessions: Sequence[Session], connected: Sequence[tuple[Consent, Client]], places: GeoIpLookup
+) -> UserSessionsEntry:
+    return UserSessionsEntry(
+        sessions=tuple(session_entry(session, places) for session in sessions),
+        connected=tuple(
+            ConnectedClientEntry(
+                client_id=client.client_id,
+                name=client.name,
+                scopes=tuple(consent.scopes),
+                since=iso8601(consent.given_at),
+            )
+            for consent, client in connected
+        ),
+    )
+
+
+def session_entry(session: Session, places: GeoIpLookup) -> SessionEntry:
+    return SessionEntry(
+        session_id=session.session_id,
+        device=device_name(session.agent),
+        place=places.place_name(session.address, PLACE_LANG),
+        address=session.address,
+        created=iso8601(session.created_at),
+        seen=iso8601(session.seen_at),
+    )
+
+
+def methods_entry(user: User, held: AccountDetails) -> MethodsEntry:
+    overview = held.overview
+    totp = TotpEntry(since=iso8601(overview.totp_since), used=iso8601(overview.totp_used_at))
+    return MethodsEntry(
+        password=user.password_hash is not None,
+        totp=totp if user.sealed_totp is not None else None,
+        passkeys=tuple(map(passkey_entry, held.passkeys)),
+        email_code=user.email_code,
+        recovery_left=overview.recovery_left,
+    )
+
+
+def passkey_entry(passkey: Passkey) -> PasskeyEntry:
+    return PasskeyEntry(
+        passkey_id=passkey.passkey_id,
+        name=passkey.name,
+        created=iso8601(passkey.created_at),
+        used=iso8601(passkey.used_at),
+    )

@@ -1,0 +1,88 @@
+"""The page of an invitation: the invited person chooses a name and a password."""
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.invitations import Invitations
+from gatehouse.accounts.model import User
+from gatehouse.fields.secrets import SecretText
+from gatehouse.web.http.browser import Browser, device_name
+from gatehouse.web.http.parse import read_query
+from gatehouse.web.http.responses import see_other
+from gatehouse.web.http.routing import Endpoint
+from gatehouse.web.pages.contexts import InviteContext
+from gatehouse.web.pages.forms import (
+    BAD_REQUEST,
+    CsrfForm,
+    MailedLinkQuery,
+    PublicForms,
+    page_endpoint,
+    problem_with,
+    proving_browser_of,
+    refuse_different_passwords,
+)
+from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.vocabulary import Notice, PageProblem
+
+
+class InviteForm(CsrfForm, frozen=True, kw_only=True):
+    token: str
+    nick: str
+    password: SecretText
+    repeated: str
+
+
+class InvitePage(Struct, kw_only=True, eq=False):
+    invitations: Invitations
+    forms: PublicForms
+
+    async def show(self, request: Request) -> Response:
+        token = read_query(request, MailedLinkQuery).token
+        owner = await self.invitations.find_invited(token)
+        browser = await self.forms.read_browser(request)
+        return self.forms.show(request, browser, await self._context(browser, token, owner, owner.nick))
+
+    async def _context(
+        self, browser: Browser, token: str, owner: User, nick: str, problem: PageProblem | None = None
+    ) -> InviteContext:
+        return InviteContext(
+            csrf=self.forms.csrf_token(browser),
+            token=token,
+            login=owner.login or "",
+            nick=nick,
+            ending=await self.invitations.find_ending(owner, proving_browser_of(browser, owner)),
+            problem=problem,
+        )
+
+    async def submit(self, request: Request) -> Response:
+        """Accept the invitation and show the sign-in page."""
+        browser, form = await self.forms.read(request, InviteForm)
+        owner = await self.invitations.find_invited(form.token)
+        try:
+            await self._accept(request, browser, owner, form)
+        except BadAccount as error:
+            context = await self._context(browser, form.token, owner, form.nick, problem_with(error))
+            return self.forms.show(request, browser, context, status=BAD_REQUEST)
+        return see_other(f"{Path.SIGN_IN}?notice={Notice.WELCOME}")
+
+    async def _accept(self, request: Request, browser: Browser, owner: User, form: InviteForm) -> None:
+        refuse_different_passwords(form.password, form.repeated)
+        asker = self.forms.link_requester(request)
+        await self.invitations.accept(
+            form.token,
+            proving_browser_of(browser, owner),
+            nick=form.nick,
+            password=form.password,
+            lang=asker.lang,
+            origin=asker.origin,
+            device=device_name(browser.agent),
+        )
+
+    def endpoints(self) -> list[Endpoint]:
+        show, submit = self.forms.with_dead_link_page(self.show), self.forms.with_dead_link_page(self.submit)
+        return [
+            page_endpoint("GET", Path.INVITE, show, name="invite.show", summary="Show the invitation page"),
+            page_endpoint("POST", Path.INVITE, submit, name="invite.submit", summary="Accept an invitation"),
+        ]

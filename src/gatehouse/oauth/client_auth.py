@@ -153,6 +153,15 @@ class ClientSecretVerifier:
 GUESS_LIMIT: Final = AttemptLimit(free_attempts=100, first_delay=30, max_delay=3_600, window=3_600)
 
 
+class ClientCredentialFields(SecretRecord, frozen=True, kw_only=True):
+    """The fields that every request of a client may have; unknown parameters are ignored (RFC 6749 §3.2)."""
+
+    client_id: str = ""
+    client_secret: SecretText = ""
+    client_assertion_type: str = ""
+    client_assertion: SecretText = ""
+
+
 class ClientCredentials(SecretRecord, frozen=True, kw_only=True):
     """The client credentials of a request; an empty text was not sent."""
 

@@ -10,20 +10,19 @@ from typing import Protocol
 from msgspec import Struct
 
 from gatehouse.accounts.store import ApplicationAccess
-from gatehouse.audit.model import AuditOrigin
-from gatehouse.fields.secrets import SecretRecord, SecretText
+from gatehouse.fields.secrets import SecretText
 from gatehouse.oauth.api_model import Api, resource_in
-from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
+from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentialFields, ClientCredentials
 from gatehouse.oauth.errors import InvalidGrant, InvalidRequest, InvalidTarget, UnsupportedGrantType
 from gatehouse.oauth.model import Client, ClientProfile, GrantHolder
 from gatehouse.oauth.store import ClientStore, deciding_applications, find_granted_api, may_log_in_to_client
-from gatehouse.oauth.token_issuer import TokenSet
+from gatehouse.oauth.token_issuer import TokenResponse
 
 
-class TokenRequest(SecretRecord, frozen=True, kw_only=True):
-    """The parsed token request; an empty text was not sent."""
+class TokenRequest(ClientCredentialFields, frozen=True, kw_only=True):
+    """The body of a token request; an empty text was not sent."""
 
-    grant_type: str
+    grant_type: str = ""
     code: SecretText = ""
     redirect_uri: str = ""
     code_verifier: SecretText = ""
@@ -37,12 +36,10 @@ class TokenRequest(SecretRecord, frozen=True, kw_only=True):
     actor_token: SecretText = ""
     actor_token_type: str = ""
     audience: str = ""
-    credentials: ClientCredentials
-    origin: AuditOrigin
 
 
 class GrantType(Protocol):
-    async def issue(self, token_request: TokenRequest) -> TokenSet:
+    async def issue(self, token_request: TokenRequest, credentials: ClientCredentials) -> TokenResponse:
         """Authenticate the client, check everything else, then redeem what is presented, once, and sign tokens.
 
         Raises InvalidRequest when a parameter is missing, InvalidClient, InvalidGrant and other errors of OAuth.
@@ -60,16 +57,18 @@ class GrantAccess(Struct, kw_only=True, eq=False):
     rules: ApplicationAccess
     has_pending_terms: Callable[[str, int], Awaitable[bool]]
 
-    async def authenticate(self, token_request: TokenRequest, holder: GrantHolder | None) -> Client:
+    async def authenticate(
+        self, token_request: TokenRequest, credentials: ClientCredentials, holder: GrantHolder | None
+    ) -> Client:
         """Return the authenticated client, which must own the presented code or token.
 
         `holder`: of the grant of what is presented; None if it is unknown, or known only after this.
         """
         owner = None if holder is None else holder.client
-        if owner is None and token_request.credentials.is_unnamed_proof:
+        if owner is None and credentials.is_unnamed_proof:
             raise InvalidGrant("the code or token does not exist")
         client = await self.authentication.authenticate_at_token_endpoint(
-            token_request.credentials, owner, token_request.redirect_uri
+            credentials, owner, token_request.redirect_uri
         )
         if owner is not None and client.client_id != owner.client_id:
             raise InvalidGrant(f"{client.client_id} sent a code or token of {owner.client_id}")
@@ -91,9 +90,9 @@ class GrantAccess(Struct, kw_only=True, eq=False):
         return api
 
 
-def refuse_native_proof(token_request: TokenRequest) -> None:
+def refuse_native_proof(credentials: ClientCredentials) -> None:
     """Refuse the SHA-1 proof at a grant type that profile native does not have."""
-    if token_request.credentials.proof:
+    if credentials.proof:
         raise UnsupportedGrantType
 
 
@@ -110,12 +109,12 @@ class TokenEndpoint:
 
         self.issued: Counter[str] = Counter()  # by grant type, for the metrics of this process
 
-    async def issue_tokens(self, token_request: TokenRequest) -> TokenSet:
+    async def issue_tokens(self, token_request: TokenRequest, credentials: ClientCredentials) -> TokenResponse:
         if not token_request.grant_type:
             raise InvalidRequest("grant_type is missing")
         grant = self._grants.get(token_request.grant_type)
         if grant is None:
             raise UnsupportedGrantType
-        issued = await grant.issue(token_request)
+        issued = await grant.issue(token_request, credentials)
         self.issued[token_request.grant_type] += 1
         return issued

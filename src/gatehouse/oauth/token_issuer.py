@@ -1,6 +1,7 @@
 """The tokens of a grant: callers have redeemed what they are issued for (R2, interface §2.1)."""
 
 from collections.abc import Collection
+from typing import Final
 
 from msgspec import Struct
 
@@ -15,14 +16,18 @@ from gatehouse.oauth.refresh_tokens import RefreshTokens
 from gatehouse.oauth.tokens import AccessTokens
 from gatehouse.oauth.vocabulary import OPENID
 
+BEARER: Final = "Bearer"
 
-class TokenSet(SecretRecord, frozen=True, kw_only=True):
+
+class TokenResponse(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
+    """The answer to a token request."""
+
     access_token: SecretText
     id_token: SecretText | None = None
+    token_type: str  # BEARER (interface §4.2), except for what token exchange gives
     expires_in: int
     refresh_token: SecretText | None = None
     scope: str | None = None  # native clients get only the members of interface §4.2
-    token_type: str = "Bearer"  # always (interface §4.2), except for what token exchange gives  # noqa: S105
     issued_token_type: str | None = None  # of token exchange
 
 
@@ -42,7 +47,7 @@ class TokenIssuer(Struct, kw_only=True, eq=False):
 
     async def issue(
         self, holder: GrantHolder, *, scopes: tuple[str, ...], generation: int, refreshed_at: int, api: Api | None
-    ) -> TokenSet:
+    ) -> TokenResponse:
         """Issue the tokens. `generation` is that of the valid refresh token, made at `refreshed_at`; 0 for none.
 
         `api`: the one that the access token is for; None for this service.
@@ -51,7 +56,8 @@ class TokenIssuer(Struct, kw_only=True, eq=False):
         allowed = holder.scopes
         own = tuple(scope for scope in scopes if scope in allowed)
         access = await (self._opaque_token(holder, own) if api is None else self._api_token(api, holder, scopes))
-        return TokenSet(
+        return TokenResponse(
+            token_type=BEARER,
             access_token=access.token,
             id_token=await self.id_tokens.make(holder, own, access.token, now) if OPENID in own else None,
             expires_in=access.ends_at - now,

@@ -11,7 +11,7 @@ from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import Refused
 from gatehouse.oauth.client_auth import ClientCredentials
 from gatehouse.oauth.token_endpoint import TokenRequest
-from gatehouse.oauth.token_issuer import TokenSet
+from gatehouse.oauth.token_issuer import TokenResponse
 from gatehouse.oauth.vocabulary import GrantName
 from tests.faults.simulation.cluster import ADDRESS, NodeCall, SimulatedCluster
 from tests.faults.simulation.history import History, Op, Result
@@ -35,7 +35,7 @@ class Family:
     access: list[str] = field(default_factory=list)
 
     def add_tokens(self, answer: object) -> None:
-        if isinstance(answer, TokenSet) and answer.refresh_token is not None:
+        if isinstance(answer, TokenResponse) and answer.refresh_token is not None:
             self.refresh.append(answer.refresh_token)
             self.access.append(answer.access_token)
 
@@ -78,9 +78,8 @@ def redeem_code(family: Family, initial_state: InitialState) -> NodeCall:
                 grant_type=GrantName.AUTHORIZATION_CODE,
                 code=family.code,
                 redirect_uri=REDIRECT,
-                credentials=credentials,
-                origin=origin,
-            )
+            ),
+            credentials,
         )
 
     return redeem
@@ -96,9 +95,8 @@ def refresh_with(token: str, initial_state: InitialState) -> NodeCall:
                 grant_type=GrantName.REFRESH_TOKEN,
                 refresh_token=token,
                 redirect_uri=REDIRECT,
-                credentials=credentials,
-                origin=origin,
-            )
+            ),
+            credentials,
         )
 
     return refresh

@@ -9,12 +9,12 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, sha256
-from gatehouse.oauth.client_auth import matches_code_challenge
+from gatehouse.oauth.client_auth import ClientCredentials, matches_code_challenge
 from gatehouse.oauth.errors import InvalidClient, InvalidGrant, InvalidRequest
 from gatehouse.oauth.model import Client, Grant
 from gatehouse.oauth.store import GrantStore, RedeemOutcome
 from gatehouse.oauth.token_endpoint import GrantAccess, TokenRequest
-from gatehouse.oauth.token_issuer import TokenIssuer, TokenSet
+from gatehouse.oauth.token_issuer import TokenIssuer, TokenResponse
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 
 MAX_CODE_FAILURES: Final = 5  # attempts with one code; then it is invalid (R3)
@@ -27,13 +27,13 @@ class AuthorizationCodeGrant(Struct, kw_only=True, eq=False):
     recorder: Recorder
     clock: Clock
 
-    async def issue(self, token_request: TokenRequest) -> TokenSet:
+    async def issue(self, token_request: TokenRequest, credentials: ClientCredentials) -> TokenResponse:
         """Redeem the code after all other checks, so that an attempt by another party does not use it up (R3)."""
         if not token_request.code or not token_request.redirect_uri:
             raise InvalidRequest("code or redirect_uri is missing")
         holder = await self.store.find_grant_by_code(sha256(token_request.code))
         try:
-            client = await self.access.authenticate(token_request, holder)
+            client = await self.access.authenticate(token_request, credentials, holder)
         except (InvalidClient, InvalidGrant):
             if holder is not None:
                 await self._count_failure(token_request)
@@ -52,7 +52,7 @@ class AuthorizationCodeGrant(Struct, kw_only=True, eq=False):
             generation=generation,
             reused=lambda: self.recorder.record(
                 AuditEvent.CODE_REUSED,
-                replace(token_request.origin, actor=client.subject),
+                replace(credentials.origin, actor=client.subject),
                 subject=holder.user.user_id,
                 details={"client_id": client.client_id, "grant_id": holder.grant.grant_id},
             ),

@@ -10,12 +10,13 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.api_model import API_TOKEN_SECONDS, Api
 from gatehouse.oauth.api_tokens import ApiTokens
+from gatehouse.oauth.client_auth import ClientCredentials
 from gatehouse.oauth.errors import InvalidScope, InvalidTarget
 from gatehouse.oauth.machines import Machine, MachineAuthenticator
 from gatehouse.oauth.mapped_claims import APPLICATION_CLAIMS
 from gatehouse.oauth.store import ClientStore, GrantStore, refuse_long_scope
 from gatehouse.oauth.token_endpoint import TokenRequest, refuse_native_proof
-from gatehouse.oauth.token_issuer import TokenSet
+from gatehouse.oauth.token_issuer import BEARER, TokenResponse
 from gatehouse.oauth.vocabulary import SCOPE_TEXT
 
 AUDIT_PERIOD: Final = 3_600  # seconds in which one machine's tokens for one API are recorded once, by each node
@@ -41,33 +42,35 @@ class ClientCredentialsGrant:
         self._clock = clock
         self._recorded: LRUCache[tuple[str, str], int] = LRUCache(MAX_RECORDED)
 
-    async def issue(self, token_request: TokenRequest) -> TokenSet:
+    async def issue(self, token_request: TokenRequest, credentials: ClientCredentials) -> TokenResponse:
         """Issue an access token. Raises InvalidClient, InvalidTarget, InvalidScope and other errors of OAuth."""
-        refuse_native_proof(token_request)
-        machine = await self._authentication.authenticate(token_request.credentials)
+        refuse_native_proof(credentials)
+        machine = await self._authentication.authenticate(credentials)
         if not token_request.resource:
-            return await self._issue_opaque(machine, token_request)
+            return await self._issue_opaque(machine, credentials)
         api = await self._clients.find_api(token_request.resource)
         if api is None or not machine.may_ask_for(api):
             raise InvalidTarget(f"{machine.subject.sub} may not ask for {token_request.resource}")
         scopes = machine_scopes(token_request.scope, api, machine)
-        await self._record(machine, token_request, api.resource)
+        await self._record(machine, credentials, api.resource)
         token = await self._tokens.issue(api, machine.subject, scopes, ends_at=self._clock.now() + api.token_seconds)
-        return TokenSet(access_token=token, expires_in=api.token_seconds, scope=" ".join(scopes))
+        return TokenResponse(
+            access_token=token, token_type=BEARER, expires_in=api.token_seconds, scope=" ".join(scopes)
+        )
 
-    async def _issue_opaque(self, machine: Machine, token_request: TokenRequest) -> TokenSet:
-        await self._record(machine, token_request, "")
+    async def _issue_opaque(self, machine: Machine, credentials: ClientCredentials) -> TokenResponse:
+        await self._record(machine, credentials, "")
         token = await self._tokens.issue_opaque(machine.subject, ends_at=self._clock.now() + API_TOKEN_SECONDS)
-        return TokenSet(access_token=token, expires_in=API_TOKEN_SECONDS, scope="")
+        return TokenResponse(access_token=token, token_type=BEARER, expires_in=API_TOKEN_SECONDS, scope="")
 
-    async def _record(self, machine: Machine, token_request: TokenRequest, resource: str) -> None:
+    async def _record(self, machine: Machine, credentials: ClientCredentials, resource: str) -> None:
         """Record the first token in a while: machines ask every few minutes, and the log is not their meter."""
         now, key = self._clock.now(), (machine.subject.sub, resource)
         if abs(now - self._recorded.get(key, -AUDIT_PERIOD)) < AUDIT_PERIOD:
             return
         record = self._recorder.record(
             AuditEvent.MACHINE_TOKEN_MADE,
-            replace(token_request.origin, actor=machine.subject.sub),
+            replace(credentials.origin, actor=machine.subject.sub),
             subject=machine.subject.client_id,
             details={"resource": resource},
         )

@@ -5,6 +5,7 @@ from msgspec import Struct
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.oauth.api_model import Api
+from gatehouse.oauth.client_auth import ClientCredentials
 from gatehouse.oauth.errors import (
     AuthorizationPending,
     DeviceCodeExpired,
@@ -16,7 +17,7 @@ from gatehouse.oauth.errors import (
 from gatehouse.oauth.model import DeviceRequest, DeviceState
 from gatehouse.oauth.store import DeviceStore, GrantStore
 from gatehouse.oauth.token_endpoint import GrantAccess, TokenRequest
-from gatehouse.oauth.token_issuer import TokenIssuer, TokenSet
+from gatehouse.oauth.token_issuer import TokenIssuer, TokenResponse
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 
 
@@ -27,11 +28,11 @@ class DeviceCodeGrant(Struct, kw_only=True, eq=False):
     token_issuer: TokenIssuer
     clock: Clock
 
-    async def issue(self, token_request: TokenRequest) -> TokenSet:
+    async def issue(self, token_request: TokenRequest, credentials: ClientCredentials) -> TokenResponse:
         """Issue tokens once the person has confirmed; a failed proof of the client does not use up the code."""
         if not token_request.device_code:
             raise InvalidRequest("device_code is missing")
-        client = await self.access.authenticate(token_request, None)  # devices name their client
+        client = await self.access.authenticate(token_request, credentials, None)  # devices name their client
         now = self.clock.now()
         digest = sha256(token_request.device_code)
         request, is_early = await self.store.record_poll(digest, now)

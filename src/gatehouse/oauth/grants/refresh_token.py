@@ -13,12 +13,13 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.oauth.api_model import plain_scope
+from gatehouse.oauth.client_auth import ClientCredentials
 from gatehouse.oauth.errors import InvalidGrant, InvalidRequest, InvalidScope
 from gatehouse.oauth.model import Client, ClientProfile, Grant
 from gatehouse.oauth.refresh_tokens import RefreshTokens
 from gatehouse.oauth.store import GrantStore, RotationOutcome
 from gatehouse.oauth.token_endpoint import GrantAccess, TokenRequest
-from gatehouse.oauth.token_issuer import TokenIssuer, TokenSet
+from gatehouse.oauth.token_issuer import TokenIssuer, TokenResponse
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS, OPENID, SCOPE_TEXT
 
 
@@ -33,7 +34,7 @@ class RefreshTokenGrant(Struct, kw_only=True, eq=False):
     clock: Clock
     grace: Callable[[], int]
 
-    async def issue(self, token_request: TokenRequest) -> TokenSet:
+    async def issue(self, token_request: TokenRequest, credentials: ClientCredentials) -> TokenResponse:
         """Rotate the token; a failed proof does not use it up, because it is worthless without a proof."""
         if not token_request.refresh_token:
             raise InvalidRequest("refresh_token is missing")
@@ -41,11 +42,11 @@ class RefreshTokenGrant(Struct, kw_only=True, eq=False):
         if (
             found is not None
             and found.holder.client.profile is ClientProfile.NATIVE
-            and token_request.credentials.is_unnamed_proof
+            and credentials.is_unnamed_proof
             and not token_request.redirect_uri
         ):
             raise InvalidRequest("redirect_uri is missing")  # before the proof, which depends on it
-        client = await self.access.authenticate(token_request, None if found is None else found.holder)
+        client = await self.access.authenticate(token_request, credentials, None if found is None else found.holder)
         if found is None:
             raise InvalidGrant("unknown refresh token, or its grant has ended")
         if OFFLINE_ACCESS not in found.holder.scopes:
@@ -61,7 +62,7 @@ class RefreshTokenGrant(Struct, kw_only=True, eq=False):
             grace=self._grace_for(client),
             reused=lambda: self.recorder.record(
                 AuditEvent.REFRESH_REUSED,
-                replace(token_request.origin, actor=client.subject),
+                replace(credentials.origin, actor=client.subject),
                 subject=grant.user_id,
                 details={"client_id": client.client_id, "grant_id": grant.grant_id},
             ),

@@ -6,12 +6,12 @@ from msgspec import Struct
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.access_token_verifier import AccessTokenVerifier
-from gatehouse.oauth.client_auth import ClientAuthenticator
+from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
 from gatehouse.oauth.errors import InvalidRequest, InvalidScope, InvalidTarget, MayNotExchange, UnsupportedGrantType
 from gatehouse.oauth.exchange import IdTokenExchange, UserJwtExchange
 from gatehouse.oauth.model import Client, ClientProfile
 from gatehouse.oauth.token_endpoint import TokenRequest, refuse_native_proof
-from gatehouse.oauth.token_issuer import TokenSet
+from gatehouse.oauth.token_issuer import TokenResponse
 from gatehouse.tokens.claims import InvalidToken
 
 TYPE_PREFIX: Final = "urn:ietf:params:oauth:token-type:"
@@ -29,41 +29,41 @@ class TokenExchangeGrant(Struct, kw_only=True, eq=False):
     id_tokens: IdTokenExchange
     clock: Clock
 
-    async def issue(self, token_request: TokenRequest) -> TokenSet:
+    async def issue(self, token_request: TokenRequest, credentials: ClientCredentials) -> TokenResponse:
         """Exchange the subject token. Raises InvalidClient, InvalidRequest and other errors of OAuth."""
-        refuse_native_proof(token_request)
-        client = await self._client(token_request)
+        refuse_native_proof(credentials)
+        client = await self._client(credentials)
         refuse_other_exchange(token_request)
         try:
             if token_request.subject_token_type == ACCESS_TOKEN:
                 return await self._user_jwt(token_request.subject_token, client)
-            return await self._id_token(token_request)
+            return await self._id_token(token_request.subject_token, credentials)
         except InvalidToken as error:  # RFC 8693 §2.2.2
             raise InvalidRequest(f"subject_token: {error.detail}") from None
 
-    async def _client(self, token_request: TokenRequest) -> Client:
+    async def _client(self, credentials: ClientCredentials) -> Client:
         """Return the client, which must prove itself and be allowed to exchange."""
-        client = await self.authentication.authenticate_at_token_endpoint(token_request.credentials, None, "")
+        client = await self.authentication.authenticate_at_token_endpoint(credentials, None, "")
         if client.profile is ClientProfile.NATIVE:
             raise UnsupportedGrantType
         if client.public or not client.may_exchange:
             raise MayNotExchange(f"{client.client_id} is not allowed to exchange tokens")
         return client
 
-    async def _user_jwt(self, access_token: str, client: Client) -> TokenSet:
+    async def _user_jwt(self, access_token: str, client: Client) -> TokenResponse:
         bearer = await self.access_token_verifier.verify(access_token)
         if bearer.holder.client.client_id != client.client_id:
             raise InvalidToken("issued to another client")
-        return TokenSet(
+        return TokenResponse(
             access_token=await self.user_jwts.exchange_verified(bearer),
             token_type=NOT_FOR_ACCESS,
             issued_token_type=JWT,
             expires_in=bearer.token.ends_at - self.clock.now(),
         )
 
-    async def _id_token(self, token_request: TokenRequest) -> TokenSet:
-        given = await self.id_tokens.exchange(token_request.subject_token, token_request.credentials.address)
-        return TokenSet(
+    async def _id_token(self, user_jwt: str, credentials: ClientCredentials) -> TokenResponse:
+        given = await self.id_tokens.exchange(user_jwt, credentials.address)
+        return TokenResponse(
             access_token=given.id_token,
             token_type=NOT_FOR_ACCESS,
             issued_token_type=ID_TOKEN,

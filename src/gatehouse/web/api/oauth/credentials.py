@@ -8,8 +8,7 @@ from urllib.parse import unquote_plus
 import msgspec
 from starlette.requests import Request
 
-from gatehouse.fields.secrets import SecretRecord, SecretText
-from gatehouse.oauth.client_auth import ClientCredentials
+from gatehouse.oauth.client_auth import ClientCredentialFields, ClientCredentials
 from gatehouse.oauth.errors import InvalidClient, InvalidRequest
 from gatehouse.tokens.claims import InvalidToken
 from gatehouse.web.http.client_address import caller_address_of
@@ -19,15 +18,6 @@ from gatehouse.web.http.parse import BodyKind, content_type, header_values, quer
 BEARER: Final = re.compile(r"bearer +([^\s,]+)", re.ASCII | re.IGNORECASE)
 BASIC: Final = re.compile(r"basic +([A-Za-z0-9+/]+={0,2})", re.ASCII | re.IGNORECASE)
 FORM_ONLY: Final = frozenset({BodyKind.FORM})
-
-
-class ClientCredentialFields(SecretRecord, frozen=True, kw_only=True):
-    """The fields that every request of a client may have; unknown parameters are ignored (RFC 6749 §3.2)."""
-
-    client_id: str = ""
-    client_secret: SecretText = ""
-    client_assertion_type: str = ""
-    client_assertion: str = ""
 
 
 class AccessTokenForm(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from gatehouse.kernel.errors import NotFound, TooMany
 from gatehouse.oauth.api_model import SCOPE_MARK
-from gatehouse.oauth.client_auth import ClientAuthenticator
+from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentialFields
 from gatehouse.oauth.device import DeviceAuthorization, UnknownUserCode
 from gatehouse.oauth.device_sign_in import KIND, encode_device_request
 from gatehouse.oauth.errors import InvalidTarget
@@ -18,7 +18,7 @@ from gatehouse.oauth.store import ClientStore, deciding_applications, find_grant
 from gatehouse.sign_in_flow.flows import SignInFlows
 from gatehouse.sign_in_flow.model import FlowStep, proof_of_session
 from gatehouse.throttle.rate_limiter import RateLimiter
-from gatehouse.web.api.oauth.credentials import ClientCredentialFields, credentials_of, refuse_query
+from gatehouse.web.api.oauth.credentials import credentials_of, refuse_query
 from gatehouse.web.http.browser import Browser, BrowserSessions, is_full_session
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of

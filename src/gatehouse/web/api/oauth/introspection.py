@@ -5,8 +5,9 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.oauth.client_auth import ClientCredentialFields
 from gatehouse.oauth.introspection import Introspection
-from gatehouse.web.api.oauth.credentials import ClientCredentialFields, credentials_of, refuse_query
+from gatehouse.web.api.oauth.credentials import credentials_of, refuse_query
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.parse import JSON_OR_FORM, read_body
 from gatehouse.web.http.responses import json_response

@@ -7,9 +7,10 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.oauth.client_auth import ClientCredentialFields
 from gatehouse.oauth.errors import InvalidRequest
 from gatehouse.oauth.revocation import Revocation
-from gatehouse.web.api.oauth.credentials import ClientCredentialFields, credentials_of, refuse_query
+from gatehouse.web.api.oauth.credentials import credentials_of, refuse_query
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect, OAuthFailure
 from gatehouse.web.http.parse import JSON_OR_FORM, read_body

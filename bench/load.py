@@ -31,6 +31,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     port: int
     connections: int
     seconds: float
+    operations: int | None = None  # None: as many as fit in this time; otherwise the time is the longest allowed
     server: tuple[int, ...] = ()  # pids whose CPU time is measured
     database: tuple[int, ...] = ()
 
@@ -79,7 +80,8 @@ class LoadRun:
     def count(self) -> bool:
         """Count an operation; True if another one is to follow."""
         self._operations += 1
-        if self.elapsed() >= self._load.seconds:
+        wanted = self._load.operations
+        if self.elapsed() >= self._load.seconds if wanted is None else self._operations >= wanted:
             self.finish()
         return not self.done.done()
 

@@ -82,10 +82,18 @@ def compare(work: str, servers: Sequence[PermissionServer], rates: Sequence[floa
 
 
 @contextmanager
-def gatehouse(program: Program, scratch: Path, url: str, kind: str) -> Iterator[PermissionServer]:
+def gatehouse(
+    program: Program,
+    scratch: Path,
+    url: str,
+    kind: str,
+    *,
+    settings: Mapping[str, str] | None = None,
+    under: Sequence[str] = (),
+) -> Iterator[PermissionServer]:
     data = scratch / "data"
     run_gatehouse(data, url, ["apply", str(write_model(scratch))])
-    with program.serving(data, url) as server:
+    with program.serving(data, url, settings=settings, under=under) as server:
         tokens = {  # they name the address that is served now
             user: run_gatehouse(data, url, ["user", "token", user, "--factor", FACTOR]).strip() for user in USERS
         }

@@ -23,6 +23,7 @@ from bench.cores import cores
 from bench.figures import RATIO, ROUNDS, Figure, table
 from bench.growth import SIZES, growth
 from bench.hydra_server import has_hydra, hydra
+from bench.instructions import instructions
 from bench.keycloak_server import has_keycloak, keycloak
 from bench.login_storm import beside_logins
 from bench.machine import this_machine
@@ -39,7 +40,7 @@ from bench.server import EMPTY, Program, get_request, measure_requests, response
 from bench.signatures import signatures
 from bench.sockets import sockets
 from bench.storage import driver_costs, storage, synced_write
-from tests.support.find_programs import find_postgres
+from tests.support.find_programs import find_callgrind_control, find_postgres
 from tests.support.postgres import PostgresCluster
 
 from gatehouse import logs
@@ -99,6 +100,14 @@ def measure_permissions(_place: Workspace) -> Iterator[Figure]:
     figures = [*permissions(), *peers()]
     yield from speed_ratios(figures)
     yield from figures
+
+
+def measure_instructions(place: Workspace) -> Iterator[Figure]:
+    if find_callgrind_control() is None:
+        print("valgrind is not installed: see `make test-deps`.", file=sys.stderr)
+        return
+    for kind, new in place.databases():
+        yield from instructions(place.program, place.directory(), new, kind)
 
 
 def measure_storage(place: Workspace) -> Iterator[Figure]:
@@ -187,6 +196,7 @@ Part = Callable[[Workspace], Iterable[Figure]]
 PARTS: Final[Mapping[str, Part]] = {
     "signatures": lambda _: signatures(),
     "permissions": measure_permissions,
+    "instructions": measure_instructions,
     "storage": measure_storage,
     "start": measure_start,
     "answers": measure_answers,

@@ -60,7 +60,8 @@ class Server:
 class Program:
     """`gatehouse serve` as installed: with compiled bytecode and a log, which is discarded."""
 
-    def __init__(self, scratch: Path) -> None:
+    def __init__(self, scratch: Path, python: Path = INSTALLED) -> None:
+        self._python = python
         self._environment = {
             "PYTHONPYCACHEPREFIX": str(scratch / "bytecode"),
             "PYTHONDONTWRITEBYTECODE": "",
@@ -70,12 +71,20 @@ class Program:
 
     @contextmanager
     def serving(
-        self, data: Path, database_url: str, *, pinned: bool = True, settings: Mapping[str, str] | None = None
+        self,
+        data: Path,
+        database_url: str,
+        *,
+        pinned: bool = True,
+        settings: Mapping[str, str] | None = None,
+        under: Sequence[str] = (),
     ) -> Iterator[Server]:
+        """`under` is a program that runs the server, with its arguments."""
         port = free_port()
         begin = time.perf_counter()
+        environment = {"GATEHOUSE__DATABASE__URL": database_url, **(settings or {})}
         with on_core(0) if pinned else nullcontext():
-            process = self._start(data, port, {"GATEHOUSE__DATABASE__URL": database_url, **(settings or {})})
+            process = self._start(data, port, environment, under)
         try:
             wait_until_ready(process)
             yield Server(pid=process.pid, port=port, milliseconds=(time.perf_counter() - begin) * 1_000)
@@ -83,10 +92,12 @@ class Program:
             process.send_signal(signal.SIGTERM)
             process.communicate()
 
-    def _start(self, data: Path, port: int, settings: Mapping[str, str]) -> subprocess.Popen[str]:
-        command = [str(INSTALLED), "-m", "gatehouse", "serve", "--dev", "--data", str(data), "--port", str(port)]
+    def _start(
+        self, data: Path, port: int, settings: Mapping[str, str], under: Sequence[str]
+    ) -> subprocess.Popen[str]:
+        command = [str(self._python), "-m", "gatehouse", "serve", "--dev", "--data", str(data), "--port", str(port)]
         return subprocess.Popen(
-            command,
+            [*under, *command],
             env=inherited_environment({**self._environment, **settings}),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -185,12 +196,19 @@ def post_request(path: str, content_type: str, body: str, *headers: str) -> str:
 
 
 def measure_requests(
-    port: int, requests: Sequence[str], *, server: tuple[int, ...] = (), database: tuple[int, ...] = ()
+    port: int,
+    requests: Sequence[str],
+    *,
+    server: tuple[int, ...] = (),
+    database: tuple[int, ...] = (),
+    seconds: float = SECONDS,
+    operations: int | None = None,
 ) -> LoadResult:
     load = RequestLoad(
         port=port,
         connections=CONNECTIONS,
-        seconds=SECONDS,
+        seconds=seconds,
+        operations=operations,
         requests=tuple(requests),
         server=server,
         database=database,

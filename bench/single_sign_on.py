@@ -105,6 +105,7 @@ class Contender:
     cookie: str = ""
     scope: str = SCOPE
     seconds: float = SECONDS
+    operations: int | None = None  # of each measurement; None: as many as fit in its seconds
     endpoints: dict[str, str]
     pids: tuple[int, ...]  # of the server, without those that it starts itself
     database: tuple[int, ...] = ()  # the pid of its database server
@@ -145,7 +146,7 @@ class Contender:
     def measure(self, work: str) -> LoadResult:
         if work in SEQUENCES:
             return self._measure_sequence(work)
-        port, requests = self._requests(work)
+        port, requests = self.requests(work)
         return measure_requests(port, requests, server=self.pids, database=self.database)
 
     def load(self, kind: str) -> OAuthLoad:
@@ -155,6 +156,7 @@ class Contender:
             port=self.port,
             connections=CONNECTIONS,
             seconds=self.seconds,
+            operations=self.operations,
             authorize=self.authorize_url(NUMBER).removeprefix(self.issuer),
             cookie=self.cookie,
             token=self.path("token_endpoint"),
@@ -167,7 +169,7 @@ class Contender:
     def _measure_sequence(self, kind: str) -> LoadResult:
         return run_load("bench.load_oauth", self.load(kind))
 
-    def _requests(self, work: str) -> tuple[int, Sequence[str]]:
+    def requests(self, work: str) -> tuple[int, Sequence[str]]:
         """The port, and the requests that are sent to it in turn: one for each of several tokens."""
         if work == "discovery":
             return self.port, [get_request(f"{self.path('issuer')}/.well-known/openid-configuration")]
@@ -265,6 +267,7 @@ def gatehouse(
     *,
     pinned: bool = True,
     settings: Mapping[str, str] | None = None,
+    under: Sequence[str] = (),
 ) -> Iterator[list[Contender]]:
     """One server with two clients: it signs for each client with the algorithm of that client."""
     data.mkdir()
@@ -272,7 +275,7 @@ def gatehouse(
     place = ("--dev", "--data", data)
     password = data / "password"
     password.write_text(PASSWORD)
-    with program.serving(data, url, pinned=pinned, settings=settings) as server:
+    with program.serving(data, url, pinned=pinned, settings=settings, under=under) as server:
         run_command(
             *("user", "create", "--login", LOGIN, "--nick", NICK, "--password-file", password),
             *place,

@@ -21,6 +21,7 @@ from tests.support.find_programs import (
     DOWNLOADS,
     HEADLESS_CHROMIUM,
     find_caddy,
+    find_callgrind_control,
     find_chromium,
     find_faketime,
     find_headless_chromium,
@@ -185,6 +186,7 @@ PROGRAMS: Final = (
         download=InstallMethod(description="Debian package prometheus, unpacked", install=download_prometheus),
     ),
     Program(name="optional libfaketime", find=find_faketime, system_package="libfaketime"),
+    Program(name="optional valgrind", find=find_callgrind_control, system_package="valgrind"),
 )
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import pytest
 from tests.support.find_programs import (
     OLDEST_POSTGRES,
     find_caddy,
+    find_callgrind_control,
     find_chromium,
     find_faketime,
     find_go_tool,
@@ -47,6 +48,7 @@ ACTIONLINT: Final = Capability(name="actionlint", find=partial(find_go_tool, "ac
 HELM: Final = Capability(name="Helm", find=partial(find_go_tool, "helm"), optional=True)
 KUBECONFORM: Final = Capability(name="kubeconform", find=partial(find_go_tool, "kubeconform"), optional=True)
 OF_CHART_TEST: Final = {ACTIONLINT.name, HELM.name, KUBECONFORM.name}  # what `make chart-test` builds
+VALGRIND: Final = Capability(name="valgrind", find=cache(find_callgrind_control), optional=True)
 FAKETIME: Final = Capability(name="libfaketime", find=cache(find_faketime), optional=True)
 
 

@@ -85,6 +85,12 @@ def find_faketime() -> Path | None:
     return next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)
 
 
+def find_callgrind_control() -> Path | None:
+    """Return the program that talks to a program that valgrind runs."""
+    program = shutil.which("callgrind_control")
+    return None if program is None or shutil.which("valgrind") is None else Path(program)
+
+
 def version_of(program: Path) -> str:
     """Return what `--version` prints, or "" if the program is missing or does not run."""
     try:

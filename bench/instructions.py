@@ -1,0 +1,121 @@
+"""Instructions of one request, counted by callgrind (goal P19).
+
+A count stays the same on a busy machine, where times do not. The load generator is a process of its own, which is not
+counted.
+"""
+
+import re
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from bench import permission_requests
+from bench.figures import Figure
+from bench.load import LoadResult
+from bench.permission_requests import CHECK
+from bench.server import EMPTY, Program, get_request, measure_requests
+from bench.single_sign_on import Contender, gatehouse
+from tests.support.find_programs import find_callgrind_control
+
+WARM_UP: Final = 32  # operations before the first count: caches fill, statements are compiled
+FEW: Final = 16
+OPERATIONS: Final = 200  # that one run makes more than the other
+SECONDS: Final = 900.0  # at most; the server is fifty times as slow as usual
+THOUSAND: Final = 1_000
+TOTALS: Final = re.compile(r"^totals: (\d+)", re.MULTILINE)
+HASH_SEED: Final = {"PYTHONHASHSEED": "0"}  # sets and dicts of texts have the same order in every run
+# Thousands of instructions, at most (goal P19); a sign-in is two requests.
+GOALS: Final[Mapping[str, float]] = {
+    "empty answer": 210.0,
+    "userinfo": 560.0,
+    "introspection": 680.0,
+    CHECK: 850.0,
+    "sign-in ES256": 3_400.0,
+    "refresh ES256": 1_900.0,
+}
+
+SIGN_ON: Final = tuple(work for work in GOALS if work != CHECK)
+SEQUENCES: Final = {"sign-in ES256": "flow", "refresh ES256": "refresh"}
+
+Measure = Callable[[int], LoadResult]  # sends this many operations
+
+
+class Callgrind:
+    """Counts the instructions of a server that runs under callgrind, and only while it is asked to."""
+
+    def __init__(self, directory: Path) -> None:
+        self._output = directory / "callgrind.out"
+        self.command: Sequence[str] = (
+            "valgrind",
+            "--tool=callgrind",
+            "--instr-atstart=no",
+            f"--callgrind-out-file={self._output}",
+        )
+
+    def count(self, pid: int, measure: Measure) -> float:
+        """Return thousands of instructions of one operation: the difference of two runs, so without their start."""
+        self._control(pid, "--instr=on")
+        measure(WARM_UP)
+        few = self._count_run(pid, measure, FEW)
+        many = self._count_run(pid, measure, FEW + OPERATIONS)
+        self._control(pid, "--instr=off")
+        return (many - few) / OPERATIONS / THOUSAND
+
+    def _count_run(self, pid: int, measure: Measure, operations: int) -> int:
+        self._control(pid, "--zero")
+        measure(operations)
+        self._control(pid, "--dump")
+        newest = max(self._output.parent.glob("callgrind.out.*"), key=lambda path: int(path.suffix[1:]))
+        totals = TOTALS.search(newest.read_text())
+        assert totals is not None  # noqa: S101 - every dump ends with it
+        return int(totals[1])
+
+    def _control(self, pid: int, command: str) -> None:
+        program = find_callgrind_control()
+        assert program is not None  # noqa: S101 - the caller has checked
+        subprocess.run([program, command, str(pid)], check=True, capture_output=True)
+
+
+def instructions(program: Program, scratch: Path, new_url: Callable[[], str], kind: str) -> Iterator[Figure]:
+    """The instructions of the main requests; `new_url` creates an empty database."""
+    counts = [*count_sign_on(program, scratch / "sign-on", new_url(), kind, SIGN_ON)]
+    counts += [*count_check(program, scratch / "check", new_url(), kind)]
+    for work, thousands in counts:
+        goal = GOALS[work] if kind == "SQLite" else None
+        yield Figure(name=f"instructions of one {work}, {kind}", value=thousands, unit="k", goal=goal)
+
+
+def count_sign_on(
+    program: Program, scratch: Path, url: str, kind: str, works: Sequence[str]
+) -> Iterator[tuple[str, float]]:
+    scratch.mkdir()
+    callgrind = Callgrind(scratch)
+    with gatehouse(program, scratch / "data", url, kind, settings=HASH_SEED, under=callgrind.command) as (
+        _,
+        contender,
+    ):
+        for work in works:
+            yield work, callgrind.count(contender.pids[0], sender(contender, work))
+
+
+def sender(contender: Contender, work: str) -> Measure:
+    if work in SEQUENCES:
+        return lambda operations: replace(contender, seconds=SECONDS, operations=operations).measure(SEQUENCES[work])
+    requests = [get_request(EMPTY)] if work == "empty answer" else contender.requests(work)[1]
+    return lambda operations: measure_requests(contender.port, requests, seconds=SECONDS, operations=operations)
+
+
+def count_check(program: Program, scratch: Path, url: str, kind: str) -> Iterator[tuple[str, float]]:
+    scratch.mkdir()
+    callgrind = Callgrind(scratch)
+    with permission_requests.gatehouse(
+        program, scratch, url, kind, settings=HASH_SEED, under=callgrind.command
+    ) as server:
+        requests = server.requests[CHECK]
+
+        def measure(operations: int) -> LoadResult:
+            return measure_requests(server.port, requests, seconds=SECONDS, operations=operations)
+
+        yield CHECK, callgrind.count(server.pids[0], measure)

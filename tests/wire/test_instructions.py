@@ -1,0 +1,23 @@
+"""What a request costs, in instructions: a count that a busy machine does not change."""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+from bench.instructions import count_sign_on
+from bench.server import Program
+
+from tests.support.capabilities import VALGRIND, require_program
+
+# Thousands of instructions, about a tenth above what `make bench PARTS=instructions` counts.
+CEILINGS: Final = {"empty answer": 365.0, "userinfo": 790.0, "introspection": 960.0}
+
+
+@pytest.mark.timeout(900)  # the server is fifty times as slow as usual
+def test_requests_take_no_more_instructions_than_their_ceilings(tmp_path: Path) -> None:
+    require_program(VALGRIND)
+    url = f"sqlite:///{tmp_path}/counted.db"
+    program = Program(tmp_path / "program", Path(sys.executable))
+    counts = dict(count_sign_on(program, tmp_path / "counted", url, "SQLite", tuple(CEILINGS)))
+    assert all(counts[work] <= ceiling for work, ceiling in CEILINGS.items()), counts

@@ -1,4 +1,4 @@
-"""A caller identifier over facts and keys in memory, and the credentials a caller may send."""
+"""An authenticator over facts and keys in memory, and the credentials a caller may send."""
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.addresses import parse_address
 from gatehouse.kernel.digests import hmac_sha256
 from gatehouse.permissions.authentication.access_keys import AccessKeyVerifier
-from gatehouse.permissions.authentication.callers import PRINCIPAL_RATE_CLASS, CallerIdentifier
+from gatehouse.permissions.authentication.authenticator import PRINCIPAL_RATE_CLASS, Authenticator
 from gatehouse.permissions.authentication.credentials import KeySignature, RequestCredentials
 from gatehouse.permissions.authentication.jwts import CallerJwtVerifier
 from gatehouse.permissions.authentication.service_jwts import ServiceJwtVerifier
@@ -142,7 +142,7 @@ class CallerSetup:
     keys: ApplicationKeysInMemory
     grants: GrantsInMemory
     attempts: UnlimitedGuesses
-    callers: CallerIdentifier
+    authenticator: Authenticator
 
     async def user_jwt(self, **changes: object) -> str:
         """A JWT of the person, bound to FACTOR unless `changes` says otherwise."""
@@ -192,7 +192,7 @@ async def caller_setup(*, per_minute: int = 1_000_000) -> AsyncIterator[CallerSe
         permissions.facts_of = {PERSON: facts_of(PERSON), ROBOT: facts_of(ROBOT, service_account=a_robot())}
         permissions.projects = {"mind_games": a_project("mind_games")}
         guesses = AttemptLimiter(store=attempts, limit=AttemptLimit(), clock=tokens.clock)  # type: ignore[arg-type]
-        callers = CallerIdentifier(
+        authenticator = Authenticator(
             permission_loader=PermissionLoader(store=permissions, clock=tokens.clock),  # type: ignore[arg-type]
             user_jwts=CallerJwtVerifier(tokens.verifier),
             service_jwts=ServiceJwtVerifier(store=keys, verifier=tokens.verifier),  # type: ignore[arg-type]
@@ -204,7 +204,12 @@ async def caller_setup(*, per_minute: int = 1_000_000) -> AsyncIterator[CallerSe
             grace=30 * DAY,
         )
         yield CallerSetup(
-            tokens=tokens, permissions=permissions, keys=keys, grants=grants, attempts=attempts, callers=callers
+            tokens=tokens,
+            permissions=permissions,
+            keys=keys,
+            grants=grants,
+            attempts=attempts,
+            authenticator=authenticator,
         )
 
 

@@ -14,7 +14,6 @@ from gatehouse.oauth.client_auth import ClientSecretVerifier
 from gatehouse.permissions.authentication.access_keys import AccessKeyVerifier
 from gatehouse.permissions.authentication.application_keys import ApplicationKeyDirectory
 from gatehouse.permissions.authentication.authenticator import Authenticator
-from gatehouse.permissions.authentication.callers import CallerIdentifier
 from gatehouse.permissions.login_rules import LoginRules
 from gatehouse.throttle.limits import AttemptLimiter
 from gatehouse.throttle.rate_limiter import RateLimiter
@@ -33,7 +32,6 @@ COUNTED: tuple[type[Any], ...] = (
     GeoIpFile,
     ApplicationKeyDirectory,
     AccessKeyVerifier,
-    CallerIdentifier,
     Authenticator,
     LoginRules,
     ClientSecretVerifier,

@@ -32,7 +32,6 @@ from gatehouse.web.api.oauth.userinfo import UserInfoEndpoint
 from gatehouse.web.api.permissions.access_keys import AccessKeyEndpoint
 from gatehouse.web.api.permissions.application_keys import CustomKeyEndpoint, PublicKeyEndpoints
 from gatehouse.web.api.permissions.applications import ApplicationEndpoints
-from gatehouse.web.api.permissions.authentication import RequestAuthenticator
 from gatehouse.web.api.permissions.bans import BanEndpoint
 from gatehouse.web.api.permissions.changes import ChangesEndpoint
 from gatehouse.web.api.permissions.clients import ClientEndpoint
@@ -187,81 +186,82 @@ def login_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
 
 def permission_endpoints(services: Services, readiness: Readiness, stopping: ShutdownSignal) -> list[Endpoint]:
     """Interface §4.4 to §4.10, §4.14; management adds lists and Idempotency-Key to some of them."""
-    authenticator = RequestAuthenticator(services.authenticator)
     stopping.when_begun(services.change_streams.stop)
-    return add_management(services, authenticator, basic_permission_endpoints(services, readiness, authenticator))
+    return add_management(services, basic_permission_endpoints(services, readiness))
 
 
-def basic_permission_endpoints(
-    services: Services, readiness: Readiness, authenticator: RequestAuthenticator
-) -> list[Endpoint]:
+def basic_permission_endpoints(services: Services, readiness: Readiness) -> list[Endpoint]:
     return [
         *ApplicationEndpoints(
-            applications=services.application_commands, authenticator=authenticator, base_url=services.base_url
+            applications=services.application_commands,
+            authenticator=services.authenticator,
+            base_url=services.base_url,
         ).endpoints(),
-        CustomKeyEndpoint(keys=services.custom_key_commands, authenticator=authenticator).endpoint(),
+        CustomKeyEndpoint(keys=services.custom_key_commands, authenticator=services.authenticator).endpoint(),
         *PublicKeyEndpoints(services.application_keys).endpoints(),
         ExchangeJwtEndpoint(services.jwt_exchange).endpoint(),
-        *user_endpoints(services, authenticator),
+        *user_endpoints(services),
         *ProjectEndpoints(
             publishing=services.project_publisher,
             projects=services.project_commands,
             memberships=services.membership_commands,
             full_removal=services.full_removal,
-            authenticator=authenticator,
+            authenticator=services.authenticator,
         ).endpoints(),
-        *GroupEndpoints(groups=services.group_commands, authenticator=authenticator).endpoints(),
-        AccessKeyEndpoint(keys=services.access_key_commands, authenticator=authenticator).endpoint(),
+        *GroupEndpoints(groups=services.group_commands, authenticator=services.authenticator).endpoints(),
+        AccessKeyEndpoint(keys=services.access_key_commands, authenticator=services.authenticator).endpoint(),
         *SchemaEndpoints(
             schemas=services.schema_commands,
             load_past_model=past_model_reader(services),
             roles=services.role_list,
-            authenticator=authenticator,
+            authenticator=services.authenticator,
         ).endpoints(),
-        SchemaVersionsEndpoint(versions=services.schema_version_storage, authenticator=authenticator).endpoint(),
-        ServiceAccountEndpoint(accounts=services.service_accounts, authenticator=authenticator).endpoint(),
+        SchemaVersionsEndpoint(
+            versions=services.schema_version_storage, authenticator=services.authenticator
+        ).endpoint(),
+        ServiceAccountEndpoint(accounts=services.service_accounts, authenticator=services.authenticator).endpoint(),
         *question_endpoints(services),
         ClientEndpoint(
-            clients=services.application_clients, authenticator=authenticator, base_url=services.base_url
+            clients=services.application_clients, authenticator=services.authenticator, base_url=services.base_url
         ).endpoint(),
-        ServiceTokenEndpoint(tokens=services.service_token_commands, authenticator=authenticator).endpoint(),
-        EmailSecretEndpoint(secrets=services.email_secrets, authenticator=authenticator).endpoint(),
+        ServiceTokenEndpoint(tokens=services.service_token_commands, authenticator=services.authenticator).endpoint(),
+        EmailSecretEndpoint(secrets=services.email_secrets, authenticator=services.authenticator).endpoint(),
         GameSessionEndpoint(
             games=services.visible_game_sessions,
             administration=services.game_session_admin,
-            authenticator=authenticator,
+            authenticator=services.authenticator,
         ).endpoint(),
-        ActivityEndpoint(find=visible_record_reader(services), authenticator=authenticator).endpoint(),
-        settings_endpoint(services, readiness, authenticator),
-        WebhookEndpoint(webhooks=services.webhooks, authenticator=authenticator).endpoint(),
+        ActivityEndpoint(find=visible_record_reader(services), authenticator=services.authenticator).endpoint(),
+        settings_endpoint(services, readiness),
+        WebhookEndpoint(webhooks=services.webhooks, authenticator=services.authenticator).endpoint(),
         ChangesEndpoint(streams=services.change_streams, readers=services.change_readers).endpoint(),
     ]
 
 
-def user_endpoints(services: Services, authenticator: RequestAuthenticator) -> list[Endpoint]:
+def user_endpoints(services: Services) -> list[Endpoint]:
     people = services.user_label_commands
     return [
-        *UserEndpoints(people=people, authenticator=authenticator).endpoints(),
-        user_admin_endpoint(services, authenticator),
+        *UserEndpoints(people=people, authenticator=services.authenticator).endpoints(),
+        user_admin_endpoint(services),
         BanEndpoint(
             bans=services.ban_commands,
             cursors=Cursors(masters=services.masters, clock=services.clock),
-            authenticator=authenticator,
+            authenticator=services.authenticator,
             clock=services.clock,
         ).endpoint(),
-        UserImportEndpoint(people=PeopleImport(services.importer), authenticator=authenticator).endpoint(),
+        UserImportEndpoint(people=PeopleImport(services.importer), authenticator=services.authenticator).endpoint(),
         *UserSessionEndpoints(
             people=people,
             sessions=services.sessions,
             consents=services.consents,
             profile=services.account_profile,
             places=services.geoip,
-            authenticator=authenticator,
+            authenticator=services.authenticator,
         ).endpoints(),
         UserRolesEndpoint(
             people=people,
             find_direct_permissions=direct_permissions_reader(services),
-            authenticator=authenticator,
+            authenticator=services.authenticator,
         ).endpoint(),
         *UserRecordEndpoint(
             views=services.user_record_views,
@@ -273,7 +273,7 @@ def user_endpoints(services: Services, authenticator: RequestAuthenticator) -> l
     ]
 
 
-def user_admin_endpoint(services: Services, authenticator: RequestAuthenticator) -> Endpoint:
+def user_admin_endpoint(services: Services) -> Endpoint:
     @cache
     def load() -> UserAdminServices:
         from gatehouse.app.services.people import user_admin_services  # noqa: PLC0415 - few processes use it
@@ -284,7 +284,7 @@ def user_admin_endpoint(services: Services, authenticator: RequestAuthenticator)
         load=load,
         data_requests=services.data_requests,
         data_export=services.data_export,
-        authenticator=authenticator,
+        authenticator=services.authenticator,
         clock=services.clock,
         base_url=services.base_url,
     ).endpoint()
@@ -328,11 +328,11 @@ def visible_record_reader(services: Services) -> FindRecord:
     return find
 
 
-def settings_endpoint(services: Services, readiness: Readiness, authenticator: RequestAuthenticator) -> Endpoint:
+def settings_endpoint(services: Services, readiness: Readiness) -> Endpoint:
     @cache
     def parts() -> SettingsPartReader:
         from gatehouse.app.services.installation import setting_parts  # noqa: PLC0415 - few processes use it
 
         return setting_parts(services, readiness)
 
-    return SettingsEndpoint(parts=parts, authenticator=authenticator).endpoint()
+    return SettingsEndpoint(parts=parts, authenticator=services.authenticator).endpoint()

@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from gatehouse.admin.idempotency import Idempotency
 from gatehouse.app.services import Services
-from gatehouse.web.api.permissions.authentication import RequestAuthenticator
 from gatehouse.web.api.permissions.idempotency import IdempotentCreates
 from gatehouse.web.api.permissions.listing import Cursors, ListAsk, ListedPage, Lists, ReadPage
 from gatehouse.web.http.routing import Endpoint
@@ -42,13 +41,13 @@ LIST_ACTIONS: Final[Mapping[str, ListAction]] = {
 }
 
 
-def add_management(
-    services: Services, authenticator: RequestAuthenticator, endpoints: list[Endpoint]
-) -> list[Endpoint]:
+def add_management(services: Services, endpoints: list[Endpoint]) -> list[Endpoint]:
     """Return the endpoints with the actions and the header that they gain."""
     idempotency = Idempotency(store=services.storage.idempotency, sealer=services.masters, clock=services.clock)
-    creates = IdempotentCreates(idempotency=idempotency, authenticator=authenticator)
-    lists = Lists(cursors=Cursors(masters=services.masters, clock=services.clock), authenticator=authenticator)
+    creates = IdempotentCreates(idempotency=idempotency, authenticator=services.authenticator)
+    lists = Lists(
+        cursors=Cursors(masters=services.masters, clock=services.clock), authenticator=services.authenticator
+    )
     readers = page_readers(services)
     found = []
     for endpoint in endpoints:

@@ -64,7 +64,7 @@ async def identify_caller(
     need: CredentialPolicy = RECORD_GET,
     about: int | None = APPLICATION,
 ) -> Caller:
-    return await callers.callers.identify(credentials, need, application_id=about)
+    return await callers.authenticator.identify(credentials, need, application_id=about)
 
 
 async def expect_refusal(
@@ -93,7 +93,7 @@ async def test_a_jwt_with_its_factor_is_its_owner(callers: CallerSetup) -> None:
 
 async def test_facts_are_read_once_for_all_the_request_is_about(callers: CallerSetup) -> None:
     credentials = credentials_from_client(bearer=await callers.user_jwt(), factor=FACTOR)
-    await callers.callers.identify(credentials, DEFAULT_POLICY, also=[7, 8])
+    await callers.authenticator.identify(credentials, DEFAULT_POLICY, also=[7, 8])
     assert callers.permissions.asked == [(PERSON, {1, 7, 8})]
 
 

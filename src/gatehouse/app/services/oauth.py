@@ -149,9 +149,7 @@ class OAuthServices(AccountServices):
 
     @cached_property
     def machine_accounts(self) -> ServiceAccountAuthenticator:
-        return ServiceAccountAuthenticator(
-            caller_identifier=self.caller_identifier, permission_loader=self.permission_loader
-        )
+        return ServiceAccountAuthenticator(authenticator=self.authenticator, permission_loader=self.permission_loader)
 
     @cached_property
     def machine_authenticator(self) -> MachineAuthenticator:

@@ -16,8 +16,7 @@ from gatehouse.app.services.core import DAY, CoreServices
 from gatehouse.oauth.exchange import GrantLiveness
 from gatehouse.permissions.authentication.access_keys import AccessKeyVerifier
 from gatehouse.permissions.authentication.application_keys import ApplicationKeyDirectory, KeyFiles
-from gatehouse.permissions.authentication.authenticator import Authenticator
-from gatehouse.permissions.authentication.callers import PRINCIPAL_RATE_CLASS, CallerIdentifier
+from gatehouse.permissions.authentication.authenticator import PRINCIPAL_RATE_CLASS, Authenticator
 from gatehouse.permissions.authentication.jwt_exchange import JwtExchange
 from gatehouse.permissions.authentication.jwts import CallerJwtVerifier
 from gatehouse.permissions.authentication.service_jwts import ServiceJwtVerifier, ServiceTokens
@@ -105,8 +104,8 @@ class PermissionServices(CoreServices):
         return CallerJwtVerifier(self.token_verifier)
 
     @cached_property
-    def caller_identifier(self) -> CallerIdentifier:
-        return CallerIdentifier(
+    def authenticator(self) -> Authenticator:
+        return Authenticator(
             permission_loader=self.permission_loader,
             user_jwts=self.caller_jwts,
             service_jwts=self.service_jwts,
@@ -119,15 +118,9 @@ class PermissionServices(CoreServices):
         )
 
     @cached_property
-    def authenticator(self) -> Authenticator:
-        return Authenticator(
-            caller_identifier=self.caller_identifier, permission_loader=self.permission_loader, clock=self.clock
-        )
-
-    @cached_property
     def jwt_exchange(self) -> JwtExchange:
         return JwtExchange(
-            caller_identifier=self.caller_identifier,
+            authenticator=self.authenticator,
             find_refusal=self.login_rules.find_refusal,
             signer=self.signer,
             clock=self.clock,

@@ -6,7 +6,8 @@ from typing import TypeAlias
 import msgspec
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.authentication.callers import CallerIdentifier, refuse_other_factor
+from gatehouse.permissions.authentication.authenticator import Authenticator
+from gatehouse.permissions.authentication.callers import refuse_other_factor
 from gatehouse.permissions.authentication.credentials import EXCHANGE_JWT, RequestCredentials
 from gatehouse.permissions.errors import WrongCredentials
 from gatehouse.tokens.claim_sizes import without_long_perm
@@ -18,10 +19,10 @@ FindRefusal: TypeAlias = Callable[[str, tuple[int, ...]], Awaitable[object]]
 
 class JwtExchange:
     def __init__(
-        self, *, caller_identifier: CallerIdentifier, find_refusal: FindRefusal, signer: Signer, clock: Clock
+        self, *, authenticator: Authenticator, find_refusal: FindRefusal, signer: Signer, clock: Clock
     ) -> None:
         """`find_refusal`: why an application does not let a person sign in; None if it does."""
-        self._caller_identifier = caller_identifier
+        self._authenticator = authenticator
         self._find_refusal = find_refusal
         self._signer = signer
         self._clock = clock
@@ -30,7 +31,7 @@ class JwtExchange:
         """Exchange a user JWT; the new one ends with it. Raises InvalidToken, WrongCredentials."""
         if not credentials.access_key:
             raise InvalidToken("the Bearer token is not an access key")
-        caller = await self._caller_identifier.identify(credentials, EXCHANGE_JWT)
+        caller = await self._authenticator.identify(credentials, EXCHANGE_JWT)
         if not isinstance(caller.claims, UserJwtClaims) or caller.vouching_application_id is None:
             raise InvalidToken("not a user JWT")
         if credentials.factor:  # the factor counts here even with a service JWT, because `fac` is copied (R6)

@@ -5,7 +5,7 @@ from msgspec import Struct
 from gatehouse.accounts.model import CENTRAL_APPLICATION, MachineAccount
 from gatehouse.fields.derive import copy_as
 from gatehouse.kernel.addresses import Address
-from gatehouse.permissions.authentication.callers import CallerIdentifier
+from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY, RequestCredentials
 from gatehouse.permissions.errors import WrongCredentials
 from gatehouse.permissions.evaluation.loader import PermissionLoader
@@ -15,7 +15,7 @@ from gatehouse.tokens.claims import InvalidToken
 
 
 class ServiceAccountAuthenticator(Struct, kw_only=True, eq=False):
-    caller_identifier: CallerIdentifier
+    authenticator: Authenticator
     permission_loader: PermissionLoader
 
     async def find_live(self, user_id: str) -> MachineAccount | None:
@@ -30,7 +30,7 @@ class ServiceAccountAuthenticator(Struct, kw_only=True, eq=False):
         """Verify the account's own JWT as the permission endpoints do. Raises InvalidToken."""
         credentials = RequestCredentials(bearer=jwt, address=address, source=source)
         try:
-            caller = await self.caller_identifier.identify(credentials, DEFAULT_POLICY)
+            caller = await self.authenticator.identify(credentials, DEFAULT_POLICY)
         except WrongCredentials as error:
             raise InvalidToken(error.detail) from None
         if caller.facts is None or caller.facts.service_account is None:

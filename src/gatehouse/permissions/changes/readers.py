@@ -67,7 +67,7 @@ class ChangeReaders:
         """Return the reader. Raises InvalidToken, WrongCredentials, NoRight, Malformed, ApplicationNotFound."""
         if credentials.signed is not None:
             raise WrongCredentials("a Signature is valid for a minute, a stream needs the access key")
-        caller = await self._authenticator.identify_caller(credentials, READ_CHANGES, application_id=application_id)
+        caller = await self._authenticator.identify(credentials, READ_CHANGES, application_id=application_id)
         if caller.facts is None:
             return ChangeReader(name=caller.name, application=await self._application_of(caller), kinds=kinds)
         request = await self._authenticator.attach_rights(caller)

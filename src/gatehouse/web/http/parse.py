@@ -72,6 +72,12 @@ async def raw_body(request: Request) -> bytes:
     return body
 
 
+def received_body(request: Request) -> bytes:
+    """Return the body that `raw_body` has received; never an empty one in its place."""
+    body: bytes = request.scope[BODY_KEY]
+    return body
+
+
 async def receive_part(request: Request) -> Message:
     message = await request.receive()
     if message["type"] == "http.disconnect":

@@ -8,11 +8,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.kernel.times import iso8601
+from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.commands.access_keys import AccessKeyCommands
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.model.access_key import AccessKey
-from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
+from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint, require_field
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
 from gatehouse.web.http.parse import read_json
@@ -54,12 +55,14 @@ class AccessKeyResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
 
 class AccessKeyEndpoint(Struct, kw_only=True, eq=False):
     keys: AccessKeyCommands
-    authenticator: RequestAuthenticator
+    authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, AccessKeyRequest)
         visit = await self.authenticator.authenticate(
-            request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
+            credentials_of(request, ask),
+            DEFAULT_POLICY,
+            application_id=parse_optional_application_id(ask.application_id),
         )
         actor, application_id = actor_of(request, visit), require_field(visit.application_id, "application_id")
         match ask.action:

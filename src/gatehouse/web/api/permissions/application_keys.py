@@ -8,12 +8,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.permissions.authentication.application_keys import ApplicationKeyDirectory, PublishedKey
+from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.commands.application_credentials import CustomKeyCommands
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.errors import KeyNotFound, Malformed
-from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
+from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint, require_field
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
 from gatehouse.web.http.errors import Dialect
@@ -106,12 +107,14 @@ class PublicKeyEndpoints(Struct, eq=False):
 
 class CustomKeyEndpoint(Struct, kw_only=True, eq=False):
     keys: CustomKeyCommands
-    authenticator: RequestAuthenticator
+    authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, CustomKeysRequest)
         visit = await self.authenticator.authenticate(
-            request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
+            credentials_of(request, ask),
+            DEFAULT_POLICY,
+            application_id=parse_optional_application_id(ask.application_id),
         )
         actor, application_id = actor_of(request, visit), require_field(visit.application_id, "application_id")
         match ask.action:

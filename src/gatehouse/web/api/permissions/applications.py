@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from gatehouse.fields.derive import entry_values, optional_members, with_members
 from gatehouse.images.model import image_url
+from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.credentials import ABOUT_APPLICATION, DEFAULT_POLICY
 from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft
 from gatehouse.permissions.commands.drafts import TagsDraft
@@ -17,7 +18,7 @@ from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import APPLICATION_FIELDS, Application
-from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
+from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint, require_field
 from gatehouse.web.http.parse import read_json
 from gatehouse.web.http.routing import SCHEMA_BODY_LIMIT, Endpoint
@@ -64,7 +65,7 @@ class ApplicationResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
 
 class ApplicationEndpoints(Struct, kw_only=True, eq=False):
     applications: ApplicationCommands
-    authenticator: RequestAuthenticator
+    authenticator: Authenticator
     base_url: str
 
     async def handle(self, request: Request) -> Response:
@@ -73,7 +74,9 @@ class ApplicationEndpoints(Struct, kw_only=True, eq=False):
         if named is None and ask.action != "save":
             raise Malformed("data.application_id: required")
         need = ABOUT_APPLICATION if ask.action == "get" else DEFAULT_POLICY
-        actor = await self.authenticator.authenticate_actor(request, ask, need, application_id=named)
+        actor = actor_of(
+            request, await self.authenticator.authenticate(credentials_of(request, ask), need, application_id=named)
+        )
         warnings: tuple[str, ...] = ()
         match ask.action:
             case "get":
@@ -90,7 +93,9 @@ class ApplicationEndpoints(Struct, kw_only=True, eq=False):
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, ApplicationTagsRequest)
         named = None if ask.application_id is None else grammar.parse_application_id(ask.application_id)
-        visit = await self.authenticator.authenticate(request, ask, DEFAULT_POLICY, application_id=named)
+        visit = await self.authenticator.authenticate(
+            credentials_of(request, ask), DEFAULT_POLICY, application_id=named
+        )
         application_id = require_field(visit.application_id, "application_id")
         saved = await self.applications.save_tags(actor_of(request, visit), application_id, ask.data)
         return data_response(

@@ -4,20 +4,19 @@ Credentials are never read from the query or a cookie, which end up in logs and 
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from msgspec import Struct
 from starlette.requests import Request
 
 from gatehouse.fields.secrets import SecretRecord, SecretText
-from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
-from gatehouse.permissions.authentication.credentials import CredentialPolicy, KeySignature, RequestCredentials
+from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
+from gatehouse.permissions.authentication.credentials import KeySignature, RequestCredentials
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.tokens.claims import InvalidToken
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
-from gatehouse.web.http.parse import query_pairs, raw_body
+from gatehouse.web.http.parse import query_pairs, received_body
 
 BEARER: Final = re.compile(r"bearer +([^\s,]+)", re.ASCII | re.IGNORECASE)
 CREDENTIAL_HEADERS: Final = frozenset(
@@ -36,14 +35,14 @@ class CredentialFields(SecretRecord, frozen=True, kw_only=True, forbid_unknown_f
     ts: int | str = 0
 
 
-async def credentials_of(request: Request, asked: CredentialFields) -> RequestCredentials:
-    """Read the credentials.
+def credentials_of(request: Request, asked: CredentialFields) -> RequestCredentials:
+    """Read the credentials of a request whose body was received.
 
     Raises InvalidToken for a header that is repeated or cannot be read. A present header wins, even an empty one, so
     header and body are never mixed (checklist PA-03).
     """
     caller = caller_address_of(request.scope)
-    body = await raw_body(request)
+    body = received_body(request)
     credential_headers = read_credential_headers(request.scope["headers"])
     return RequestCredentials(
         bearer=parse_bearer(credential_headers.get(b"authorization")),
@@ -116,31 +115,6 @@ def parse_timestamp(given: list[str]) -> int:
     if TIMESTAMP.fullmatch(text) is None:
         raise InvalidToken("ts must be a Unix time")
     return int(text)
-
-
-# Authenticates the caller of a request and loads their rights, for every endpoint of this package.
-
-
-class RequestAuthenticator(Struct, eq=False):
-    authenticator: Authenticator
-
-    async def authenticate(
-        self,
-        request: Request,
-        asked: CredentialFields,
-        need: CredentialPolicy,
-        *,
-        application_id: int | None = None,
-        also: Collection[int] = (),
-    ) -> AuthenticatedRequest:
-        credentials = await credentials_of(request, asked)
-        return await self.authenticator.authenticate(credentials, need, application_id=application_id, also=also)
-
-    async def authenticate_actor(
-        self, request: Request, asked: CredentialFields, need: CredentialPolicy, *, application_id: int | None = None
-    ) -> Actor:
-        visit = await self.authenticate(request, asked, need, application_id=application_id)
-        return actor_of(request, visit)
 
 
 def actor_of(request: Request, authenticated: AuthenticatedRequest) -> Actor:

@@ -13,14 +13,14 @@ from gatehouse.fields.derive import copy_as
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.times import iso8601
-from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
+from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.commands.bans import BanCommands, BanDraft
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.rights.actor import Actor
-from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
+from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, permission_endpoint, untagged_response
 from gatehouse.web.api.permissions.listing import DEFAULT_LIMIT, MAX_LIMIT, Cursors
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
@@ -81,13 +81,15 @@ class BanListResponse(msgspec.Struct, frozen=True, kw_only=True):
 class BanEndpoint(Struct, kw_only=True, eq=False):
     bans: BanCommands
     cursors: Cursors
-    authenticator: RequestAuthenticator
+    authenticator: Authenticator
     clock: Clock
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, BanRequest)
         application_id = parse_optional_application_id(ask.application_id)
-        visit = await self.authenticator.authenticate(request, ask, DEFAULT_POLICY, application_id=application_id)
+        visit = await self.authenticator.authenticate(
+            credentials_of(request, ask), DEFAULT_POLICY, application_id=application_id
+        )
         actor, scope = actor_of(request, visit), scope_of(visit, ask)
         match ask.action:
             case "save":

@@ -18,7 +18,7 @@ from gatehouse.permissions.documents.grammar import ApplicationDigits
 from gatehouse.web.api.permissions.authentication import CredentialFields, credentials_of
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
 from gatehouse.web.http.errors import Dialect
-from gatehouse.web.http.parse import header_values, read_query
+from gatehouse.web.http.parse import header_values, raw_body, read_query
 from gatehouse.web.http.routing import Endpoint, RateClass, RequiredAuth
 from gatehouse.web.server.protocol import CONNECTION_KEY
 
@@ -87,7 +87,8 @@ class ChangesEndpoint(Struct, kw_only=True, eq=False):
         query = read_query(request, ChangesQuery)
         application_id = parse_optional_application_id(query.application_id)
         kinds = frozenset(query.kind)
-        credentials = await credentials_of(request, NO_FIELDS)
+        await raw_body(request)
+        credentials = credentials_of(request, NO_FIELDS)
 
         async def authorize() -> ChangeReader:
             return await self.readers.authorize(credentials, application_id, kinds)

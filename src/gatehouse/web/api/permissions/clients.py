@@ -14,10 +14,11 @@ from gatehouse.images.model import image_url
 from gatehouse.kernel.times import iso8601
 from gatehouse.oauth.client_document import ClientRecord, record_values
 from gatehouse.oauth.model import Client, ClientSecret
+from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.rights.actor import Actor
-from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
+from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
 from gatehouse.web.http.parse import read_json
@@ -56,13 +57,15 @@ class ClientResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 class ClientEndpoint(Struct, kw_only=True, eq=False):
     clients: ApplicationClients
-    authenticator: RequestAuthenticator
+    authenticator: Authenticator
     base_url: str
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, ClientRequest)
         visit = await self.authenticator.authenticate(
-            request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
+            credentials_of(request, ask),
+            DEFAULT_POLICY,
+            application_id=parse_optional_application_id(ask.application_id),
         )
         with client_problems_in_request():
             return await self._answer(actor_of(request, visit), visit.application_id, ask)

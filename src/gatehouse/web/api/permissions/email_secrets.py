@@ -7,11 +7,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.kernel.times import iso8601
+from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.commands.service_tokens import EmailSecretCommands
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.model.service_token import EmailSecret
-from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
+from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint, require_field
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
 from gatehouse.web.http.parse import read_json
@@ -45,14 +46,16 @@ class EmailSecretResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
 
 
 class EmailSecretEndpoint:
-    def __init__(self, *, secrets: EmailSecretCommands, authenticator: RequestAuthenticator) -> None:
+    def __init__(self, *, secrets: EmailSecretCommands, authenticator: Authenticator) -> None:
         self._secrets = secrets
         self._authenticator = authenticator
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, EmailSecretRequest)
         visit = await self._authenticator.authenticate(
-            request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
+            credentials_of(request, ask),
+            DEFAULT_POLICY,
+            application_id=parse_optional_application_id(ask.application_id),
         )
         actor, application_id = actor_of(request, visit), require_field(visit.application_id, "application_id")
         match ask.action:

@@ -29,7 +29,7 @@ class ExchangeJwtEndpoint(Struct, eq=False):
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, ExchangeJwtRequest)
-        jwt = await self.exchange.exchange(await credentials_of(request, ask))
+        jwt = await self.exchange.exchange(credentials_of(request, ask))
         return json_response(ExchangeJwtResponse(jwt=jwt))
 
     def endpoint(self) -> Endpoint:

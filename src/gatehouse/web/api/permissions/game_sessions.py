@@ -13,10 +13,11 @@ from gatehouse.gamesessions.administration import GameSessionAdmin
 from gatehouse.gamesessions.errors import SessionOver
 from gatehouse.gamesessions.model import GameSession
 from gatehouse.kernel.times import iso8601
+from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.rights.guard import Operation, is_open, require_operation
-from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
+from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
 from gatehouse.web.http.parse import read_json
@@ -67,12 +68,14 @@ class GameSessionResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
 class GameSessionEndpoint(Struct, kw_only=True, eq=False):
     games: VisibleGameSessions
     administration: GameSessionAdmin
-    authenticator: RequestAuthenticator
+    authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, GameSessionRequest)
         visit = await self.authenticator.authenticate(
-            request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
+            credentials_of(request, ask),
+            DEFAULT_POLICY,
+            application_id=parse_optional_application_id(ask.application_id),
         )
         if ask.action == "close":
             require_operation(visit.rights, Operation.ADMINISTER)

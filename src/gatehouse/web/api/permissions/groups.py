@@ -8,13 +8,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.fields.derive import entry_values
+from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.commands.drafts import TagsDraft
 from gatehouse.permissions.commands.groups import AccessDraft, GroupCommands, GroupDraft
 from gatehouse.permissions.documents.grammar import GroupId
 from gatehouse.permissions.errors import GroupNotFound, Malformed
 from gatehouse.permissions.model.group import GROUP_FIELDS, MAX_GROUP_USERS, Group
-from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator
+from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint
 from gatehouse.web.http.parse import read_json
 from gatehouse.web.http.routing import Endpoint
@@ -40,11 +41,11 @@ class GroupTagsRequest(CredentialFields, frozen=True, kw_only=True):
 
 class GroupEndpoints(Struct, kw_only=True, eq=False):
     groups: GroupCommands
-    authenticator: RequestAuthenticator
+    authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, GroupRequest)
-        actor = await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
+        actor = actor_of(request, await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY))
         match ask.action:
             case "get":
                 if not isinstance(ask.data.project_id, str):
@@ -63,13 +64,13 @@ class GroupEndpoints(Struct, kw_only=True, eq=False):
 
     async def save_access(self, request: Request) -> Response:
         ask = await read_json(request, GroupAccessRequest)
-        actor = await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
+        actor = actor_of(request, await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY))
         saved = await self.groups.save_access(actor, ask.group_id, ask.data)
         return data_response(group_record(saved))
 
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, GroupTagsRequest)
-        actor = await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
+        actor = actor_of(request, await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY))
         saved = await self.groups.save_tags(actor, ask.group_id, ask.data)
         return data_response(group_record(saved))
 

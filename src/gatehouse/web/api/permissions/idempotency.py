@@ -12,10 +12,11 @@ from starlette.responses import Response
 
 from gatehouse.admin.idempotency import Idempotency
 from gatehouse.kernel.digests import sha256
+from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.credentials import CredentialPolicy
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.idempotency import CallerKey
-from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator
+from gatehouse.web.api.permissions.authentication import CredentialFields, credentials_of
 from gatehouse.web.api.permissions.envelope import JSON
 from gatehouse.web.http.parse import header_values, read_json_object
 from gatehouse.web.http.responses import NO_STORE
@@ -30,7 +31,7 @@ CREDENTIAL_NAMES: Final = tuple(CredentialFields.__struct_fields__)
 
 class IdempotentCreates(Struct, kw_only=True, eq=False):
     idempotency: Idempotency
-    authenticator: RequestAuthenticator
+    authenticator: Authenticator
 
     def wrap(self, endpoint: Endpoint) -> Endpoint:
         """Return the endpoint with the header; actions that create nothing ignore it."""
@@ -66,7 +67,9 @@ class IdempotentCreates(Struct, kw_only=True, eq=False):
             raise Malformed(str(error)) from None
         about = body.get("application_id")
         application_id = about if isinstance(about, int) and not isinstance(about, bool) else None
-        visit = await self.authenticator.authenticate(request, asked, POLICY, application_id=application_id)
+        visit = await self.authenticator.authenticate(
+            credentials_of(request, asked), POLICY, application_id=application_id
+        )
         reach = visit.rights.service_reach
         return CallerKey(
             user_id=visit.caller.user_id, through=reach.application_id if reach else 0, digest=sha256(key)

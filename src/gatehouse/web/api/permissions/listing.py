@@ -16,11 +16,11 @@ from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.times import HOUR
 from gatehouse.keys.model import Tampered, WrongMasterKey
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
+from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.errors import Malformed
-from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator
+from gatehouse.web.api.permissions.authentication import CredentialFields, credentials_of
 from gatehouse.web.api.permissions.envelope import untagged_response
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
 from gatehouse.web.http.parse import read_json, read_json_object
@@ -116,7 +116,7 @@ class Cursors(Struct, kw_only=True, eq=False):
 
 class Lists(Struct, kw_only=True, eq=False):
     cursors: Cursors
-    authenticator: RequestAuthenticator
+    authenticator: Authenticator
 
     def add(
         self,
@@ -145,7 +145,9 @@ class Lists(Struct, kw_only=True, eq=False):
     async def _answer(self, request: Request, path: str, filters: frozenset[str], read_page: ReadPage) -> Response:
         ask = await read_json(request, ListRequest)
         application_id = parse_optional_application_id(ask.application_id)
-        visit = await self.authenticator.authenticate(request, ask, DEFAULT_POLICY, application_id=application_id)
+        visit = await self.authenticator.authenticate(
+            credentials_of(request, ask), DEFAULT_POLICY, application_id=application_id
+        )
         check_question(ask.data, filters)
         binding = cursor_binding(path, visit, ask.data)
         position = None if ask.data.after is None else self.cursors.open(binding, ask.data.after)

@@ -11,9 +11,9 @@ from starlette.responses import Response
 from gatehouse.audit.model import AuditRecord, Refusal
 from gatehouse.fields.derive import copy_as
 from gatehouse.kernel.times import iso8601
-from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
+from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
-from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator
+from gatehouse.web.api.permissions.authentication import CredentialFields, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, permission_endpoint
 from gatehouse.web.http.parse import read_json
 from gatehouse.web.http.routing import Endpoint
@@ -53,11 +53,11 @@ class ActivityEndpoint(Struct, kw_only=True, eq=False):
     """`find`: the record of an id, reduced to what this caller may see (admin/visible_audit_log.py)."""
 
     find: FindRecord
-    authenticator: RequestAuthenticator
+    authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, ActivityRequest)
-        visit = await self.authenticator.authenticate(request, ask, DEFAULT_POLICY)
+        visit = await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY)
         return data_response(activity_entry(await self.find(visit, ask.data.record_id)))
 
     def endpoint(self) -> Endpoint:

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.fields.derive import entry_members, entry_values, with_members
+from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.commands.drafts import TagsDraft
 from gatehouse.permissions.commands.full_removal import FullRemoval
@@ -16,7 +17,7 @@ from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraf
 from gatehouse.permissions.commands.publishing import ProjectPublisher
 from gatehouse.permissions.documents.grammar import Title
 from gatehouse.permissions.model.project import PROJECT_FIELDS, Project
-from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
+from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint
 from gatehouse.web.http.parse import read_json
 from gatehouse.web.http.routing import Endpoint
@@ -56,11 +57,11 @@ class ProjectEndpoints(Struct, kw_only=True, eq=False):
     projects: ProjectCommands
     memberships: MembershipCommands
     full_removal: FullRemoval
-    authenticator: RequestAuthenticator
+    authenticator: Authenticator
 
     async def publish(self, request: Request) -> Response:
         ask = await read_json(request, PublishRequest)
-        visit = await self.authenticator.authenticate(request, ask, DEFAULT_POLICY)
+        visit = await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY)
         project = await self.publishing.publish(
             actor_of(request, visit), visit.evaluation_input.facts, ask.project, ask.user
         )
@@ -68,7 +69,7 @@ class ProjectEndpoints(Struct, kw_only=True, eq=False):
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, ProjectRequest)
-        actor = await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
+        actor = actor_of(request, await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY))
         match ask.action:
             case "get":
                 return data_response(project_record(await self.projects.get(actor, ask.data.id)))
@@ -83,13 +84,13 @@ class ProjectEndpoints(Struct, kw_only=True, eq=False):
 
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, ProjectTagsRequest)
-        actor = await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
+        actor = actor_of(request, await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY))
         saved = await self.projects.save_tags(actor, ask.data)
         return data_response(project_record(saved))
 
     async def membership(self, request: Request) -> Response:
         ask = await read_json(request, MembershipRequest)
-        visit = await self.authenticator.authenticate(request, ask, DEFAULT_POLICY)
+        visit = await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY)
         actor = actor_of(request, visit)
         match ask.action:
             case "get":

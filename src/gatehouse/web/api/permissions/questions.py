@@ -89,8 +89,8 @@ class QuestionEndpoints:
 
     async def check(self, request: Request) -> Response:
         ask = await read_json(request, CheckRequest)
-        caller = await self._authenticator.identify_caller(
-            await credentials_of(request, ask),
+        caller = await self._authenticator.identify(
+            credentials_of(request, ask),
             ABOUT_ONE_PERSON,
             application_id=parse_optional_application_id(ask.application_id),
         )
@@ -109,8 +109,8 @@ class QuestionEndpoints:
 
     async def explain(self, request: Request) -> Response:
         ask = await read_json(request, ExplainRequest)
-        caller = await self._authenticator.identify_caller(
-            await credentials_of(request, ask),
+        caller = await self._authenticator.identify(
+            credentials_of(request, ask),
             ABOUT_ONE_PERSON,
             application_id=parse_optional_application_id(ask.application_id),
         )
@@ -127,7 +127,7 @@ class QuestionEndpoints:
     async def members(self, request: Request) -> Response:
         ask = await read_json(request, MembersRequest)
         visit = await self._authenticator.authenticate(
-            await credentials_of(request, ask),
+            credentials_of(request, ask),
             ABOUT_APPLICATION,
             application_id=parse_optional_application_id(ask.application_id),
         )

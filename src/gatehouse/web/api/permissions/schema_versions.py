@@ -10,11 +10,12 @@ from starlette.responses import Response
 from gatehouse.admin.paging import Page, page_request
 from gatehouse.admin.schema_versions import SchemaVersionStore
 from gatehouse.kernel.times import iso8601
+from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.credentials import ABOUT_APPLICATION
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.model.schema_version import SchemaVersion
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator
+from gatehouse.web.api.permissions.authentication import CredentialFields, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, permission_endpoint
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
 from gatehouse.web.http.parse import read_json
@@ -61,12 +62,14 @@ class SchemaVersionsResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 class SchemaVersionsEndpoint(Struct, kw_only=True, eq=False):
     versions: SchemaVersionStore
-    authenticator: RequestAuthenticator
+    authenticator: Authenticator
 
     async def get(self, request: Request) -> Response:
         ask = await read_json(request, SchemaVersionsRequest)
         visit = await self.authenticator.authenticate(
-            request, ask, ABOUT_APPLICATION, application_id=parse_optional_application_id(ask.application_id)
+            credentials_of(request, ask),
+            ABOUT_APPLICATION,
+            application_id=parse_optional_application_id(ask.application_id),
         )
         application = visit.require_application(Operation.SCHEMA_GET).application
         return data_response(

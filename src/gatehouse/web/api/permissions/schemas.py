@@ -8,7 +8,7 @@ from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
+from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.authentication.credentials import ABOUT_APPLICATION
 from gatehouse.permissions.commands.app_schemas import (
     RoleDraft,
@@ -24,7 +24,7 @@ from gatehouse.permissions.evaluation.work import model_work
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.questions.roles import RoleList, VisibleRole
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
+from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import (
     DataResponse,
     data_response,
@@ -84,7 +84,7 @@ class SchemaEndpoints:
         schemas: SchemaCommands,
         load_past_model: LoadPastModel,
         roles: RoleList,
-        authenticator: RequestAuthenticator,
+        authenticator: Authenticator,
     ) -> None:
         self._schemas = schemas
         self._load_past_model = load_past_model
@@ -94,7 +94,9 @@ class SchemaEndpoints:
     async def schema(self, request: Request) -> Response:
         ask = await read_json(request, SchemaRequest)
         visit = await self._authenticator.authenticate(
-            request, ask, ABOUT_APPLICATION, application_id=parse_optional_application_id(ask.application_id)
+            credentials_of(request, ask),
+            ABOUT_APPLICATION,
+            application_id=parse_optional_application_id(ask.application_id),
         )
         match ask.action:
             case "get":
@@ -116,7 +118,9 @@ class SchemaEndpoints:
     async def roles(self, request: Request) -> Response:
         ask = await read_json(request, RolesRequest)
         visit = await self._authenticator.authenticate(
-            request, ask, ABOUT_APPLICATION, application_id=parse_optional_application_id(ask.application_id)
+            credentials_of(request, ask),
+            ABOUT_APPLICATION,
+            application_id=parse_optional_application_id(ask.application_id),
         )
         actor = actor_of(request, visit)
         match ask.action:

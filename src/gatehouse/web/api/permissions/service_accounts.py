@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from gatehouse.fields.derive import entry_members, entry_values, with_members
 from gatehouse.fields.secrets import SecretRecord, SecretText
+from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.commands.service_accounts import (
     HOLDINGS_MEMBERS,
@@ -17,7 +18,7 @@ from gatehouse.permissions.commands.service_accounts import (
     ServiceAccountDraft,
 )
 from gatehouse.permissions.model.service_account import SERVICE_ACCOUNT_FIELDS
-from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
+from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint
 from gatehouse.web.http.parse import read_json
 from gatehouse.web.http.routing import Endpoint
@@ -49,11 +50,11 @@ class ServiceAccountResponse(msgspec.Struct, frozen=True, kw_only=True, omit_def
 
 class ServiceAccountEndpoint(Struct, kw_only=True, eq=False):
     accounts: ServiceAccountCommands
-    authenticator: RequestAuthenticator
+    authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, ServiceAccountRequest)
-        visit = await self.authenticator.authenticate(request, ask, DEFAULT_POLICY)
+        visit = await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY)
         actor = actor_of(request, visit)
         match ask.action:
             case "get":

@@ -9,11 +9,12 @@ from starlette.responses import Response
 
 from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.times import iso8601
+from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.commands.service_tokens import ServiceTokenCommands
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.model.service_token import ServiceToken
-from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
+from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint, require_field
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
 from gatehouse.web.http.parse import read_json
@@ -52,12 +53,14 @@ class ServiceTokenResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defau
 
 class ServiceTokenEndpoint(Struct, kw_only=True, eq=False):
     tokens: ServiceTokenCommands
-    authenticator: RequestAuthenticator
+    authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, ServiceTokenRequest)
         visit = await self.authenticator.authenticate(
-            request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
+            credentials_of(request, ask),
+            DEFAULT_POLICY,
+            application_id=parse_optional_application_id(ask.application_id),
         )
         actor, application_id = actor_of(request, visit), require_field(visit.application_id, "application_id")
         match ask.action:

@@ -11,11 +11,12 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.web.api.health import CheckResult
-from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator
+from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, permission_endpoint
 from gatehouse.web.http.parse import read_json
 from gatehouse.web.http.routing import SCHEMA_BODY_LIMIT, Endpoint
@@ -197,11 +198,11 @@ class SettingsEndpoint(Struct, kw_only=True, eq=False):
     """`parts`: loaded with the first request."""
 
     parts: Callable[[], SettingsPartReader]
-    authenticator: RequestAuthenticator
+    authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, SettingsRequest)
-        actor = await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
+        actor = actor_of(request, await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY))
         parts = self.parts()
         match ask.action:
             case "save":

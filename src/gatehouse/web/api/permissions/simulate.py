@@ -68,7 +68,7 @@ class SimulationEndpoint(Struct, kw_only=True, eq=False):
         ask = await read_json(request, SimulateRequest)
         need = ABOUT_APPLICATION if isinstance(ask.data.change, ApplicationProposal) else DEFAULT_POLICY
         visit = await self.authenticator.authenticate(
-            await credentials_of(request, ask), need, application_id=parse_optional_application_id(ask.application_id)
+            credentials_of(request, ask), need, application_id=parse_optional_application_id(ask.application_id)
         )
         if visit.application_id is None:
             raise Malformed("application_id: required")

@@ -22,7 +22,7 @@ from gatehouse.fields.model import DescribedField, Kind
 from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.images.loading import NewImage
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
+from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.commands.users import read_labels
 from gatehouse.permissions.documents import grammar
@@ -32,7 +32,7 @@ from gatehouse.permissions.questions.check import refuse_about_others
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import Operation, is_open
 from gatehouse.personal_data.requests import DataRequests
-from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
+from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import (
     DataResponse,
     data_response,
@@ -126,14 +126,16 @@ class UserAdminEndpoint(Struct, kw_only=True, eq=False):
     load: Callable[[], UserAdminServices]
     data_requests: DataRequests
     data_export: DataExport
-    authenticator: RequestAuthenticator
+    authenticator: Authenticator
     clock: Clock
     base_url: str
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, UserAdminRequest)
         visit = await self.authenticator.authenticate(
-            request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
+            credentials_of(request, ask),
+            DEFAULT_POLICY,
+            application_id=parse_optional_application_id(ask.application_id),
         )
         if ask.action == "get":
             return data_response(await self._get(visit, actor_of(request, visit), ask.data))

@@ -11,8 +11,9 @@ from starlette.responses import Response
 from gatehouse.accounts.importing.model import EmailState, ImportFormat
 from gatehouse.admin.people_import import ImportResult, PeopleImport
 from gatehouse.fields.derive import copy_as
+from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
-from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
+from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, permission_endpoint
 from gatehouse.web.http.parse import read_json
 from gatehouse.web.http.routing import SCHEMA_BODY_LIMIT, Endpoint
@@ -54,11 +55,11 @@ class ImportResultEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 class UserImportEndpoint(Struct, kw_only=True, eq=False):
     people: PeopleImport
-    authenticator: RequestAuthenticator
+    authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, UserImportRequest)
-        visit = await self.authenticator.authenticate(request, ask, DEFAULT_POLICY)
+        visit = await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY)
         result = await self.people.run(
             actor_of(request, visit),
             "\n".join(ask.data.lines).encode(),

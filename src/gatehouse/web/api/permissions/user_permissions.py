@@ -73,8 +73,8 @@ class UserRecordEndpoint(Struct, kw_only=True, eq=False):
     async def _get(self, request: Request, ask: UserRecordRequest) -> Response:
         kind = view_type_of(ask.data)
         need = ROLES_OF_RECORD_GET if kind is ViewType.ROLES else RECORD_GET
-        caller = await self.authenticator.identify_caller(
-            await credentials_of(request, ask), need, application_id=parse_optional_application_id(ask.application_id)
+        caller = await self.authenticator.identify(
+            credentials_of(request, ask), need, application_id=parse_optional_application_id(ask.application_id)
         )
         user_id = record_user_id(ask.data, caller.user_id)
         view = await self.views.view(caller, user_id, kind, view_options_of(ask.options))
@@ -82,7 +82,7 @@ class UserRecordEndpoint(Struct, kw_only=True, eq=False):
 
     async def _save(self, request: Request, ask: UserRecordRequest) -> Response:
         visit = await self.authenticator.authenticate(
-            await credentials_of(request, ask),
+            credentials_of(request, ask),
             RECORD_SAVE,
             application_id=parse_optional_application_id(ask.application_id),
         )

@@ -9,9 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.people import DirectEntries, DirectPermissions, DirectRole
+from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.commands.users import UserLabelCommands
-from gatehouse.web.api.permissions.authentication import RequestAuthenticator
+from gatehouse.web.api.permissions.authentication import actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, permission_endpoint
 from gatehouse.web.api.permissions.explanation_records import GroupName, ScopeName
 from gatehouse.web.api.permissions.users import UserRequest
@@ -52,12 +53,13 @@ class UserRolesResponse(msgspec.Struct, frozen=True, kw_only=True):
 class UserRolesEndpoint(Struct, kw_only=True, eq=False):
     people: UserLabelCommands
     find_direct_permissions: FindDirectPermissions
-    authenticator: RequestAuthenticator
+    authenticator: Authenticator
 
     async def get(self, request: Request) -> Response:
         ask = await read_json(request, UserRequest)
         user = await self.people.get(
-            await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY), ask.data.user_id
+            actor_of(request, await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY)),
+            ask.data.user_id,
         )
         return data_response(user_roles_entry(await self.find_direct_permissions(user.user_id)))
 

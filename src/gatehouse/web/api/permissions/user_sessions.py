@@ -19,9 +19,10 @@ from gatehouse.accounts.sessions import Sessions
 from gatehouse.kernel.times import iso8601
 from gatehouse.oauth.authorize.service import Consents
 from gatehouse.oauth.model import Client, Consent
+from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.commands.users import UserLabelCommands
-from gatehouse.web.api.permissions.authentication import RequestAuthenticator
+from gatehouse.web.api.permissions.authentication import actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, permission_endpoint
 from gatehouse.web.api.permissions.users import UserRequest
 from gatehouse.web.http.browser import device_name
@@ -94,7 +95,7 @@ class UserSessionEndpoints:
         consents: Consents,
         profile: AccountProfile,
         places: GeoIpLookup,
-        authenticator: RequestAuthenticator,
+        authenticator: Authenticator,
     ) -> None:
         self._people = people
         self._sessions = sessions
@@ -115,7 +116,8 @@ class UserSessionEndpoints:
     async def _user(self, request: Request) -> User:
         ask = await read_json(request, UserRequest)
         return await self._people.get(
-            await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY), ask.data.user_id
+            actor_of(request, await self._authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY)),
+            ask.data.user_id,
         )
 
     def endpoints(self) -> list[Endpoint]:

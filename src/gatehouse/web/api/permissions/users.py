@@ -11,9 +11,10 @@ from gatehouse.accounts.model import ACCOUNT_FIELDS, User, account_values
 from gatehouse.fields.derive import entry_members, with_members
 from gatehouse.images.model import image_url
 from gatehouse.kernel.times import iso8601
+from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY, USER_INFO
 from gatehouse.permissions.commands.users import UserLabelCommands
-from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator
+from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, permission_endpoint
 from gatehouse.web.http.parse import read_json
 from gatehouse.web.http.responses import json_response
@@ -74,26 +75,26 @@ class PurchasesRequest(CredentialFields, frozen=True, kw_only=True):
 
 class UserEndpoints(Struct, kw_only=True, eq=False):
     people: UserLabelCommands
-    authenticator: RequestAuthenticator
+    authenticator: Authenticator
 
     async def info(self, request: Request) -> Response:
         ask = await read_json(
             request, CallerInfoRequest, may_be_empty=True
         )  # credentials only, and those may be headers
-        visit = await self.authenticator.authenticate(request, ask, USER_INFO)
+        visit = await self.authenticator.authenticate(credentials_of(request, ask), USER_INFO)
         return json_response(
             CallerInfoResponse(status="OK", projects=await self.people.count_projects(visit.caller.user_id))
         )
 
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, UserTagsRequest)
-        actor = await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
+        actor = actor_of(request, await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY))
         saved = await self.people.save_tags(actor, ask.data.user_id, ask.data.tags or ())
         return data_response({"user_id": saved.user_id, "tags": sorted(saved.tags)})
 
     async def save_purchases(self, request: Request) -> Response:
         ask = await read_json(request, PurchasesRequest)
-        actor = await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
+        actor = actor_of(request, await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY))
         saved = await self.people.save_purchases(actor, ask.data.user_id, ask.data.purchases or ())
         return data_response({"user_id": saved.user_id, "purchases": sorted(saved.purchases)})
 

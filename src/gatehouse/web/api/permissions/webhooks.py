@@ -8,9 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.fields.derive import entry_members, entry_values, with_members
+from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.rights.actor import Actor
-from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator
+from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint
 from gatehouse.web.http.parse import read_json
 from gatehouse.web.http.routing import Endpoint
@@ -48,11 +49,14 @@ class WebhookResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 class WebhookEndpoint(Struct, kw_only=True, eq=False):
     webhooks: Webhooks
-    authenticator: RequestAuthenticator
+    authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, WebhookRequest)
-        actor, data = await self.authenticator.authenticate_actor(request, ask, DEFAULT_POLICY), ask.data
+        actor, data = (
+            actor_of(request, await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY)),
+            ask.data,
+        )
         match ask.action:
             case "get":
                 listed = (await self.webhooks.get(actor, data.webhook_id),) if data.webhook_id else None

@@ -192,10 +192,11 @@ async def caller_setup(*, per_minute: int = 1_000_000) -> AsyncIterator[CallerSe
         permissions.facts_of = {PERSON: facts_of(PERSON), ROBOT: facts_of(ROBOT, service_account=a_robot())}
         permissions.projects = {"mind_games": a_project("mind_games")}
         guesses = AttemptLimiter(store=attempts, limit=AttemptLimit(), clock=tokens.clock)  # type: ignore[arg-type]
+        jwts = CallerJwtVerifier(tokens.verifier)
         authenticator = Authenticator(
             permission_loader=PermissionLoader(store=permissions, clock=tokens.clock),  # type: ignore[arg-type]
-            user_jwts=CallerJwtVerifier(tokens.verifier),
-            service_jwts=ServiceJwtVerifier(store=keys, verifier=tokens.verifier),  # type: ignore[arg-type]
+            user_jwts=jwts,
+            service_jwts=ServiceJwtVerifier(store=keys, jwts=jwts),  # type: ignore[arg-type]
             access_keys=AccessKeyVerifier(store=keys, masters=master_keys(), limiter=guesses, clock=tokens.clock),  # type: ignore[arg-type]
             is_grant_live=grants.is_live,
             find_device_bans=find_no_bans,

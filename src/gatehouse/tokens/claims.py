@@ -4,6 +4,7 @@ import hashlib
 from typing import Annotated, ClassVar, Final, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from gatehouse.kernel.errors import GatehouseError
 from gatehouse.keys.model import Algorithm, KeyPurpose
@@ -47,7 +48,6 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     algs: ClassVar[tuple[Algorithm, ...]] = RSA_ONLY  # the first one by default
     purpose: ClassVar[KeyPurpose] = KeyPurpose.TOKENS
     repeats_kid: ClassVar[bool] = True  # in the payload (R2)
-    excluded: ClassVar[frozenset[str]] = frozenset()  # claims of other classes without `typ` (R9)
 
     iss: Name
     iat: Seconds
@@ -92,8 +92,6 @@ class PersonClaims(Claims, frozen=True, kw_only=True):
 
 class UserJwtClaims(PersonClaims, frozen=True, kw_only=True):
     """The service's own user JWT. It has no `typ`."""
-
-    excluded: ClassVar[frozenset[str]] = frozenset({"azp", "nonce", "at_hash"})
 
     auth: AuthMethod
     fac: str | None = None  # without it no factor check ever passes
@@ -140,8 +138,6 @@ class OidcIdClaims(Claims, frozen=True, kw_only=True, forbid_unknown_fields=Fals
 
     algs: ClassVar[tuple[Algorithm, ...]] = tuple(Algorithm)
     repeats_kid: ClassVar[bool] = False
-    excluded: ClassVar[frozenset[str]] = frozenset({"typ", "kid", "uid", "slt", "rev"})
-
     sub: Name
     aud: Name  # the client
     nonce: str | None = None
@@ -151,6 +147,10 @@ class OidcIdClaims(Claims, frozen=True, kw_only=True, forbid_unknown_fields=Fals
     at_hash: Name | None = None  # without an access token there is none: game login (R10)
     sid: str | None = None  # for clients with back-channel logout
     claims_omitted: tuple[str, ...] = ()  # the names of claims that are left out because of their length
+    typ: UnsetType = UNSET  # this and the next three, of other classes, are refused whatever they say (R9)
+    uid: UnsetType = UNSET
+    slt: UnsetType = UNSET
+    rev: UnsetType = UNSET
 
     @property
     def client_id(self) -> str:

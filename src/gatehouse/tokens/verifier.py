@@ -2,8 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Annotated, Final, Never, Protocol, TypeVar
 
 import msgspec
@@ -39,30 +38,73 @@ HEADER_MEMBERS: Final = frozenset({"alg", "kid", "typ"})
 HEADER_CACHE_SIZE: Final = 32  # few keys sign at a time; foreign headers are soon evicted
 HEADER_TYPES: Final = ("JWT", "at+jwt")  # `_verify_claims` compares it with that of the expected class
 KID_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+INVALID_JSON: Final = (msgspec.MsgspecError, ValueError, RecursionError)  # what msgspec raises for it
 
 
-class ParsedJws(msgspec.Struct, frozen=True, kw_only=True):
+class CompactJws(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of a compact JWS; nothing is verified yet."""
+
     alg: str
     kid: str
     typ: str
-    payload: dict[str, object]
     signing_input: bytes
     signature: bytes
 
 
+class SplitJws(CompactJws, frozen=True, kw_only=True):
+    payload: bytes
+
+
+class ParsedJws(CompactJws, frozen=True, kw_only=True):
+    payload: dict[str, object]
+
+
+class JwsHeader(msgspec.Struct, frozen=True, kw_only=True):
+    alg: str
+    kid: str | None  # None: the payload has it (R2)
+    typ: str
+
+
+class RoutingMembers(msgspec.Struct, frozen=True):
+    """What is read of a payload before its signature: which key and which class to verify it with."""
+
+    iss: object = None
+    typ: object = None
+    kid: object = None
+
+
+read_routing_members: Final = msgspec.json.Decoder(RoutingMembers).decode
+
+
 def parse_jws(token: str) -> ParsedJws:
-    """Raise InvalidToken unless this is one compact JWS in its one canonical spelling."""
+    """Raise InvalidToken unless this is one compact JWS in its one canonical spelling, with strict JSON."""
+    jws = split_jws(token)
+    payload = decode_object(jws.payload)
+    if payload.get("kid", jws.kid) != jws.kid:
+        raise InvalidToken("two different kids")
+    return ParsedJws(
+        alg=jws.alg,
+        kid=jws.kid,
+        typ=jws.typ,
+        payload=payload,
+        signing_input=jws.signing_input,
+        signature=jws.signature,
+    )
+
+
+def split_jws(token: str) -> SplitJws:
+    """The same without parsing the payload, which is done once the signature is verified."""
     if len(token) > MAX_ACCEPTED_TOKEN:
         raise InvalidToken("longer than any valid token")
     if not token.isascii() or token.count(".") != 2:  # noqa: PLR2004 - header.payload.signature
         raise InvalidToken("not a compact JWS")
     signing_input, _, signature = token.encode().rpartition(b".")
     first, _, second = signing_input.partition(b".")
-    header, payload = read_header(first), decode_object(decode_segment(second))
-    return ParsedJws(
-        alg=str(header.get("alg")),
-        kid=kid_of(header, payload),
-        typ=str(header.get("typ", "JWT")),
+    header, payload = read_header(first), decode_segment(second)
+    return SplitJws(
+        alg=header.alg,
+        kid=check_kid(routing_members_of(payload).kid) if header.kid is None else header.kid,
+        typ=header.typ,
         payload=payload,
         signing_input=signing_input,
         signature=decode_segment(signature),
@@ -70,24 +112,28 @@ def parse_jws(token: str) -> ParsedJws:
 
 
 @lru_cache(maxsize=HEADER_CACHE_SIZE)
-def read_header(segment: bytes) -> Mapping[str, object]:
+def read_header(segment: bytes) -> JwsHeader:
     """Raise InvalidToken for a header with members that are not supported. Cached; never invalid: parsing is pure."""
     header = decode_object(decode_segment(segment))
     if not header.keys() <= HEADER_MEMBERS:
         raise InvalidToken("a header field that is not accepted")
-    if header.get("typ", "JWT") not in HEADER_TYPES:
+    typ = header.get("typ", "JWT")
+    if not isinstance(typ, str) or typ not in HEADER_TYPES:
         raise InvalidToken("the header's typ is not known")
-    return header
+    return JwsHeader(alg=str(header.get("alg")), kid=check_kid(header["kid"]) if "kid" in header else None, typ=typ)
 
 
-def kid_of(header: Mapping[str, object], payload: dict[str, object]) -> str:
-    """Return the kid from the header or the payload (R2); if both have one they must be equal."""
-    kid = header.get("kid", payload.get("kid"))
+def check_kid(kid: object) -> str:
     if not isinstance(kid, str) or KID_PATTERN.fullmatch(kid) is None:
         raise InvalidToken("kid is missing or malformed")
-    if payload.get("kid", kid) != kid:
-        raise InvalidToken("two different kids")
     return kid
+
+
+def routing_members_of(payload: bytes) -> RoutingMembers:
+    try:
+        return read_routing_members(payload)
+    except INVALID_JSON:
+        raise InvalidToken("not a JSON object") from None
 
 
 def decode_segment(segment: bytes) -> bytes:
@@ -125,6 +171,11 @@ def refuse_number(number: str) -> Never:
 # The caller checks whether it was revoked since (the user's `rev`, a `jti`, a grant): that needs the store, in the
 # round trip that the request makes anyway. That round trip also returns the version of the keys, which `recheck_key`
 # checks: until then a key is accepted that may have been distrusted on another node.
+#
+# The signature is verified on the bytes, before anything in the payload is believed. What our own keys signed was
+# encoded by Signer: it is decoded once, into the claims of its class. What the key of an application signed was
+# encoded by other libraries, and is read strictly: no repeated member, no number or text that readers understand
+# differently.
 #
 # Signatures are checked by `cryptography` itself. joserfc, which the tests compare with this code, parses the header
 # by laxer rules and warns about every EdDSA token (RFC 9864), although all clients know that name.
@@ -180,13 +231,18 @@ class TokenVerifier:
 
         The claims name the facts to read, and are valid only after `recheck_key` with them.
         """
-        claims = await self._verify_claims(parse_jws(token), expected)
+        claims = await self._verify_claims(split_jws(token), expected)
         refuse_outside_lifetime(claims, self._clock.now(), expiry_grace)
         return claims
 
     async def verify_with_cached_keys_ignoring_time(self, token: str, expected: type[C]) -> C:
         """The same without checking times: only for callers that end what the token grants."""
-        return await self._verify_claims(parse_jws(token), expected)
+        return await self._verify_claims(split_jws(token), expected)
+
+    @property
+    def keys_version(self) -> int:
+        """The version of the keys in memory."""
+        return self._keyring.version
 
     async def recheck_key(self, claims: Claims, *, keys_version: int) -> None:
         """Raise InvalidToken unless the key of the claims is trusted in that version, which came with the facts."""
@@ -216,8 +272,8 @@ class TokenVerifier:
         A static one is signed by this service: it is valid only after `recheck_key`, like with
         `verify_with_cached_keys`.
         """
-        jws = parse_jws(token)
-        if jws.payload.get("iss") == self._issuer:
+        jws = split_jws(token)
+        if routing_members_of(jws.payload).iss == self._issuer:
             claims: StaticServiceClaims | GeneratedServiceClaims = await self._verify_claims(jws, StaticServiceClaims)
         else:
             claims = await self._verify_claims(jws, GeneratedServiceClaims)
@@ -226,7 +282,7 @@ class TokenVerifier:
 
     async def verify_id_token_hint(self, token: str) -> IdClaims | OidcIdClaims:
         """Verify an id_token of any age, of either profile: it hints at a person, and authenticates no one."""
-        is_native = parse_jws(token).payload.get("typ") == typ_of(IdClaims)
+        is_native = routing_members_of(split_jws(token).payload).typ == typ_of(IdClaims)
         return await self.verify(token, IdClaims if is_native else OidcIdClaims, expiry_grace=ANY_AGE)
 
     async def _refuse_untrusted(self, claims: Claims) -> None:
@@ -235,7 +291,7 @@ class TokenVerifier:
         if await self._own_key(claims.kid, type(claims)) is None:
             raise InvalidToken(f"key {claims.kid} is no longer trusted")
 
-    async def _verify_claims(self, jws: ParsedJws, expected: type[C]) -> C:
+    async def _verify_claims(self, jws: SplitJws, expected: type[C]) -> C:
         """Verify everything but the times of a token."""
         if jws.typ != expected.header_typ:
             raise InvalidToken("the header's typ is wrong for this type of token")
@@ -244,7 +300,7 @@ class TokenVerifier:
             raise InvalidToken("wrong algorithm for its key and type")
         if not is_signed_with_trusted_key(key, jws):
             raise InvalidToken("the signature is wrong")
-        claims = claims_of(jws, expected)
+        claims = foreign_claims(jws, expected) if expected is GeneratedServiceClaims else own_claims(jws, expected)
         if claims.iss != key.issuer or not claims.is_meant_for(self._issuer):
             raise InvalidToken("wrong issuer or audience")
         return claims
@@ -271,15 +327,39 @@ class TokenVerifier:
         return TrustedKey(alg=key.record.alg, public=key.public, issuer=self._issuer, private=private)
 
 
-def claims_of(jws: ParsedJws, expected: type[C]) -> C:
-    # Checked separately from the conversion, which would accept an absent typ as the right one.
-    if jws.payload.get("typ") != typ_of(expected) or not expected.excluded.isdisjoint(jws.payload):
+class OtherType(msgspec.Struct, tag_field="typ", tag=""):
+    """In a union the tag is required; alone, msgspec accepts an absent one as the right one."""
+
+
+@cache
+def claims_decoder(kind: type[Claims]) -> msgspec.json.Decoder[Claims | OtherType]:
+    return msgspec.json.Decoder(kind if typ_of(kind) is None else kind | OtherType)
+
+
+def own_claims(jws: SplitJws, expected: type[C]) -> C:
+    """Decode what one of our keys signed."""
+    try:
+        claims = claims_decoder(expected).decode(jws.payload)
+    except INVALID_JSON as error:
+        raise InvalidToken(f"claims of {expected.__name__}: {error}") from None
+    if not isinstance(claims, expected):
+        raise InvalidToken("wrong token type")
+    if claims.kid != (jws.kid if expected.repeats_kid else ""):
+        raise InvalidToken("two different kids")
+    return claims if expected.repeats_kid else msgspec.structs.replace(claims, kid=jws.kid)
+
+
+def foreign_claims(jws: SplitJws, expected: type[C]) -> C:
+    """Decode strictly what another key signed; it need not repeat the kid."""
+    payload = decode_object(jws.payload)
+    if payload.get("kid", jws.kid) != jws.kid:
+        raise InvalidToken("two different kids")
+    if payload.get("typ") != typ_of(expected):  # the conversion would accept an absent typ as the right one
         raise InvalidToken("wrong token type")
     try:
-        claims = msgspec.convert(jws.payload, expected)
+        return msgspec.convert(payload, expected)
     except msgspec.ValidationError as error:
         raise InvalidToken(f"claims of {expected.__name__}: {error}") from None
-    return claims if claims.repeats_kid else msgspec.structs.replace(claims, kid=jws.kid)
 
 
 def refuse_outside_lifetime(claims: Claims, now: int, expiry_grace: int) -> None:
@@ -298,7 +378,7 @@ def refuse_generated_lifetime(claims: GeneratedServiceClaims, now: int) -> None:
         raise InvalidToken("not valid yet")
 
 
-def is_signed_with_trusted_key(key: TrustedKey, jws: ParsedJws) -> bool:
+def is_signed_with_trusted_key(key: TrustedKey, jws: CompactJws) -> bool:
     """Whether the signature is right.
 
     Ed25519 is deterministic, and signing again costs a third of verifying (RFC 8032 §5.1.6).
@@ -308,7 +388,7 @@ def is_signed_with_trusted_key(key: TrustedKey, jws: ParsedJws) -> bool:
     return is_signed_by(jws, key.public)
 
 
-def is_signed_by(jws: ParsedJws, public: PublicKey) -> bool:
+def is_signed_by(jws: CompactJws, public: PublicKey) -> bool:
     try:
         match public:
             case RSAPublicKey():

@@ -1,7 +1,8 @@
 """Identifying callers: every rule about credentials at permission endpoints (R1, R2, R6; checklist section 7)."""
 
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from gatehouse.kernel.addresses import parse_address
 from gatehouse.kernel.errors import TooMany
 from gatehouse.keys.key_objects import public_pem
+from gatehouse.keys.keyring import Keyring, OpenedKey
 from gatehouse.keys.model import Algorithm, KeyPurpose
 from gatehouse.permissions.authentication.callers import Caller
 from gatehouse.permissions.authentication.credentials import (
@@ -172,6 +174,57 @@ async def test_a_remembered_jwt_is_refused_once_its_key_is_distrusted(callers: C
     )
     await callers.tokens.keyring.reload()
     await expect_refusal(callers, InvalidToken, credentials, DEFAULT_POLICY)
+
+
+@pytest.mark.parametrize("reloads", [False, True], ids=["unknown here", "reloaded by another request"])
+async def test_key_distrusted_while_the_facts_are_read_is_refused(
+    callers: CallerSetup, monkeypatch: pytest.MonkeyPatch, *, reloads: bool
+) -> None:
+    """It was trusted when the JWT was checked, in the version before."""
+    jwt, service_jwt = await callers.user_jwt(), await callers.service_jwt()
+
+    async def distrust_then(read: Callable[..., Awaitable[object]], *asked: object) -> object:
+        callers.tokens.store.replace_keys(
+            replace(key_of(KeyPurpose.TOKENS, Algorithm.RS256), signs_until=NOW, verifies_until=NOW)
+        )
+        if reloads:
+            await callers.tokens.keyring.reload()
+        return await read(*asked)
+
+    for credentials, read, store in (
+        (credentials_from_client(bearer=jwt, factor=FACTOR), "facts", callers.permissions),
+        (credentials_from_client(service_jwt=service_jwt), "service_token", callers.keys),
+    ):
+        assert await identify_caller(callers, credentials, ROLES_OF_RECORD_GET)
+        with monkeypatch.context() as patch:
+            patch.setattr(store, read, partial(distrust_then, getattr(store, read)))
+            await expect_refusal(callers, InvalidToken, credentials, ROLES_OF_RECORD_GET)
+        callers.tokens.store.replace_keys(key_of(KeyPurpose.TOKENS, Algorithm.RS256))
+        await callers.tokens.keyring.reload()
+
+
+async def test_key_of_a_jwt_is_checked_once_for_each_request(
+    callers: CallerSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[tuple[Any, ...]] = []
+    find = Keyring.verification_key
+
+    async def count_and_find(keyring: Keyring, *asked: Any) -> OpenedKey | None:
+        checked.append(asked)
+        return await find(keyring, *asked)
+
+    monkeypatch.setattr(Keyring, "verification_key", count_and_find)
+    credentials = credentials_from_client(bearer=await callers.user_jwt(), service_jwt=await callers.service_jwt())
+    for requests in (1, 2, 3):
+        await identify_caller(callers, credentials)
+        assert len(checked) == 2 * requests
+
+
+async def test_no_service_jwt_is_found_as_a_user_jwt_that_was_verified_before(callers: CallerSetup) -> None:
+    user, service = await callers.user_jwt(), await callers.service_jwt()
+    await identify_caller(callers, credentials_from_client(bearer=user, service_jwt=service))
+    await expect_refusal(callers, InvalidToken, credentials_from_client(bearer=service, service_jwt=service))
+    await expect_refusal(callers, InvalidToken, credentials_from_client(bearer=user, service_jwt=user))
 
 
 # fip and aud

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from joserfc import jws
 from joserfc.jwk import RSAKey
 
-from gatehouse.keys.model import Algorithm
+from gatehouse.keys.model import Algorithm, KeyPurpose
 from gatehouse.tokens.claims import (
     Claims,
     ExpiredToken,
@@ -19,7 +19,7 @@ from gatehouse.tokens.claims import (
     UserJwtClaims,
 )
 from gatehouse.tokens.verifier import parse_jws
-from tests.support.keys import NOW
+from tests.support.keys import NOW, key_of
 from tests.support.tokens import (
     CLASSES,
     TokenSetup,
@@ -53,10 +53,14 @@ async def test_the_kid_may_stand_in_the_payload_alone(tokens: TokenSetup) -> Non
     await tokens.verifier.verify(forge(GeneratedServiceClaims, header=header), GeneratedServiceClaims)
 
 
-async def test_two_different_kids_are_refused(tokens: TokenSetup) -> None:
-    payload = payload_for(UserJwtClaims) | {"kid": "other"}
-    with pytest.raises(InvalidToken):
-        await tokens.verifier.verify(forge(UserJwtClaims, payload=payload), UserJwtClaims)
+@pytest.mark.parametrize("kind", CLASSES)
+async def test_two_different_kids_are_refused(kind: type[Claims], tokens: TokenSetup) -> None:
+    """Even when both are trusted for the class."""
+    for kid in ("other", key_of(kind.purpose, Algorithm.EDDSA).kid, key_of(KeyPurpose.TOKENS, Algorithm.ES256).kid):
+        payload = payload_for(kind) | {"kid": kid}
+        if kid != header_for(kind)["kid"]:
+            with pytest.raises(InvalidToken):
+                await tokens.verifier.verify(forge(kind, payload=payload), kind)
 
 
 async def test_a_service_jwt_is_told_by_its_issuer(tokens: TokenSetup) -> None:

@@ -78,7 +78,7 @@ class PermissionServices(CoreServices):
 
     @cached_property
     def service_jwts(self) -> ServiceJwtVerifier:
-        return ServiceJwtVerifier(store=self.storage.application_keys, verifier=self.token_verifier)
+        return ServiceJwtVerifier(store=self.storage.application_keys, jwts=self.caller_jwts)
 
     @cached_property
     def access_key_verifier(self) -> AccessKeyVerifier:

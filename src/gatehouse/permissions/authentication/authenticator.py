@@ -241,7 +241,7 @@ class Authenticator:
     ) -> Caller:
         own = vouching is not None and vouching.application_id == caller.application_id
         lenience = self._grace_seconds(policy, vouching) if own else 0
-        claims = await self._user_jwts.verify(credentials.user_jwt, expiry_grace=lenience)
+        claims, checked_in = await self._user_jwts.verify(credentials.user_jwt, expiry_grace=lenience)
         if isinstance(claims, ExchangedUserClaims):
             await self._refuse_exchanged(claims, policy, beside_service=own)
         kind = caller_kind(claims, credentials, policy, vouching)
@@ -249,9 +249,12 @@ class Authenticator:
         if audience is not None and not (policy.audience and audience == caller.application_id):
             raise WrongCredentials(f"the JWT is for application {audience}")
         self._limit_rate(claims.uid)
-        facts = await self._load_facts(
-            claims, {CENTRAL_APPLICATION, caller.application_id or CENTRAL_APPLICATION, *also}
+        facts = await self._permission_loader.load_facts(
+            claims.uid, {CENTRAL_APPLICATION, caller.application_id or CENTRAL_APPLICATION, *also}
         )
+        if facts is None or facts.blocked or facts.rev != claims.rev:
+            raise InvalidToken(f"user {claims.uid} does not exist or is blocked, or the JWT was revoked")
+        await self._user_jwts.recheck_key(claims, checked_in=checked_in, keys_version=facts.keys_version)
         await self._refuse_service_account(claims, facts, credentials)
         device_bans = await self._find_device_bans(claims.uid, credentials.factor) if facts.device_bans else ()
         self._refuse_banned(facts, caller.application_id, device_bans)
@@ -287,13 +290,6 @@ class Authenticator:
         wait = self._volume.admit(PRINCIPAL_RATE_CLASS, principal)
         if wait:
             raise TooMany(wait, f"requests of {principal}")
-
-    async def _load_facts(self, claims: CallerClaims, application_ids: Collection[int]) -> Facts:
-        facts = await self._permission_loader.load_facts(claims.uid, application_ids)
-        if facts is None or facts.blocked or facts.rev != claims.rev:
-            raise InvalidToken(f"user {claims.uid} does not exist or is blocked, or the JWT was revoked")
-        await self._user_jwts.recheck_key(claims, keys_version=facts.keys_version)
-        return facts
 
     def _refuse_banned(self, facts: Facts, application_id: int | None, device_bans: tuple[UserBan, ...]) -> None:
         """Raise Banned, which tells the caller why: their credentials were right."""

@@ -8,18 +8,20 @@ from collections.abc import Callable, Sequence
 from secrets import token_hex
 from typing import Final
 
+from msgspec import Struct
+
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.clock import Clock
+from gatehouse.permissions.authentication.jwts import CallerJwtVerifier
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.service_token import ServiceToken
 from gatehouse.permissions.store import ApplicationKeyStore
 from gatehouse.tokens.claims import GeneratedServiceClaims, InvalidToken, StaticServiceClaims
 from gatehouse.tokens.signer import Signer
-from gatehouse.tokens.verifier import TokenVerifier
 
 DAY_SECONDS: Final = 86_400
 MAX_TOKEN_DAYS: Final = 365
@@ -31,25 +33,24 @@ class IssuedServiceToken(SecretRecord, frozen=True, kw_only=True):
     jwt: SecretText
 
 
-class ServiceJwtVerifier:
+class ServiceJwtVerifier(Struct, kw_only=True, eq=False):
     """Finds the application of a service JWT."""
 
-    def __init__(self, *, store: ApplicationKeyStore, verifier: TokenVerifier) -> None:
-        self._store = store
-        self._verifier = verifier
+    store: ApplicationKeyStore
+    jwts: CallerJwtVerifier
 
     async def verify(self, jwt: str) -> int:
         """Verify a service JWT.
 
         Raises InvalidToken, also if it was revoked or its application or project is removed.
         """
-        claims = await self._verifier.verify_service_jwt(jwt)
+        claims, checked_in = await self.jwts.verify_service_jwt(jwt)
         if isinstance(claims, GeneratedServiceClaims):
             return int(claims.iss)  # the key was found, so the application exists
-        found = await self._store.service_token(claims.jti)
+        found = await self.store.service_token(claims.jti)
         if found is None or found.token.revoked or found.token.application_id != int(claims.aud):
             raise InvalidToken(f"service JWT {claims.jti} is revoked, or its application was removed")
-        await self._verifier.recheck_key(claims, keys_version=found.keys_version)
+        await self.jwts.recheck_key(claims, checked_in=checked_in, keys_version=found.keys_version)
         return found.token.application_id
 
 

@@ -30,9 +30,9 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "Permissions": {
         "check": "gatehouse.cli.access:check",
         "explain": "gatehouse.cli.access:explain",
-        "group": "gatehouse.cli.records:group",
+        "group": "gatehouse.cli.project_groups:group",
         "members": "gatehouse.cli.members:members",
-        "role": "gatehouse.cli.records:role",
+        "role": "gatehouse.cli.roles:role",
         "simulate": "gatehouse.cli.simulate:simulate",
         "test": "gatehouse.cli.test:test",
         "apply": "gatehouse.cli.apply:apply",

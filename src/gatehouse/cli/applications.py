@@ -1,30 +1,90 @@
 """`gatehouse application`: applications."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import click
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from gatehouse.app.services import Services
 from gatehouse.cli.common import ApplicationId, Invocation, common_options, json_option, print_json
+from gatehouse.cli.field_options import changed_values, field_options, given_values, read_draft
 from gatehouse.cli.groups import CommandGroup
-from gatehouse.cli.output import format_time, print_table
-from gatehouse.cli.project import project
-from gatehouse.cli.records import LIST_APPLICATIONS, LIST_PROJECTS, SHOW_APPLICATION, SHOW_PROJECT
-from gatehouse.cli.services import operator_origin, run_with_services
+from gatehouse.cli.output import format_time, print_table, printable
+from gatehouse.cli.records import LIST_APPLICATIONS, SHOW_APPLICATION, print_record
+from gatehouse.cli.services import find_application, operator_actor, operator_origin, run_with_services
 from gatehouse.permissions.commands.app_schemas import full_schema_document
+from gatehouse.permissions.commands.applications import ApplicationDraft
+from gatehouse.permissions.model.application import CHANGEABLE_APPLICATION_FIELDS
 from gatehouse.permissions.model.schema_version import SchemaVersion
+from gatehouse.web.api.permissions.applications import application_record
 
+CREATED_FIELDS: Final = tuple(one for one in CHANGEABLE_APPLICATION_FIELDS if one.name != "name")
 VERSION_HEADINGS: Final = ("version", "saved", "by", "changes")
 
 
 @click.group(cls=CommandGroup)
 def application() -> None:
-    """List and show applications, manage their secrets and show earlier schema versions."""
+    """Manage applications and their secrets, and show earlier schema versions."""
 
 
 application.add_command(LIST_APPLICATIONS)
 application.add_command(SHOW_APPLICATION)
+
+
+@application.command()
+@common_options
+@json_option
+@click.argument("name")
+@field_options(CREATED_FIELDS)
+def create(invocation: Invocation, *, name: str, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - options
+    """Create an application."""
+    draft = read_draft(ApplicationDraft, {"name": name, **given_values(CREATED_FIELDS, given)})
+    save_application(invocation, "", draft, as_json=as_json)
+
+
+@application.command()
+@common_options
+@json_option
+@click.argument("application", metavar="APPLICATION")
+@field_options(CHANGEABLE_APPLICATION_FIELDS)
+def change(invocation: Invocation, *, application: str, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - options
+    """Change an application, given by ID or name; options not given stay, empty ones clear a field."""
+    draft = read_draft(ApplicationDraft, changed_values(CHANGEABLE_APPLICATION_FIELDS, given))
+    save_application(invocation, application, draft, as_json=as_json)
+
+
+def save_application(invocation: Invocation, name: str, draft: ApplicationDraft, *, as_json: bool) -> None:
+    """Save the application of that ID or name, or a new one, and print it."""
+
+    async def work(services: Services) -> object:
+        number = (await find_application(services, name)).application_id if name else UNSET
+        wanted = replace(draft, application_id=number)
+        saved = await services.application_commands.save(await operator_actor(services), wanted)
+        for warning in saved.warnings:
+            click.echo(warning, err=True)
+        return application_record(saved.application, services.base_url, full=True)
+
+    print_record(run_with_services(invocation, work), as_json=as_json)
+
+
+@application.command()
+@common_options
+@click.argument("application", metavar="APPLICATION")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
+def remove(invocation: Invocation, *, application: str, yes: bool) -> None:
+    """Remove an application, given by ID or name: no one can sign in to it."""
+    found = run_with_services(invocation, lambda services: find_application(services, application))
+    name = f"{printable(found.name)} ({found.application_id})"
+    if not yes:
+        click.confirm(f"Remove {name}?", abort=True, err=True)
+
+    async def work(services: Services) -> None:
+        await services.application_commands.delete(await operator_actor(services), found.application_id)
+
+    run_with_services(invocation, work)
+    click.echo(f"Application {name} removed.", err=True)
 
 
 @application.command("email-secret")
@@ -76,7 +136,3 @@ def show_versions(found: Sequence[SchemaVersion], *, as_json: bool) -> None:
 
 def changes_text(saved: SchemaVersion) -> str:
     return ", ".join(f"{change.count} {change.what} {change.how}" for change in saved.changes)
-
-
-project.add_command(LIST_PROJECTS)
-project.add_command(SHOW_PROJECT)

@@ -1,6 +1,5 @@
 """`gatehouse client`: OAuth clients; a secret is shown once, when it is made."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -8,7 +7,8 @@ from typing import Any, Final
 import click
 
 from gatehouse.app.services import Services
-from gatehouse.cli.common import Function, Invocation, common_options, json_option, print_json
+from gatehouse.cli.common import Invocation, common_options, json_option, print_json
+from gatehouse.cli.field_options import field_options, read_json_file
 from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.output import format_time, print_table
 from gatehouse.cli.records import print_record
@@ -88,14 +88,6 @@ OPTION_ARGUMENTS: Final[Mapping[Kind, dict[str, Any]]] = {
 }
 
 
-def client_options(command: Function) -> Function:
-    """Add an option for each field of a client."""
-    for one in reversed(SINGLE_FIELDS):
-        option = one.field.option or f"--{one.name.replace('_', '-')}"
-        command = click.option(option, one.name, help=one.field.help, **option_arguments(one))(command)
-    return command
-
-
 def option_arguments(one: DescribedField[Field]) -> dict[str, Any]:
     """Return the click arguments of an option; a flag with two names is None unless it is set."""
     if one.kind is Kind.FLAG:
@@ -128,7 +120,7 @@ def option_value(one: DescribedField[Field], given: Any) -> Any:  # noqa: ANN401
 @common_options
 @json_option
 @click.argument("client_id")
-@client_options
+@field_options(SINGLE_FIELDS, option_arguments)
 def create(invocation: Invocation, *, client_id: str, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - options
     """Create a client and print its secret, which is shown only once."""
     values = {one.name: option_value(one, given[one.name]) for one in SINGLE_FIELDS}
@@ -145,10 +137,7 @@ def create(invocation: Invocation, *, client_id: str, as_json: bool, **given: An
 
 
 def read_jwks(path: Path) -> Mapping[str, object]:
-    try:
-        found = json.loads(path.read_text())
-    except ValueError:
-        raise click.UsageError(f"{path} is not valid JSON") from None
+    found = read_json_file(path)
     if not isinstance(found, dict):
         raise click.UsageError(f"{path} is not a JWK set")
     return found

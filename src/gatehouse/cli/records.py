@@ -10,12 +10,12 @@ from gatehouse.admin.listings import FIRST_NUMBER, Listable, ListingStore
 from gatehouse.admin.people_search import PeopleQuestion, PeopleSearchStore
 from gatehouse.app.services import Services
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
-from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.output import format_value, print_facts, print_table
 from gatehouse.cli.services import find_application, run_with_services
 from gatehouse.permissions.commands.app_schemas import role_document
 from gatehouse.permissions.errors import RoleNotFound
 from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.model.role import Role
 from gatehouse.web.api.permissions.applications import application_record
 from gatehouse.web.api.permissions.groups import group_record
 from gatehouse.web.api.permissions.projects import project_record
@@ -149,19 +149,14 @@ async def show_group(services: Services, group_id: str) -> object:
     return group_record(await services.storage.groups.group(group_id))
 
 
-@click.group(cls=CommandGroup)
-def group() -> None:
-    """List and show groups of projects."""
-
-
 LIST_APPLICATIONS: Final = list_command(
     search_applications, ("application_id", "name", "project_id", "removed", "description"), IN_PROJECT
 )
 LIST_PROJECTS: Final = list_command(search_projects, ("id", "title", "removed", "description"))
 SHOW_APPLICATION: Final = show_command(show_application, "application")
 SHOW_PROJECT: Final = show_command(show_project, "project_id")
-group.add_command(list_command(search_groups, ("id", "project_id", "title", "description"), IN_PROJECT))
-group.add_command(show_command(show_group, "group_id"))
+LIST_GROUPS: Final = list_command(search_groups, ("id", "project_id", "title", "description"), IN_PROJECT)
+SHOW_GROUP: Final = show_command(show_group, "group_id")
 
 
 # Roles.
@@ -177,10 +172,14 @@ async def search_roles(services: Services, words: str, limit: int, application: 
 
 async def show_role(services: Services, application: str, role: str) -> object:
     """Show a role of an application."""
-    found = (await load_model(services, application)).roles.get(role.lower())
+    return role_document(find_role(await load_model(services, application), role))
+
+
+def find_role(model: ApplicationModel, name: str) -> Role:
+    found = model.roles.get(name.lower())
     if found is None:
-        raise RoleNotFound(f"no role {role}")
-    return role_document(found)
+        raise RoleNotFound(f"no role {name}")
+    return found
 
 
 async def load_model(services: Services, application: str) -> ApplicationModel:
@@ -189,16 +188,7 @@ async def load_model(services: Services, application: str) -> ApplicationModel:
     return (await services.storage.permissions.application_models([number]))[number]
 
 
-@click.group(cls=CommandGroup)
-def role() -> None:
-    """List and show roles of applications."""
-
-
-role.add_command(
-    list_command(
-        search_roles,
-        ("name", "protected", "default", "user_limit", "description"),
-        click.Argument(["application"]),
-    )
+LIST_ROLES: Final = list_command(
+    search_roles, ("name", "protected", "default", "user_limit", "description"), click.Argument(["application"])
 )
-role.add_command(show_command(show_role, "application", "role"))
+SHOW_ROLE: Final = show_command(show_role, "application", "role")

@@ -18,6 +18,7 @@ class Kind(Enum):
     """What a field contains: decides its command line option and its form control."""
 
     TEXT = auto()
+    PARAGRAPHS = auto()  # text with line breaks
     EMAIL = auto()
     URL = auto()
     LIST = auto()
@@ -31,10 +32,16 @@ class Kind(Enum):
     IMAGE = auto()
     CLAIMS = auto()
     JWKS = auto()
+    DOCUMENT = auto()  # an object or a list, written as JSON
     GROUP = auto()  # a group of fields, one level below
 
 
-KIND_OF_TYPE: Final[Mapping[object, Kind]] = {bool: Kind.FLAG, int: Kind.NUMBER, frozenset: Kind.LABELS}
+KIND_OF_TYPE: Final[Mapping[object, Kind]] = {
+    bool: Kind.FLAG,
+    int: Kind.NUMBER,
+    frozenset: Kind.LABELS,
+    Mapping: Kind.DOCUMENT,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,7 +178,7 @@ class ApplicationCommands:
                 {"name": application.name, "project_id": project_id},
             )
             schema = ApplicationSchema(application_id=application_id, updated_at=now)
-            creator = creator_record(application, actor.user_id)
+            creator = creator_record(application, actor.user_id) if actor.user_id else None
             made = NewApplication(application=application, schema=schema, creator=creator, logo=logo or None)
             return made, (record,)
 

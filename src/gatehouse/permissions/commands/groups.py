@@ -23,8 +23,15 @@ from gatehouse.permissions.errors import GroupNotFound, Malformed, NoRight, Proj
 from gatehouse.permissions.evaluation.condition_index import NO_ADDRESS
 from gatehouse.permissions.evaluation.conditions import condition_holds
 from gatehouse.permissions.model.condition import Condition, ConditionSubject, Everyone, tests_in
-from gatehouse.permissions.model.group import ACCESS_FIELDS, GROUP_FIELDS, SAVED_GROUP_FIELDS, Group
+from gatehouse.permissions.model.group import (
+    ACCESS_FIELDS,
+    CHANGEABLE_GROUP_FIELDS,
+    GROUP_FIELDS,
+    SAVED_GROUP_FIELDS,
+    Group,
+)
 from gatehouse.permissions.model.limits import MAX_GROUPS
+from gatehouse.permissions.model.project import IN_ACCESS, IN_TAGS
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
 from gatehouse.permissions.store import EditResult, GroupStore, PermissionStore, ProjectStore
@@ -76,6 +83,22 @@ class GroupCommands(Struct, kw_only=True, eq=False):
         group = await self._find_managed_group(actor, group_id, Operation.GROUP_DELETE)
         record = self._record(AuditEvent.GROUP_REMOVED, actor, group, {"title": group.title})
         await self.store.delete_group(group_id, (record,), seen=expected_version(version))
+
+    async def save_fields(
+        self, actor: Actor, group: Group, values: Mapping[str, Any], version: int | UnsetType = UNSET
+    ) -> Group:
+        """Save fields of the group by name, as the requests of each have them."""
+        parts: dict[str, dict[str, Any]] = {request: {} for request in ("", IN_ACCESS, IN_TAGS)}
+        for one in CHANGEABLE_GROUP_FIELDS:
+            if one.name in values:
+                parts[one.field.request][one.name] = values[one.name]
+        tags = TagsDraft(tags=parts[IN_TAGS].get("tags", group.tags))
+        is_tagged = tags.checked_tags != group.tags
+        if parts[""]:
+            group = await self.save(actor, group.group_id, GroupDraft(version=version, **parts[""]))
+        if parts[IN_ACCESS]:
+            group = await self.save_access(actor, group.group_id, AccessDraft(**parts[IN_ACCESS]))
+        return await self.save_tags(actor, group.group_id, tags) if is_tagged else group
 
     async def save_access(self, actor: Actor, group_id: str, draft: AccessDraft) -> Group:
         """Save conditions and listed users; what is absent stays."""

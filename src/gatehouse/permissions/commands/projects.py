@@ -4,7 +4,7 @@ Callers without the right do not learn whether one exists (R6, PA-13).
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -28,6 +28,7 @@ from gatehouse.permissions.model.project import (
     GroupGrant,
     Project,
     ProjectSettings,
+    settings_document,
 )
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
@@ -56,6 +57,7 @@ async def find_live_project(projects: ProjectStore, rights: Rights, name: str) -
 # Projects and the services connected to them (interface §4.6, R5).
 
 
+ALLOWED_DOMAINS: Final = "allowed_domains"  # of the settings
 MAX_SERVICES: Final = 200
 MAX_GRANTS: Final = 200  # per service
 MAX_ROLES_PER_GRANT: Final = 100  # per grant
@@ -98,6 +100,20 @@ class ProjectCommands(Struct, kw_only=True, eq=False):
             return EditResult(replace(state, project=after), (record,))
 
         return (await self.store.edit_project(seen.project.project_id, change)).project
+
+    async def save_fields(
+        self, actor: Actor, project: Project, values: Mapping[str, Any], version: int | UnsetType = UNSET
+    ) -> Project:
+        """Save fields of the project by name, as the requests of each have them."""
+        rest = dict(values)
+        tags = TagsDraft(id=project.project_id, tags=rest.pop("tags", project.tags))
+        is_tagged = tags.checked_tags != project.tags
+        if ALLOWED_DOMAINS in rest:
+            given = rest.get("settings", settings_document(project.settings)) or {}
+            rest["settings"] = {**given, ALLOWED_DOMAINS: rest.pop(ALLOWED_DOMAINS)}
+        if rest:
+            project = await self.save(actor, ProjectDraft(id=project.project_id, version=version, **rest))
+        return await self.save_tags(actor, tags) if is_tagged else project
 
     async def delete(self, actor: Actor, name: str, version: int | UnsetType = UNSET) -> None:
         seen = await self._find_allowed_project(actor, name, Operation.PROJECT_DELETE)

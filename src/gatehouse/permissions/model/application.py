@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from msgspec import Struct, field
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
-from gatehouse.fields.model import FIXED, Field, described_fields
+from gatehouse.fields.model import FIXED, Field, Kind, described_fields
 from gatehouse.fields.secrets import SecretBytes, SecretRecord
 from gatehouse.permissions.documents.fields import RecordField
 from gatehouse.permissions.documents.grammar import check_description, check_name
@@ -43,19 +43,21 @@ class Application(SecretRecord, frozen=True, kw_only=True):
     """A `RecordField` is read by itself; other patchable fields have rules of their own."""
 
     application_id: Annotated[int, FIXED]
-    name: Annotated[str, RecordField(read=check_name)]
-    description: Annotated[str, RecordField(read=check_description)] = ""
-    project_id: Annotated[str | None, Field()] = None
+    name: Annotated[str, RecordField("Name.", read=check_name)]
+    description: Annotated[str, RecordField("Description.", kind=Kind.PARAGRAPHS, read=check_description)] = ""
+    project_id: Annotated[str | None, Field("Its project, by ID or alias.", option="--project")] = None
     removed: Annotated[bool, FIXED] = False
-    settings: Annotated[Mapping[str, object], Field()] = field(default_factory=dict)
-    service_meta: Annotated[Mapping[str, object], Field()] = field(default_factory=dict)  # without private_key
+    settings: Annotated[Mapping[str, object], Field("JSON file with the settings.")] = field(default_factory=dict)
+    service_meta: Annotated[  # without private_key
+        Mapping[str, object], Field("JSON file with the description of its service.")
+    ] = field(default_factory=dict)
     sealed_private_key: SecretBytes | None = None  # service_meta.private_key: never answered
     service_key: ApplicationKey | None = None  # service_meta.public_key, as it is published
     protected_sites: Annotated[  # the rule that each origin asks for (R9)
-        Mapping[str, str], Field()
+        Mapping[str, str], Field("JSON file with the permission of each protected origin.")
     ] = field(default_factory=dict)
     api: Annotated[  # the API it declares (R9), as documents/apis.py checks it
-        Mapping[str, object] | None, Field()
+        Mapping[str, object] | None, Field("JSON file with the API it declares.")
     ] = None
     created_at: int
     version: Annotated[int, FIXED] = 1

@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from msgspec import Struct
 
-from gatehouse.fields.model import FIXED, Field, described_fields
+from gatehouse.fields.model import FIXED, Field, Kind, described_fields
 from gatehouse.permissions.documents.conditions import conditions_document, read_conditions
 from gatehouse.permissions.documents.fields import RecordField
 from gatehouse.permissions.documents.grammar import check_description, check_group_title, check_tags, parse_user_ids
@@ -18,14 +18,25 @@ PROJECT_TAG: Final = "project"  # a group needs it to be in a membership list; a
 class Group(Struct, frozen=True, kw_only=True):
     group_id: Annotated[str, Field(entry_name="id", patchable=False)]  # 24 hex digits
     project_id: Annotated[str, FIXED]
-    title: Annotated[str, RecordField(read=check_group_title)]
-    description: Annotated[str, RecordField(read=check_description)] = ""
-    tags: Annotated[tuple[str, ...], RecordField(read=check_tags, request=IN_TAGS)] = (PROJECT_TAG,)
+    title: Annotated[str, RecordField("Title.", read=check_group_title)]
+    description: Annotated[str, RecordField("Description.", kind=Kind.PARAGRAPHS, read=check_description)] = ""
+    tags: Annotated[
+        tuple[str, ...], RecordField("Tag; repeatable.", option="--tag", read=check_tags, request=IN_TAGS)
+    ] = (PROJECT_TAG,)
     conditions: Annotated[  # people who meet any of them are members
         tuple[GroupCondition, ...],
-        RecordField(read=read_conditions, document=conditions_document, request=IN_ACCESS),
+        RecordField(
+            "JSON file with the list of conditions.",
+            kind=Kind.DOCUMENT,
+            read=read_conditions,
+            document=conditions_document,
+            request=IN_ACCESS,
+        ),
     ] = ()
-    users: Annotated[tuple[str, ...], RecordField(read=parse_user_ids, request=IN_ACCESS)] = ()
+    users: Annotated[
+        tuple[str, ...],
+        RecordField("User ID of a member; repeatable.", option="--user", read=parse_user_ids, request=IN_ACCESS),
+    ] = ()
     created_at: int
     version: Annotated[int, FIXED] = 1
 

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 from msgspec import Struct, field
 
-from gatehouse.fields.model import FIXED, Field, described_fields
+from gatehouse.fields.model import FIXED, Field, Kind, described_fields
 from gatehouse.permissions.documents.fields import RecordField
 from gatehouse.permissions.documents.grammar import check_aliases, check_description, check_tags, check_title
 
@@ -28,7 +28,9 @@ class GroupGrant(Struct, frozen=True, kw_only=True):
 
 
 class ProjectSettings(Struct, frozen=True, kw_only=True):
-    allowed_domains: tuple[str, ...] = ()
+    allowed_domains: Annotated[
+        tuple[str, ...], RecordField("Email domain of people who have access; repeatable.", option="--allowed-domain")
+    ] = ()
     services: Mapping[int, tuple[GroupGrant, ...]] = field(default_factory=dict)  # by application
 
 
@@ -54,11 +56,18 @@ IN_ACCESS: Final = "access"  # group/access
 
 class Project(Struct, frozen=True, kw_only=True):
     project_id: Annotated[str, Field(entry_name="id", patchable=False)]
-    title: Annotated[str, RecordField(read=check_title)]
-    description: Annotated[str, RecordField(read=check_description)] = ""
-    aliases: Annotated[tuple[str, ...], RecordField(read=check_aliases)] = ()
-    tags: Annotated[tuple[str, ...], RecordField(read=check_tags, request=IN_TAGS)] = ()
-    settings: Annotated[ProjectSettings, RecordField(document=settings_document)] = ProjectSettings()
+    title: Annotated[str, RecordField("Title.", read=check_title)]
+    description: Annotated[str, RecordField("Description.", kind=Kind.PARAGRAPHS, read=check_description)] = ""
+    aliases: Annotated[
+        tuple[str, ...], RecordField("Other ID of the project; repeatable.", option="--alias", read=check_aliases)
+    ] = ()
+    tags: Annotated[
+        tuple[str, ...], RecordField("Tag; repeatable.", option="--tag", read=check_tags, request=IN_TAGS)
+    ] = ()
+    settings: Annotated[
+        ProjectSettings,
+        RecordField("JSON file with allowed_domains and services.", kind=Kind.DOCUMENT, document=settings_document),
+    ] = ProjectSettings()
     allow: tuple[str, ...] = ()  # group ids; when there are any, only their members hold anything here
     disallow: tuple[str, ...] = ()  # always wins
     removed: Annotated[bool, FIXED] = False
@@ -74,7 +83,9 @@ class Project(Struct, frozen=True, kw_only=True):
 
 
 PROJECT_FIELDS: Final = tuple(described_fields(Project, Field))
-SAVED_PROJECT_FIELDS: Final = tuple(one for one in described_fields(Project, RecordField) if not one.field.request)
+CHANGEABLE_PROJECT_FIELDS: Final = tuple(described_fields(Project, RecordField))
+PROJECT_SETTING_FIELDS: Final = tuple(described_fields(ProjectSettings, RecordField, group="settings"))
+SAVED_PROJECT_FIELDS: Final = tuple(one for one in CHANGEABLE_PROJECT_FIELDS if not one.field.request)
 
 
 # What is deleted with a project that is removed permanently (R5).

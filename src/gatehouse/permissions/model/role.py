@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from msgspec import Struct, field
 
-from gatehouse.fields.model import FIXED, Field, described_fields
+from gatehouse.fields.model import FIXED, Field, Kind, described_fields
 from gatehouse.permissions.documents.conditions import condition_document, parse_condition
 from gatehouse.permissions.documents.fields import RecordField
 from gatehouse.permissions.documents.grammar import check_description, check_user_limit
@@ -26,14 +26,23 @@ class Role(Struct, frozen=True, kw_only=True):
 
     application_id: int
     name: Annotated[str, FIXED]
-    description: Annotated[str, RecordField(read=check_description)] = ""
-    protected: Annotated[bool, RecordField()] = False
-    default: Annotated[bool, RecordField()] = False
-    condition: Annotated[Condition | None, RecordField(read=parse_condition, document=condition_document)] = None
-    condition_mode: Annotated[ConditionMode, RecordField()] = ConditionMode.GRANT
-    user_limit: Annotated[int, RecordField(read=check_user_limit)] = 0
-    params: Annotated[str, RecordField(read=read_params)] = ""
-    meta: Annotated[Tree, RecordField(read=parse_meta)] = field(default_factory=dict)
+    description: Annotated[str, RecordField("Description.", kind=Kind.PARAGRAPHS, read=check_description)] = ""
+    protected: Annotated[bool, RecordField("Only those who may change the schema assign it.")] = False
+    default: Annotated[bool, RecordField("Everyone has it.")] = False
+    condition: Annotated[
+        Condition | None,
+        RecordField(
+            "JSON file with its condition.", kind=Kind.DOCUMENT, read=parse_condition, document=condition_document
+        ),
+    ] = None
+    condition_mode: Annotated[
+        ConditionMode, RecordField("Whether the condition grants the role or limits who can have it.")
+    ] = ConditionMode.GRANT
+    user_limit: Annotated[int, RecordField("Maximum number of users; 0 for no limit.", read=check_user_limit)] = 0
+    params: Annotated[str, RecordField("Parameters of the role.", read=read_params)] = ""
+    meta: Annotated[Tree, RecordField("JSON file with its permissions.", kind=Kind.DOCUMENT, read=parse_meta)] = (
+        field(default_factory=dict)
+    )
     version: Annotated[int, FIXED] = 1
 
     @property

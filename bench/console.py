@@ -118,14 +118,14 @@ def some_role(number: int) -> Role:
 
 def insert_people(application_id: int, numbers: range) -> Verb[None]:
     names = [name_of(number) for number in numbers]
-    yield Statement(insert(user_ids)).bulk([{"user_id": name} for name in names])
-    yield Statement(insert(users)).bulk([a_row(name) for name in names])
-    yield Statement(insert(user_tags)).bulk([{"user_id": name_of(n), "tag": tag_of(n)} for n in numbers])
+    yield Statement(lambda: insert(user_ids)).bulk([{"user_id": name} for name in names])
+    yield Statement(lambda: insert(users)).bulk([a_row(name) for name in names])
+    yield Statement(lambda: insert(user_tags)).bulk([{"user_id": name_of(n), "tag": tag_of(n)} for n in numbers])
     assignments = [
         an_assignment(application_id, number, n) for number in numbers if number < HOLDERS for n in range(3)
     ]
     if assignments:
-        yield Statement(insert(role_assignments)).bulk(assignments)
+        yield Statement(lambda: insert(role_assignments)).bulk(assignments)
 
 
 def an_assignment(application_id: int, number: int, place: int) -> dict[str, object]:

@@ -22,7 +22,7 @@ from gatehouse.storage.tables.gamesessions import game_sessions
 from gatehouse.storage.tables.oauth import grants
 from gatehouse.storage.tables.permissions import role_assignments
 
-ANALYZE: Final = Statement(text("ANALYZE"))
+ANALYZE: Final = Statement(lambda: text("ANALYZE"))
 
 
 def analyze() -> Verb[None]:

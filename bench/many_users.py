@@ -166,12 +166,12 @@ async def fill(storage: Storage, application_id: int, people: int) -> None:
 
 def insert_people(application_id: int, numbers: range) -> Verb[None]:
     names = [name_of(number) for number in numbers]
-    yield Statement(insert(user_ids)).bulk([{"user_id": name} for name in names])
-    yield Statement(insert(users)).bulk([a_row(name) for name in names])
-    yield Statement(insert(user_tags)).bulk(
+    yield Statement(lambda: insert(user_ids)).bulk([{"user_id": name} for name in names])
+    yield Statement(lambda: insert(users)).bulk([a_row(name) for name in names])
+    yield Statement(lambda: insert(user_tags)).bulk(
         [{"user_id": name_of(number), "tag": tag_of(number + n)} for number in numbers for n in range(TAGS_PER_USER)]
     )
-    yield Statement(insert(role_assignments)).bulk(
+    yield Statement(lambda: insert(role_assignments)).bulk(
         [an_assignment(application_id, number, n) for number in numbers for n in range(ASSIGNED)]
     )
 

@@ -60,13 +60,13 @@ async def measure(url: str, kind: str) -> list[Figure]:
 
 def insert_people(numbers: range) -> Verb[None]:
     names = [name_of(number) for number in numbers]
-    yield Statement(insert(user_ids)).bulk([{"user_id": name} for name in names])
-    yield Statement(insert(users)).bulk([a_searched_row(number) for number in numbers])
+    yield Statement(lambda: insert(user_ids)).bulk([{"user_id": name} for name in names])
+    yield Statement(lambda: insert(users)).bulk([a_searched_row(number) for number in numbers])
     tags = [*((n, tag_of(n)) for n in numbers), *((n, COMMON_TAG) for n in numbers if n % 2)]
-    yield Statement(insert(user_tags)).bulk([{"user_id": name_of(n), "tag": tag} for n, tag in tags])
+    yield Statement(lambda: insert(user_tags)).bulk([{"user_id": name_of(n), "tag": tag} for n, tag in tags])
     empty = {"login": {}, "private_data": {}, "public_data": {}, "secret_data": {}, "version": 1}
     recorded = [name_of(n) for n in numbers if n % EVERY == 0]
-    yield Statement(insert(user_records)).bulk(
+    yield Statement(lambda: insert(user_records)).bulk(
         [{"application_id": APPLICATION, "user_id": name, **empty} for name in recorded]
     )
 

@@ -86,10 +86,12 @@ async def read_user(service: RunningService, user: User) -> User:
 # -- LG-20: the response means that everything has ended on every node ---------------------------------
 
 STILL_GOOD: Final = Statement(
-    select(func.count().label("found"))
-    .select_from(login_tokens)
-    .join(users, and_(users.c.user_id == login_tokens.c.user_id, users.c.rev == login_tokens.c.rev))
-    .where(login_tokens.c.user_id == bindparam("of"), users.c.blocked.is_(False))
+    lambda: (
+        select(func.count().label("found"))
+        .select_from(login_tokens)
+        .join(users, and_(users.c.user_id == login_tokens.c.user_id, users.c.rev == login_tokens.c.rev))
+        .where(login_tokens.c.user_id == bindparam("of"), users.c.blocked.is_(False))
+    )
 )
 
 

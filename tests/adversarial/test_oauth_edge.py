@@ -228,7 +228,7 @@ async def series(service: RunningService) -> int:
 
 
 async def rows_of(service: RunningService, table: Table) -> int:
-    counted = Statement(select(func.count().label("found")).select_from(table))
+    counted = Statement(lambda: select(func.count().label("found")).select_from(table))
 
     def verb() -> Verb[int]:
         return int((yield counted())[0].found)

@@ -44,14 +44,14 @@ async def seal_record(services: Services) -> None:
 
 async def delete_fact(services: Services, name: str) -> None:
     def verb() -> Verb[None]:
-        yield Statement(delete(installation).where(installation.c.name == name))()
+        yield Statement(lambda: delete(installation).where(installation.c.name == name))()
 
     await services.storage.runner.write(verb)
 
 
 async def delete_record(services: Services, place: int) -> None:
     def verb() -> Verb[None]:
-        yield Statement(delete(audit_events).where(audit_events.c.place == place))()
+        yield Statement(lambda: delete(audit_events).where(audit_events.c.place == place))()
 
     await services.storage.runner.write(verb)
 
@@ -127,8 +127,8 @@ async def test_mk_03_nothing_is_cleared_if_a_stored_head_shows_that_the_end_was_
 
 async def delete_after(services: Services, place: int) -> None:
     def verb() -> Verb[None]:
-        yield Statement(delete(audit_events).where(audit_events.c.place > place))()
-        yield Statement(delete(audit_seals).where(audit_seals.c.place > place))()
-        yield Statement(delete(installation).where(installation.c.name == AUDIT_HEAD))()
+        yield Statement(lambda: delete(audit_events).where(audit_events.c.place > place))()
+        yield Statement(lambda: delete(audit_seals).where(audit_seals.c.place > place))()
+        yield Statement(lambda: delete(installation).where(installation.c.name == AUDIT_HEAD))()
 
     await services.storage.runner.write(verb)

@@ -88,15 +88,15 @@ async def make_older(services: Services) -> None:
 
     def verb() -> Verb[None]:
         yield from set_value(INSTANCE_KEY, b64encode(sealed).decode())
-        yield Statement(delete(installation).where(installation.c.name == AUDIT_HEAD))()
+        yield Statement(lambda: delete(installation).where(installation.c.name == AUDIT_HEAD))()
         resign = update(audit_seals).where(audit_seals.c.place == bindparam("of"))
-        yield Statement(resign.values(signature=bindparam("signed"))).bulk(seals)
+        yield Statement(lambda: resign.values(signature=bindparam("signed"))).bulk(seals)
 
     await services.storage.runner.write(verb)
 
 
 async def delete_records(services: Services, name: str) -> None:
     def verb() -> Verb[None]:
-        yield Statement(delete(installation).where(installation.c.name == name))()
+        yield Statement(lambda: delete(installation).where(installation.c.name == name))()
 
     await services.storage.runner.write(verb)

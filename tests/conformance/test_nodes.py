@@ -20,9 +20,11 @@ from tests.support.clock import MovableClock
 OLD_KEY, NEW_KEY = bytes(range(32)), bytes(range(1, 33))
 OLD, NEW = MasterKeys(OLD_KEY).primary_id, MasterKeys(NEW_KEY).primary_id
 SHIFT = Statement(
-    update(nodes)
-    .where(nodes.c.node_id == bindparam("of"))
-    .values(seen_at=database_time() + bindparam("seconds", type_=nodes.c.seen_at.type))
+    lambda: (
+        update(nodes)
+        .where(nodes.c.node_id == bindparam("of"))
+        .values(seen_at=database_time() + bindparam("seconds", type_=nodes.c.seen_at.type))
+    )
 )
 
 

@@ -28,7 +28,7 @@ ROOT: Final = Path(__file__).parents[2]
 CHANNEL: Final = "things"
 NEWS: Final = "news"
 LOCK: Final = 7
-WAIT_FOR_LOCK = Statement(select(func.pg_advisory_xact_lock(LOCK).label("locked")))
+WAIT_FOR_LOCK = Statement(lambda: select(func.pg_advisory_xact_lock(LOCK).label("locked")))
 LISTENING: Final = "SELECT pid FROM pg_stat_activity WHERE application_name = 'gatehouse-listen' AND datname = $1"
 
 

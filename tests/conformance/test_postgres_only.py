@@ -36,11 +36,11 @@ from tests.support.tcp_proxy import half_open_proxy
 LOCK: Final = 7
 SHORT_LIMITS: Final = PoolLimits(statement_seconds=0.5)  # a short timeout for a server that does not respond
 LIMITS: Final = ("idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout")
-SHOW_LIMITS = Statement(select(*(func.current_setting(name).label(name) for name in LIMITS)))
+SHOW_LIMITS = Statement(lambda: select(*(func.current_setting(name).label(name) for name in LIMITS)))
 OURS: Final = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'gatehouse'"
-WAIT_FOR_LOCK = Statement(select(func.pg_advisory_xact_lock(LOCK).label("locked")))
-COUNT_TWO = Statement(select(func.count().label("number")).select_from(installation.join(users, true())))
-INSERT_FACT = Statement(insert(installation).on_conflict_do_nothing().returning(installation.c.name))
+WAIT_FOR_LOCK = Statement(lambda: select(func.pg_advisory_xact_lock(LOCK).label("locked")))
+COUNT_TWO = Statement(lambda: select(func.count().label("number")).select_from(installation.join(users, true())))
+INSERT_FACT = Statement(lambda: insert(installation).on_conflict_do_nothing().returning(installation.c.name))
 PROMISES: Final = {name: promise for name, promise in vars(test_accounts).items() if name.startswith("test_")}
 
 
@@ -211,7 +211,7 @@ async def test_a_server_that_answers_no_more_does_not_keep_us_from_closing(
 
 async def test_a_statement_about_every_row_may_take_longer_than_others(migrated_postgres_url: str) -> None:
     def wait(*, patience: float | None) -> Verb[bool]:
-        return bool((yield Statement(select(func.pg_sleep(1).label("slept")), patience=patience)()))
+        return bool((yield Statement(lambda: select(func.pg_sleep(1).label("slept")), patience=patience)()))
 
     async with open_storage(migrated_postgres_url, migrate=False, limits=SHORT_LIMITS) as storage:
         with pytest.raises(Unavailable, match=r"(?i)timeout"):

@@ -237,7 +237,9 @@ async def test_the_role_is_given_again_after_it_has_expired(provisions: Provisio
     assert (await read_stored_state(provisions)).administrators == {user.user_id}
 
 
-EXPIRE = Statement(update(role_assignments).values(expired=bindparam("at")).returning(role_assignments.c.user_id))
+EXPIRE = Statement(
+    lambda: update(role_assignments).values(expired=bindparam("at")).returning(role_assignments.c.user_id)
+)
 
 
 def expire_roles(at: int) -> Verb[None]:
@@ -271,8 +273,8 @@ async def test_an_unchanged_totp_secret_keeps_count_of_the_codes_it_has_seen(
     assert (await storage.accounts.user(user.user_id)).sealed_totp == b"second"
 
 
-SEE = Statement(update(totp_factors).values(last_step=bindparam("step")).returning(totp_factors.c.user_id))
-LAST_STEP = Statement(select(totp_factors.c.last_step))
+SEE = Statement(lambda: update(totp_factors).values(last_step=bindparam("step")).returning(totp_factors.c.user_id))
+LAST_STEP = Statement(lambda: select(totp_factors.c.last_step))
 
 
 def see_step(step: int) -> Verb[None]:

@@ -175,6 +175,6 @@ async def forget_records_of_builders(services: Services) -> None:
     """Delete the records that builders made with a different key."""
 
     def forget() -> Verb[None]:
-        yield Statement(delete(audit_events))()
+        yield Statement(lambda: delete(audit_events))()
 
     await services.storage.runner.write(forget)

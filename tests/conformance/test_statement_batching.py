@@ -21,9 +21,9 @@ from tests.support.postgres_session import LOCK_TIMEOUT, postgres_session, wait_
 
 Holding = Callable[[], AbstractAsyncContextManager[None]]
 
-NOTE = Statement(insert(installation).returning(installation.c.name))
-READ = Statement(select(installation.c.value).where(installation.c.name == bindparam("of")))
-HOLD = Statement(select(installation.c.value).where(installation.c.name == bindparam("of")).with_for_update())
+NOTE = Statement(lambda: insert(installation).returning(installation.c.name))
+READ = Statement(lambda: select(installation.c.value).where(installation.c.name == bindparam("of")))
+HOLD = Statement(lambda: select(installation.c.value).where(installation.c.name == bindparam("of")).with_for_update())
 
 
 def note(name: str) -> Verb[bool]:

@@ -8,7 +8,7 @@ from gatehouse.storage.sweep import BATCH_ROWS
 from gatehouse.storage.tables.accounts import login_tokens
 from tests.support.builders import NOW
 
-INSERT = Statement(insert(login_tokens))
+INSERT = Statement(lambda: insert(login_tokens))
 
 
 def tokens(number: int, ends_at: int) -> Verb[None]:
@@ -21,7 +21,7 @@ def tokens(number: int, ends_at: int) -> Verb[None]:
 
 
 def count_login_tokens() -> Verb[int]:
-    return len((yield Statement(login_tokens.select())()))
+    return len((yield Statement(login_tokens.select)()))
 
 
 async def test_more_than_one_transaction_takes_is_removed_in_several(storage: Storage) -> None:

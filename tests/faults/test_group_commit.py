@@ -33,7 +33,7 @@ Act = Coroutine[object, object, None]
 
 
 def pragma(name: str) -> Verb[object]:
-    rows = yield Statement(text(f"PRAGMA {name}"))()
+    rows = yield Statement(lambda: text(f"PRAGMA {name}"))()
     return rows[0][0]
 
 

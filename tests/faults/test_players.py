@@ -21,7 +21,7 @@ from tests.support.service import FAST_SETTINGS
 
 ROWS = 3_000
 IMPORTED = "user.imported"
-COUNT = Statement(select(func.count().label("found")).select_from(users))
+COUNT = Statement(lambda: select(func.count().label("found")).select_from(users))
 
 
 @in_full_run

@@ -37,7 +37,7 @@ MASTER: Final = "GATEHOUSE__SECURITY__MASTER_KEY"
 PREVIOUS: Final = "GATEHOUSE__SECURITY__PREVIOUS_MASTER_KEYS"
 SECRETS: Final = 3_000  # several batches
 UNLIMITED: Final = {**FAST_SETTINGS, "GATEHOUSE__RATES__ENABLED": "false"}
-PUT_SECRET = Statement(insert(client_secrets))
+PUT_SECRET = Statement(lambda: insert(client_secrets))
 
 
 class Prober:

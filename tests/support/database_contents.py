@@ -3,6 +3,7 @@
 import subprocess
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,7 +32,7 @@ async def read_all_tables(storage: Storage) -> Rows:
 def select_all_rows() -> Verb[Rows]:
     rows: Rows = {}
     for table in metadata.sorted_tables:
-        rows[table.name] = yield Statement(select(table))()
+        rows[table.name] = yield Statement(partial(select, table))()
     return rows
 
 

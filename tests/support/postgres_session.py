@@ -14,7 +14,7 @@ from gatehouse.storage.statements import Statement, Verb
 LOCK_TIMEOUT: Final = 30.0  # seconds
 ADVISORY_LOCK: Final = 77  # an advisory lock that only the tests use
 WAIT_AT_LOCK: Final = Statement(
-    select(func.pg_advisory_xact_lock(literal_column(str(ADVISORY_LOCK))).label("stopped"))
+    lambda: select(func.pg_advisory_xact_lock(literal_column(str(ADVISORY_LOCK))).label("stopped"))
 )
 COUNT_LOCK_WAITERS: Final = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"

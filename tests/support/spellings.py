@@ -12,9 +12,11 @@ from gatehouse.storage.tables.accounts import users
 
 FULL_WIDTH: Final = 0xFEE0  # between a character of ASCII and its full-width form
 SHARE_LOGIN = Statement(
-    update(users)
-    .where(users.c.user_id == bindparam("of"))
-    .values({name: bindparam(name) for name in ("login", "login_key", "shared_key")})
+    lambda: (
+        update(users)
+        .where(users.c.user_id == bindparam("of"))
+        .values({name: bindparam(name) for name in ("login", "login_key", "shared_key")})
+    )
 )
 
 

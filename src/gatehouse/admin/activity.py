@@ -131,8 +131,8 @@ class LogScan:
         scanned = _newest_events(*led_by).limit(_number("scan")).subquery()  # bounded
         newest_first = (scanned.c.at.desc(), scanned.c.record_id.desc())
         page = select(scanned).where(_matches_filter(scanned)).order_by(*newest_first).limit(_number("most"))
-        self.page: Final = Statement(page)
-        self.scan_end: Final = Statement(_newest_events(*led_by).limit(1).offset(_number("scan")))
+        self.page: Final = Statement(lambda: page)
+        self.scan_end: Final = Statement(lambda: _newest_events(*led_by).limit(1).offset(_number("scan")))
 
 
 _SCAN_KEY: Final = bindparam("led", type_=Text())
@@ -254,10 +254,12 @@ def find_record(record_id: str) -> Verb[AuditRecord | None]:
 
 _AFTER: Final = _number("after")
 REFUSALS = Statement(
-    select(audit_refusals)
-    .where(or_(_AFTER == 0, audit_refusals.c.position < _AFTER))
-    .order_by(audit_refusals.c.position.desc())
-    .limit(_number("most"))
+    lambda: (
+        select(audit_refusals)
+        .where(or_(_AFTER == 0, audit_refusals.c.position < _AFTER))
+        .order_by(audit_refusals.c.position.desc())
+        .limit(_number("most"))
+    )
 )
 
 
@@ -271,14 +273,18 @@ def refusals(after: int, limit: int) -> Verb[RefusalPage]:
 
 
 APPLICATIONS_OF_PROJECTS = Statement(
-    select(applications.c.application_id)
-    .where(InStringList(applications.c.project_id, "projects"))
-    .order_by(applications.c.application_id)
+    lambda: (
+        select(applications.c.application_id)
+        .where(InStringList(applications.c.project_id, "projects"))
+        .order_by(applications.c.application_id)
+    )
 )
 GROUPS_OF_PROJECTS = Statement(
-    select(groups.c.project_id, groups.c.group_id)
-    .where(InStringList(groups.c.project_id, "projects"))
-    .order_by(groups.c.group_id)
+    lambda: (
+        select(groups.c.project_id, groups.c.group_id)
+        .where(InStringList(groups.c.project_id, "projects"))
+        .order_by(groups.c.group_id)
+    )
 )
 
 
@@ -316,23 +322,27 @@ class RecordNames(Struct, frozen=True, kw_only=True):
 
 
 NAMES_OF_PEOPLE = Statement(
-    select(users.c.user_id.label("id"), users.c.nick.label("name")).where(InStringList(users.c.user_id, "ids"))
+    lambda: select(users.c.user_id.label("id"), users.c.nick.label("name")).where(
+        InStringList(users.c.user_id, "ids")
+    )
 )
 NAMES_OF_APPLICATIONS = Statement(
-    select(applications.c.application_id.label("id"), applications.c.name).where(
+    lambda: select(applications.c.application_id.label("id"), applications.c.name).where(
         InNumberList(applications.c.application_id, "ids")
     )
 )
 NAMES_OF_PROJECTS = Statement(
-    select(projects.c.project_id.label("id"), projects.c.title.label("name")).where(
+    lambda: select(projects.c.project_id.label("id"), projects.c.title.label("name")).where(
         InStringList(projects.c.project_id, "ids")
     )
 )
 NAMES_OF_GROUPS = Statement(
-    select(groups.c.group_id.label("id"), groups.c.title.label("name")).where(InStringList(groups.c.group_id, "ids"))
+    lambda: select(groups.c.group_id.label("id"), groups.c.title.label("name")).where(
+        InStringList(groups.c.group_id, "ids")
+    )
 )
 NAMES_OF_CLIENTS = Statement(
-    select(clients.c.client_id.label("id"), clients.c.name).where(InStringList(clients.c.client_id, "ids"))
+    lambda: select(clients.c.client_id.label("id"), clients.c.name).where(InStringList(clients.c.client_id, "ids"))
 )
 
 

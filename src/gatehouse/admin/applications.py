@@ -115,7 +115,7 @@ _APPLICATION_HOLDERS = (
     .subquery()
 )
 REMOVAL_IMPACT = Statement(
-    select(
+    lambda: select(
         select(func.count()).where(_ITS_CLIENTS).scalar_subquery().label("clients"),
         select(func.count())
         .select_from(clients)
@@ -139,11 +139,13 @@ REMOVAL_IMPACT = Statement(
     )
 )
 CONNECTED_PROJECTS = Statement(
-    select(projects.c.project_id, projects.c.title)
-    .distinct()
-    .join(project_services, project_services.c.project_id == projects.c.project_id)
-    .where(project_services.c.application_id == _THIS_APPLICATION, projects.c.removed.is_(False))
-    .order_by(projects.c.title, projects.c.project_id)
+    lambda: (
+        select(projects.c.project_id, projects.c.title)
+        .distinct()
+        .join(project_services, project_services.c.project_id == projects.c.project_id)
+        .where(project_services.c.application_id == _THIS_APPLICATION, projects.c.removed.is_(False))
+        .order_by(projects.c.title, projects.c.project_id)
+    )
 )
 
 

@@ -103,8 +103,8 @@ def _holders_by_id() -> Select[Any]:
 
 
 _ALL_HOLDERS: Final = union_all(*_HOLDER_QUERIES).subquery()
-COUNT_HOLDERS = Statement(select(func.count(_ALL_HOLDERS.c.user_id.distinct()).label("total")))
-HOLDERS_BY_ID = Statement(_holders_by_id())
+COUNT_HOLDERS = Statement(lambda: select(func.count(_ALL_HOLDERS.c.user_id.distinct()).label("total")))
+HOLDERS_BY_ID = Statement(_holders_by_id)
 # The four lists; that of everyone is by id, which no database has to sort.
 PEOPLE_LISTS: Final = {
     (True, True): _listing(_MATCHES_SEARCH, order=_BY_NICK),
@@ -113,7 +113,7 @@ PEOPLE_LISTS: Final = {
     (False, False): _listing(order=_BY_NICK, among=_HOLDER_QUERIES),
 }
 PEOPLE_BY_NAME = Statement(
-    select(users.c.user_id, users.c.login_key, users.c.shared_key).where(
+    lambda: select(users.c.user_id, users.c.login_key, users.c.shared_key).where(
         or_(
             InStringList(users.c.user_id, "names"),
             InStringList(users.c.login_key, "keys"),
@@ -122,32 +122,34 @@ PEOPLE_BY_NAME = Statement(
     )
 )
 ALL_ASSIGNMENTS = Statement(
-    select(
-        role_assignments.c.user_id,
-        users.c.nick,
-        roles.c.name,
-        role_assignments.c.project_id,
-        role_assignments.c.resource_kind,
-        role_assignments.c.resource_id,
-        role_assignments.c.expired,
-        role_assignments.c.ttl,
+    lambda: (
+        select(
+            role_assignments.c.user_id,
+            users.c.nick,
+            roles.c.name,
+            role_assignments.c.project_id,
+            role_assignments.c.resource_kind,
+            role_assignments.c.resource_id,
+            role_assignments.c.expired,
+            role_assignments.c.ttl,
+        )
+        .select_from(role_assignments)
+        .join(users, users.c.user_id == role_assignments.c.user_id)
+        .join(
+            roles,
+            (roles.c.application_id == role_assignments.c.application_id)
+            & (roles.c.role_key == role_assignments.c.role_key),
+        )
+        .where(role_assignments.c.application_id == _THIS_APPLICATION)
+        .order_by(
+            *_BY_NICK,
+            role_assignments.c.project_id,
+            role_assignments.c.resource_kind,
+            role_assignments.c.resource_id,
+            role_assignments.c.position,
+        )
+        .limit(bindparam("most", type_=BigInteger()))
     )
-    .select_from(role_assignments)
-    .join(users, users.c.user_id == role_assignments.c.user_id)
-    .join(
-        roles,
-        (roles.c.application_id == role_assignments.c.application_id)
-        & (roles.c.role_key == role_assignments.c.role_key),
-    )
-    .where(role_assignments.c.application_id == _THIS_APPLICATION)
-    .order_by(
-        *_BY_NICK,
-        role_assignments.c.project_id,
-        role_assignments.c.resource_kind,
-        role_assignments.c.resource_id,
-        role_assignments.c.position,
-    )
-    .limit(bindparam("most", type_=BigInteger()))
 )
 
 

@@ -66,14 +66,16 @@ CLIENT_LIST = PagedList(
     counted=select(func.count().label("total")).select_from(clients).where(*_WHERE),
 )
 REMOVAL_IMPACT = Statement(
-    select(
-        func.count().label("sign_ins"),
-        func.count(grants.c.user_id.distinct()).label("people"),
-        select(func.count()).where(consents.c.client_id == _THIS_CLIENT).scalar_subquery().label("consents"),
-        func.coalesce(func.max(grants.c.created_at), 0).label("last_at"),
+    lambda: (
+        select(
+            func.count().label("sign_ins"),
+            func.count(grants.c.user_id.distinct()).label("people"),
+            select(func.count()).where(consents.c.client_id == _THIS_CLIENT).scalar_subquery().label("consents"),
+            func.coalesce(func.max(grants.c.created_at), 0).label("last_at"),
+        )
+        .select_from(grants)
+        .where(grants.c.client_id == _THIS_CLIENT, *_LIVE_GRANTS)
     )
-    .select_from(grants)
-    .where(grants.c.client_id == _THIS_CLIENT, *_LIVE_GRANTS)
 )
 
 

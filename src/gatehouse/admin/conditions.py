@@ -102,7 +102,7 @@ def count_matches(test: ConditionTest) -> Verb[ConditionMatch]:
     found = select(users.c.user_id).where(clauses.clause_for(test)).limit(MAX_COUNT).cte("found")
     first = select(found.c.user_id).order_by(found.c.user_id).limit(FIRST_FEW)
     named = select(_total(found), users.c.user_id, users.c.nick, users.c.login).where(users.c.user_id.in_(first))
-    rows = yield Statement(named.order_by(users.c.user_id))(**clauses.lists)
+    rows = yield Statement(lambda: named.order_by(users.c.user_id))(**clauses.lists)
     return ConditionMatch(count=rows[0].total if rows else 0, first=[person_from_row(row) for row in rows])
 
 
@@ -113,7 +113,7 @@ def members_of_group(group: Group, page_request: PageRequest) -> Verb[Page[Group
     reasons = [listed, *(clauses.clause_for(one.condition.test) for one in group.conditions)]
     belongs = and_(or_(*reasons), _matches_search(page_request.search))
     found = select(users.c.user_id).where(belongs).limit(MAX_COUNT).cte("found")
-    rows = yield Statement(_members_with_reasons(reasons, found, page_request))(**clauses.lists)
+    rows = yield Statement(lambda: _members_with_reasons(reasons, found, page_request))(**clauses.lists)
     return Page(
         rows=[_member(group, row) for row in rows],
         total=rows[0].total if rows else 0,

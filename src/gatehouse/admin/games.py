@@ -82,15 +82,19 @@ SESSION_LIST = PagedList(
     counted=select(func.count().label("total")).select_from(_FROM).where(*_WHERE),
 )
 SESSION_BY_REF = Statement(
-    select(game_sessions)
-    .where(_S.gsid >= bindparam("begins"), _S.gsid < bindparam("beyond"), _S.ends_at > bindparam("now"))
-    .limit(1)
+    lambda: (
+        select(game_sessions)
+        .where(_S.gsid >= bindparam("begins"), _S.gsid < bindparam("beyond"), _S.ends_at > bindparam("now"))
+        .limit(1)
+    )
 )
 REFUSALS_OF_SESSION = Statement(
-    select(audit_refusals)
-    .where(audit_refusals.c.subject == bindparam("gsid"))
-    .order_by(audit_refusals.c.position.desc())
-    .limit(REFUSALS_SHOWN)
+    lambda: (
+        select(audit_refusals)
+        .where(audit_refusals.c.subject == bindparam("gsid"))
+        .order_by(audit_refusals.c.position.desc())
+        .limit(REFUSALS_SHOWN)
+    )
 )
 
 

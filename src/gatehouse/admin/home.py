@@ -139,7 +139,7 @@ _WITH_FACTOR = (
     )
 )
 COUNTS = Statement(
-    select(
+    lambda: select(
         _count(_WITH_FACTOR, "administrators_with_factor"),
         _count(select(func.count()).where(projects.c.removed.is_(False)), "projects"),
         _count(
@@ -158,64 +158,80 @@ _ROLE_ENDS: Final = (
     role_assignments.c.expired <= _UNTIL,
 )
 ENDING_ROLES = Statement(
-    select(
-        role_assignments.c.application_id,
-        role_assignments.c.user_id,
-        role_assignments.c.expired.label("at"),
-        applications.c.name.label("application"),
-        users.c.nick,
-        roles.c.name,
+    lambda: (
+        select(
+            role_assignments.c.application_id,
+            role_assignments.c.user_id,
+            role_assignments.c.expired.label("at"),
+            applications.c.name.label("application"),
+            users.c.nick,
+            roles.c.name,
+        )
+        .join(applications, applications.c.application_id == role_assignments.c.application_id)
+        .join(users, users.c.user_id == role_assignments.c.user_id)
+        .join(
+            roles,
+            (roles.c.application_id == role_assignments.c.application_id)
+            & (roles.c.role_key == role_assignments.c.role_key),
+        )
+        .where(*_ROLE_ENDS)
+        .order_by(role_assignments.c.expired, role_assignments.c.user_id)
+        .limit(_MOST)
     )
-    .join(applications, applications.c.application_id == role_assignments.c.application_id)
-    .join(users, users.c.user_id == role_assignments.c.user_id)
-    .join(
-        roles,
-        (roles.c.application_id == role_assignments.c.application_id)
-        & (roles.c.role_key == role_assignments.c.role_key),
-    )
-    .where(*_ROLE_ENDS)
-    .order_by(role_assignments.c.expired, role_assignments.c.user_id)
-    .limit(_MOST)
 )
 ENDING_TOKENS = Statement(
-    select(
-        service_tokens.c.application_id,
-        service_tokens.c.comment.label("name"),
-        service_tokens.c.ends_at.label("at"),
-        applications.c.name.label("application"),
+    lambda: (
+        select(
+            service_tokens.c.application_id,
+            service_tokens.c.comment.label("name"),
+            service_tokens.c.ends_at.label("at"),
+            applications.c.name.label("application"),
+        )
+        .join(applications, applications.c.application_id == service_tokens.c.application_id)
+        .where(
+            service_tokens.c.ends_at > _NOW, service_tokens.c.ends_at <= _UNTIL, service_tokens.c.revoked.is_(False)
+        )
+        .order_by(service_tokens.c.ends_at)
+        .limit(_MOST)
     )
-    .join(applications, applications.c.application_id == service_tokens.c.application_id)
-    .where(service_tokens.c.ends_at > _NOW, service_tokens.c.ends_at <= _UNTIL, service_tokens.c.revoked.is_(False))
-    .order_by(service_tokens.c.ends_at)
-    .limit(_MOST)
 )
 
 
 _FIRST: Final = bindparam("first", type_=BigInteger())
 _BUCKET: Final = cast(tallies.c.hour - _FIRST, BigInteger) // bindparam("width", type_=BigInteger())
 BUCKETS = Statement(
-    select(_BUCKET.label("number"), tallies.c.what, func.sum(tallies.c.times).label("times"))
-    .where(tallies.c.hour >= _FIRST)
-    .group_by(literal_column("number"), tallies.c.what)
+    lambda: (
+        select(_BUCKET.label("number"), tallies.c.what, func.sum(tallies.c.times).label("times"))
+        .where(tallies.c.hour >= _FIRST)
+        .group_by(literal_column("number"), tallies.c.what)
+    )
 )
-SKETCHES = Statement(select(active_people.c.hour, active_people.c.sketch).where(active_people.c.hour >= _FIRST))
+SKETCHES = Statement(
+    lambda: select(active_people.c.hour, active_people.c.sketch).where(active_people.c.hour >= _FIRST)
+)
 MAX_TARGETS: Final = 50  # before clients are added to their applications
 TARGETS = Statement(
-    select(sign_in_targets.c.target, func.sum(sign_in_targets.c.times).label("times"))
-    .where(sign_in_targets.c.hour >= _FIRST)
-    .group_by(sign_in_targets.c.target)
-    .order_by(literal_column("times").desc(), sign_in_targets.c.target)
-    .limit(MAX_TARGETS)
+    lambda: (
+        select(sign_in_targets.c.target, func.sum(sign_in_targets.c.times).label("times"))
+        .where(sign_in_targets.c.hour >= _FIRST)
+        .group_by(sign_in_targets.c.target)
+        .order_by(literal_column("times").desc(), sign_in_targets.c.target)
+        .limit(MAX_TARGETS)
+    )
 )
 TARGET_APPLICATIONS = Statement(
-    select(applications.c.application_id, applications.c.name).where(
+    lambda: select(applications.c.application_id, applications.c.name).where(
         InNumberList(applications.c.application_id, "numbers")
     )
 )
 TARGET_CLIENTS = Statement(
-    select(clients.c.client_id, clients.c.name, clients.c.application_id, applications.c.name.label("application"))
-    .join_from(clients, applications, applications.c.application_id == clients.c.application_id, isouter=True)
-    .where(InStringList(clients.c.client_id, "ids"))
+    lambda: (
+        select(
+            clients.c.client_id, clients.c.name, clients.c.application_id, applications.c.name.label("application")
+        )
+        .join_from(clients, applications, applications.c.application_id == clients.c.application_id, isouter=True)
+        .where(InStringList(clients.c.client_id, "ids"))
+    )
 )
 
 
@@ -290,35 +306,37 @@ def ending_soon(now: int, until: int, most: int) -> Verb[Sequence[EndingSoon]]:
 
 _HERE: Final = projects.c.project_id
 PROJECT_CARDS = Statement(
-    select(
-        _HERE,
-        projects.c.title,
-        projects.c.description,
-        _count(
-            select(func.count(distinct(role_assignments.c.user_id))).where(
-                role_assignments.c.project_id == _HERE,
-                or_(role_assignments.c.expired == 0, role_assignments.c.expired > _NOW),
+    lambda: (
+        select(
+            _HERE,
+            projects.c.title,
+            projects.c.description,
+            _count(
+                select(func.count(distinct(role_assignments.c.user_id))).where(
+                    role_assignments.c.project_id == _HERE,
+                    or_(role_assignments.c.expired == 0, role_assignments.c.expired > _NOW),
+                ),
+                "members",
             ),
-            "members",
-        ),
-        _count(
-            select(func.count()).where(applications.c.project_id == _HERE, applications.c.removed.is_(False)),
-            "applications",
-        ),
-        _count(
-            select(func.count())
-            .select_from(role_assignments)
-            .where(role_assignments.c.project_id == _HERE, *_ROLE_ENDS),
-            "ending",
-        ),
-        select(func.max(audit_events.c.at))
-        .where(audit_events.c.subject == literal("project ") + _HERE)
-        .scalar_subquery()
-        .label("changed_at"),
+            _count(
+                select(func.count()).where(applications.c.project_id == _HERE, applications.c.removed.is_(False)),
+                "applications",
+            ),
+            _count(
+                select(func.count())
+                .select_from(role_assignments)
+                .where(role_assignments.c.project_id == _HERE, *_ROLE_ENDS),
+                "ending",
+            ),
+            select(func.max(audit_events.c.at))
+            .where(audit_events.c.subject == literal("project ") + _HERE)
+            .scalar_subquery()
+            .label("changed_at"),
+        )
+        .where(InStringList(projects.c.project_id, "projects"), projects.c.removed.is_(False))
+        .order_by(projects.c.title_key)
+        .limit(_MOST)
     )
-    .where(InStringList(projects.c.project_id, "projects"), projects.c.removed.is_(False))
-    .order_by(projects.c.title_key)
-    .limit(_MOST)
 )
 
 

@@ -59,7 +59,7 @@ class KeyedList:
     def __init__(self, rows: Select[Any], key: ColumnElement[Any], kind: type[Text] | type[BigInteger]) -> None:
         after = bindparam("after", type_=kind())
         self._page: Final = Statement(
-            rows.where(key > after).order_by(key).limit(bindparam("most", type_=BigInteger()))
+            lambda: rows.where(key > after).order_by(key).limit(bindparam("most", type_=BigInteger()))
         )
 
     def read_page(

@@ -47,18 +47,22 @@ class NamedRole(Struct, frozen=True, kw_only=True):
 
 _PERSON_COLUMNS: Final = (users.c.user_id, users.c.nick, users.c.login)
 _IS_PERSON: Final = users.c.kind == "person"
-PEOPLE_BY_ID = Statement(select(*_PERSON_COLUMNS).where(InStringList(users.c.user_id, "user_ids")))
+PEOPLE_BY_ID = Statement(lambda: select(*_PERSON_COLUMNS).where(InStringList(users.c.user_id, "user_ids")))
 
 FIND_PEOPLE_AMONG = Statement(
-    select(*_PERSON_COLUMNS)
-    .where(_IS_PERSON, InStringList(users.c.user_id, "among"), contains_search(users.c.nick, users.c.user_id))
-    .order_by(users.c.nick, users.c.user_id)
-    .limit(MAX_FOUND)
+    lambda: (
+        select(*_PERSON_COLUMNS)
+        .where(_IS_PERSON, InStringList(users.c.user_id, "among"), contains_search(users.c.nick, users.c.user_id))
+        .order_by(users.c.nick, users.c.user_id)
+        .limit(MAX_FOUND)
+    )
 )
 FIND_PEOPLE_EXACTLY = Statement(
-    select(*_PERSON_COLUMNS)
-    .where(_IS_PERSON, or_(users.c.user_id == bindparam("user_id"), users.c.user_id == USER_ID_OF_LOGIN))
-    .order_by(users.c.user_id)
+    lambda: (
+        select(*_PERSON_COLUMNS)
+        .where(_IS_PERSON, or_(users.c.user_id == bindparam("user_id"), users.c.user_id == USER_ID_OF_LOGIN))
+        .order_by(users.c.user_id)
+    )
 )
 
 

@@ -44,35 +44,37 @@ class ConditionalGrant(Struct, frozen=True, kw_only=True):
 _THIS_USER = bindparam("of", type_=Text())
 
 APPLICATIONS_OF_USER = Statement(
-    select(applications.c.application_id, applications.c.name)
-    .where(
-        applications.c.removed.is_(False),
-        applications.c.application_id.in_(
-            union(
-                select(role_assignments.c.application_id).where(role_assignments.c.user_id == _THIS_USER),
-                *(
-                    select(table.c.application_id).where(
-                        table.c.user_id == _THIS_USER,
-                        or_(table.c.private_data != EMPTY_DOCUMENT, table.c.public_data != EMPTY_DOCUMENT),
-                    )
-                    for table in (user_records, scope_records)
-                ),
-                select(project_services.c.application_id)
-                .join(groups, groups.c.project_id == project_services.c.project_id)
-                .join(group_members, group_members.c.group_id == groups.c.group_id)
-                .where(group_members.c.user_id == _THIS_USER, project_services.c.group_id == groups.c.group_id),
-                select(clients.c.application_id)
-                .join(consents, consents.c.client_id == clients.c.client_id)
-                .where(consents.c.user_id == _THIS_USER),
-            )
-        ),
+    lambda: (
+        select(applications.c.application_id, applications.c.name)
+        .where(
+            applications.c.removed.is_(False),
+            applications.c.application_id.in_(
+                union(
+                    select(role_assignments.c.application_id).where(role_assignments.c.user_id == _THIS_USER),
+                    *(
+                        select(table.c.application_id).where(
+                            table.c.user_id == _THIS_USER,
+                            or_(table.c.private_data != EMPTY_DOCUMENT, table.c.public_data != EMPTY_DOCUMENT),
+                        )
+                        for table in (user_records, scope_records)
+                    ),
+                    select(project_services.c.application_id)
+                    .join(groups, groups.c.project_id == project_services.c.project_id)
+                    .join(group_members, group_members.c.group_id == groups.c.group_id)
+                    .where(group_members.c.user_id == _THIS_USER, project_services.c.group_id == groups.c.group_id),
+                    select(clients.c.application_id)
+                    .join(consents, consents.c.client_id == clients.c.client_id)
+                    .where(consents.c.user_id == _THIS_USER),
+                )
+            ),
+        )
+        .order_by(
+            applications.c.application_id == CENTRAL_APPLICATION,
+            func.lower(applications.c.name),
+            applications.c.application_id,
+        )
+        .limit(bindparam("most", type_=BigInteger()))
     )
-    .order_by(
-        applications.c.application_id == CENTRAL_APPLICATION,
-        func.lower(applications.c.name),
-        applications.c.application_id,
-    )
-    .limit(bindparam("most", type_=BigInteger()))
 )
 
 
@@ -81,28 +83,32 @@ _BY_NAME = (func.lower(applications.c.name), applications.c.application_id)
 
 # Roles and groups with conditions are few: all are read, and evaluated by the caller.
 CONDITIONAL_ROLES = Statement(
-    select(applications.c.application_id, applications.c.name, roles.c.condition)
-    .join(applications, applications.c.application_id == roles.c.application_id)
-    .where(
-        roles.c.condition.is_not(None),
-        roles.c.condition_mode == ConditionMode.GRANT.value,
-        applications.c.removed.is_(False),
+    lambda: (
+        select(applications.c.application_id, applications.c.name, roles.c.condition)
+        .join(applications, applications.c.application_id == roles.c.application_id)
+        .where(
+            roles.c.condition.is_not(None),
+            roles.c.condition_mode == ConditionMode.GRANT.value,
+            applications.c.removed.is_(False),
+        )
+        .order_by(*_BY_NAME, roles.c.role_key)
+        .limit(_MOST)
     )
-    .order_by(*_BY_NAME, roles.c.role_key)
-    .limit(_MOST)
 )
 CONDITIONAL_GROUPS = Statement(
-    select(applications.c.application_id, applications.c.name, groups.c.conditions)
-    .select_from(project_services)
-    .join(groups, groups.c.group_id == project_services.c.group_id)
-    .join(applications, applications.c.application_id == project_services.c.application_id)
-    .where(
-        groups.c.project_id == project_services.c.project_id,
-        groups.c.conditions != literal_column("'[]'", Text),
-        applications.c.removed.is_(False),
+    lambda: (
+        select(applications.c.application_id, applications.c.name, groups.c.conditions)
+        .select_from(project_services)
+        .join(groups, groups.c.group_id == project_services.c.group_id)
+        .join(applications, applications.c.application_id == project_services.c.application_id)
+        .where(
+            groups.c.project_id == project_services.c.project_id,
+            groups.c.conditions != literal_column("'[]'", Text),
+            applications.c.removed.is_(False),
+        )
+        .order_by(*_BY_NAME, groups.c.group_id, project_services.c.position)
+        .limit(_MOST)
     )
-    .order_by(*_BY_NAME, groups.c.group_id, project_services.c.position)
-    .limit(_MOST)
 )
 
 

@@ -89,8 +89,8 @@ class PagedList:
     """One list: a page of its rows, and their total. `searched`: its statements have a search."""
 
     def __init__(self, rows: Select[Any], *, counted: Select[Any], searched: bool = True) -> None:
-        self._rows = Statement(rows.limit(SIZE).offset(OFFSET))
-        self._count = Statement(counted)
+        self._rows = Statement(lambda: rows.limit(SIZE).offset(OFFSET))
+        self._count = Statement(lambda: counted)
         self._searched = searched
 
     def read_page(

@@ -103,7 +103,7 @@ THIS_USER: Final = bindparam("of", type_=Text())
 _NOW: Final = bindparam("now", type_=BigInteger())
 
 ACCOUNT_STATE = Statement(
-    select(
+    lambda: select(
         select(func.max(sessions.c.seen_at))
         .where(sessions.c.user_id == THIS_USER)
         .scalar_subquery()
@@ -135,21 +135,25 @@ ACCOUNT_STATE = Statement(
     )
 )
 APPLICATIONS_BY_NAME = Statement(
-    select(applications.c.application_id, applications.c.name)
-    .where(applications.c.removed.is_(False))
-    .order_by(applications.c.application_id != CENTRAL_APPLICATION, func.lower(applications.c.name))
+    lambda: (
+        select(applications.c.application_id, applications.c.name)
+        .where(applications.c.removed.is_(False))
+        .order_by(applications.c.application_id != CENTRAL_APPLICATION, func.lower(applications.c.name))
+    )
 )
 GROUPS_OF_USER = Statement(
-    select(
-        groups.c.group_id,
-        groups.c.title.label("group"),
-        projects.c.project_id,
-        projects.c.title.label("project"),
+    lambda: (
+        select(
+            groups.c.group_id,
+            groups.c.title.label("group"),
+            projects.c.project_id,
+            projects.c.title.label("project"),
+        )
+        .join(group_members, group_members.c.group_id == groups.c.group_id)
+        .join(projects, projects.c.project_id == groups.c.project_id)
+        .where(group_members.c.user_id == THIS_USER)
+        .order_by(projects.c.title, groups.c.title)
     )
-    .join(group_members, group_members.c.group_id == groups.c.group_id)
-    .join(projects, projects.c.project_id == groups.c.project_id)
-    .where(group_members.c.user_id == THIS_USER)
-    .order_by(projects.c.title, groups.c.title)
 )
 
 
@@ -173,34 +177,40 @@ def _select_scoped(table: Table, *columns: ColumnElement[Any]) -> Select[Any]:
 
 
 ROLES_OF_USER = Statement(
-    _select_scoped(
-        role_assignments,
-        roles.c.name.label("role"),
-        role_assignments.c.expired.label("ends_at"),
-        role_assignments.c.ttl,
+    lambda: (
+        _select_scoped(
+            role_assignments,
+            roles.c.name.label("role"),
+            role_assignments.c.expired.label("ends_at"),
+            role_assignments.c.ttl,
+        )
+        .join(
+            roles,
+            and_(
+                roles.c.application_id == role_assignments.c.application_id,
+                roles.c.role_key == role_assignments.c.role_key,
+            ),
+        )
+        .order_by(role_assignments.c.resource_id, role_assignments.c.position)
     )
-    .join(
-        roles,
-        and_(
-            roles.c.application_id == role_assignments.c.application_id,
-            roles.c.role_key == role_assignments.c.role_key,
-        ),
-    )
-    .order_by(role_assignments.c.resource_id, role_assignments.c.position)
 )
 PROJECT_ENTRIES_OF_USER = Statement(
-    _select_scoped(scope_records)
-    .where(or_(scope_records.c.private_data != EMPTY_DOCUMENT, scope_records.c.public_data != EMPTY_DOCUMENT))
-    .order_by(scope_records.c.resource_id)
+    lambda: (
+        _select_scoped(scope_records)
+        .where(or_(scope_records.c.private_data != EMPTY_DOCUMENT, scope_records.c.public_data != EMPTY_DOCUMENT))
+        .order_by(scope_records.c.resource_id)
+    )
 )
 ROOT_ENTRIES_OF_USER = Statement(
-    select(user_records.c.application_id, applications.c.name.label("application"))
-    .join(applications, applications.c.application_id == user_records.c.application_id)
-    .where(
-        user_records.c.user_id == THIS_USER,
-        or_(user_records.c.private_data != EMPTY_DOCUMENT, user_records.c.public_data != EMPTY_DOCUMENT),
+    lambda: (
+        select(user_records.c.application_id, applications.c.name.label("application"))
+        .join(applications, applications.c.application_id == user_records.c.application_id)
+        .where(
+            user_records.c.user_id == THIS_USER,
+            or_(user_records.c.private_data != EMPTY_DOCUMENT, user_records.c.public_data != EMPTY_DOCUMENT),
+        )
+        .order_by(applications.c.name, user_records.c.application_id)
     )
-    .order_by(applications.c.name, user_records.c.application_id)
 )
 
 
@@ -226,7 +236,7 @@ _LIVE_SESSIONS: Final = (
 _BAN_APPLICATION: Final = bindparam("application", type_=BigInteger())
 _BAN_PROJECT: Final = bindparam("project", type_=Text())
 BAN_REACH = Statement(
-    select(
+    lambda: select(
         select(func.count(grants.c.client_id.distinct()))
         .join(clients, clients.c.client_id == grants.c.client_id)
         .join(applications, applications.c.application_id == clients.c.application_id)
@@ -241,7 +251,7 @@ BAN_REACH = Statement(
     )
 )
 ERASURE_IMPACT = Statement(
-    select(
+    lambda: select(
         select(func.count())
         .where(role_assignments.c.user_id == THIS_USER, UNEXPIRED)
         .scalar_subquery()
@@ -252,7 +262,7 @@ ERASURE_IMPACT = Statement(
     )
 )
 PROJECT_TITLES = Statement(
-    select(projects.c.title).where(InStringList(projects.c.project_id, "ids")).order_by(projects.c.title)
+    lambda: select(projects.c.title).where(InStringList(projects.c.project_id, "ids")).order_by(projects.c.title)
 )
 
 

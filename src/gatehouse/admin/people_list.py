@@ -181,7 +181,7 @@ _ORDERS: Final[Mapping[PeopleSort, tuple[ColumnElement[Any], ...]]] = {
     PeopleSort.SEEN_DOWN: (users.c.seen_at.desc(), users.c.user_id.desc()),
 }
 PEOPLE_ROWS = Statement(
-    select(
+    lambda: select(
         users.c.user_id,
         users.c.kind,
         users.c.nick,
@@ -193,7 +193,9 @@ PEOPLE_ROWS = Statement(
         users.c.user_id.in_(_ADMINISTRATORS).label("administers"),
     ).where(InStringList(users.c.user_id, "ids"))
 )
-PROVIDERS = Statement(select(identities.c.provider).distinct().order_by(identities.c.provider).limit(MAX_PROVIDERS))
+PROVIDERS = Statement(
+    lambda: select(identities.c.provider).distinct().order_by(identities.c.provider).limit(MAX_PROVIDERS)
+)
 
 
 class ListShape(Struct, frozen=True, kw_only=True):
@@ -221,22 +223,28 @@ def list_statements(shape: ListShape) -> ListStatements:
     ids: Select[Any] = select(users.c.user_id).where(*_conditions(shape))
     counted = select(func.count().label("total")).select_from(ids.limit(MAX_COUNTED + 1).subquery())
     return ListStatements(
-        ids=Statement(ids.order_by(*_ORDERS[shape.sort]).limit(SIZE).offset(OFFSET)),
-        counted=Statement(counted),
-        few=Statement(ids.order_by(*_ORDERS[PeopleSort.NEWEST]).limit(FEW + 1)),
+        ids=Statement(lambda: ids.order_by(*_ORDERS[shape.sort]).limit(SIZE).offset(OFFSET)),
+        counted=Statement(lambda: counted),
+        few=Statement(lambda: ids.order_by(*_ORDERS[PeopleSort.NEWEST]).limit(FEW + 1)),
     )
 
 
-SORT_FEW: Final = {
-    sort: Statement(
-        select(users.c.user_id)
-        .where(InStringList(users.c.user_id, "ids"))
-        .order_by(*order)
-        .limit(SIZE)
-        .offset(OFFSET)
+SORT_FEW: Final = dict(
+    zip(
+        _ORDERS,
+        Statement.for_each(
+            _ORDERS.values(),
+            lambda order: (
+                select(users.c.user_id)
+                .where(InStringList(users.c.user_id, "ids"))
+                .order_by(*order)
+                .limit(SIZE)
+                .offset(OFFSET)
+            ),
+        ),
+        strict=True,
     )
-    for sort, order in _ORDERS.items()
-}
+)
 
 
 def _conditions(shape: ListShape) -> list[ColumnElement[bool]]:

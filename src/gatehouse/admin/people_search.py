@@ -64,14 +64,19 @@ _NICK_ONLY: Final = (users.c.nick_key,)
 _ALL_TEXTS: Final = (users.c.nick_key, users.c.name_key, users.c.login_key)
 _TAGGED: Final = select(user_tags.c.user_id).where(user_tags.c.tag == _TAG)
 _RECORDED: Final = select(user_records.c.user_id).where(user_records.c.application_id == _APPLICATION)
-COUNT_TAGGED = Statement(select(func.count().label("total")).select_from(_TAGGED.limit(FEW + 1).subquery()))
-COUNT_RECORDED = Statement(select(func.count().label("total")).select_from(_RECORDED.limit(FEW + 1).subquery()))
-USERS_BY_ID = Statement(SELECT_USER.where(InStringList(users.c.user_id, "ids")))
+COUNT_TAGGED = Statement(lambda: select(func.count().label("total")).select_from(_TAGGED.limit(FEW + 1).subquery()))
+COUNT_RECORDED = Statement(
+    lambda: select(func.count().label("total")).select_from(_RECORDED.limit(FEW + 1).subquery())
+)
+USERS_BY_ID = Statement(lambda: SELECT_USER.where(InStringList(users.c.user_id, "ids")))
 NICK_IN_APPLICATION = Statement(
-    select(users.c.nick)
-    .join(user_records, user_records.c.user_id == users.c.user_id)
-    .where(
-        user_records.c.application_id == bindparam("application_id"), user_records.c.user_id == bindparam("user_id")
+    lambda: (
+        select(users.c.nick)
+        .join(user_records, user_records.c.user_id == users.c.user_id)
+        .where(
+            user_records.c.application_id == bindparam("application_id"),
+            user_records.c.user_id == bindparam("user_id"),
+        )
     )
 )
 
@@ -101,8 +106,10 @@ def _place(name: str) -> Any:  # noqa: ANN401 - a tuple of SQL
 IS_SEARCHED: Final = tuple_(users.c.reg_time, users.c.user_id) >= _place("end")
 _IS_LATER: Final = tuple_(users.c.reg_time, users.c.user_id) < _place("from")
 _LAST_SEARCHED: Final = select(users.c.reg_time, users.c.user_id).order_by(*NEWEST).limit(1)
-LAST_SEARCHED = Statement(_LAST_SEARCHED.offset(bindparam("skipped", type_=BigInteger())))
-LAST_SEARCHED_FROM = Statement(_LAST_SEARCHED.where(_IS_LATER).offset(bindparam("skipped", type_=BigInteger())))
+LAST_SEARCHED = Statement(lambda: _LAST_SEARCHED.offset(bindparam("skipped", type_=BigInteger())))
+LAST_SEARCHED_FROM = Statement(
+    lambda: _LAST_SEARCHED.where(_IS_LATER).offset(bindparam("skipped", type_=BigInteger()))
+)
 
 
 def last_searched(after: PersonPosition | None) -> Verb[PersonPosition | None]:
@@ -133,7 +140,7 @@ def text_parameters(text: str) -> dict[str, object]:
 @cache
 def search_statement(shape: SearchShape) -> Statement:
     found: Select[Any] = select(users.c.user_id, users.c.reg_time).where(*_conditions(shape)).order_by(*NEWEST)
-    return Statement(found.limit(bindparam("most", type_=BigInteger())))
+    return Statement(lambda: found.limit(bindparam("most", type_=BigInteger())))
 
 
 def _conditions(shape: SearchShape) -> list[ColumnElement[bool]]:

@@ -82,7 +82,7 @@ _PROJECT_HOLDERS = (
     .subquery()
 )
 REMOVAL_IMPACT = Statement(
-    select(
+    lambda: select(
         select(func.count())
         .where(applications.c.project_id == _THIS_PROJECT, applications.c.removed.is_(False))
         .scalar_subquery()
@@ -106,23 +106,29 @@ _APPLICATION_COLUMNS: Final = (
 )
 _LIVE_APPLICATION: Final = applications.c.removed.is_(False)
 APPLICATIONS_OF_PROJECT = Statement(
-    select(*_APPLICATION_COLUMNS)
-    .where(applications.c.project_id == _THIS_PROJECT, _LIVE_APPLICATION)
-    .order_by(applications.c.name)
+    lambda: (
+        select(*_APPLICATION_COLUMNS)
+        .where(applications.c.project_id == _THIS_PROJECT, _LIVE_APPLICATION)
+        .order_by(applications.c.name)
+    )
 )
 APPLICATIONS_BY_ID = Statement(
-    select(*_APPLICATION_COLUMNS).where(InNumberList(applications.c.application_id, "ids"))
+    lambda: select(*_APPLICATION_COLUMNS).where(InNumberList(applications.c.application_id, "ids"))
 )
 APPLICATIONS_WITH_SERVICE_META = Statement(
-    select(*_APPLICATION_COLUMNS)
-    .where(_LIVE_APPLICATION, applications.c.service_meta != "{}")
-    .order_by(applications.c.name)
-    .limit(MAX_PUBLISHED)
+    lambda: (
+        select(*_APPLICATION_COLUMNS)
+        .where(_LIVE_APPLICATION, applications.c.service_meta != "{}")
+        .order_by(applications.c.name)
+        .limit(MAX_PUBLISHED)
+    )
 )
 GROUPS_BY_ID = Statement(
-    select(groups.c.group_id, groups.c.title, groups.c.description, groups.c.project_id)
-    .where(InStringList(groups.c.group_id, "ids"))
-    .order_by(groups.c.title_key)
+    lambda: (
+        select(groups.c.group_id, groups.c.title, groups.c.description, groups.c.project_id)
+        .where(InStringList(groups.c.group_id, "ids"))
+        .order_by(groups.c.title_key)
+    )
 )
 
 

@@ -84,10 +84,14 @@ ROLE_LIST = PagedList(
     counted=select(func.count().label("total")).select_from(roles).join(applications, _WHERE[0]).where(*_WHERE[1:]),
 )
 APPLICATIONS = Statement(
-    select(applications.c.application_id, applications.c.name)
-    .where(applications.c.removed.is_(False), or_(_ALL, InNumberList(applications.c.application_id, "applications")))
-    .order_by(applications.c.name, applications.c.application_id)
-    .limit(MAX_APPLICATIONS)
+    lambda: (
+        select(applications.c.application_id, applications.c.name)
+        .where(
+            applications.c.removed.is_(False), or_(_ALL, InNumberList(applications.c.application_id, "applications"))
+        )
+        .order_by(applications.c.name, applications.c.application_id)
+        .limit(MAX_APPLICATIONS)
+    )
 )
 
 

@@ -31,21 +31,25 @@ _VERSION_COLUMNS: Final = (
 )
 _SAVED_BY: Final = users.c.user_id == schema_versions.c.actor
 
-COUNT_VERSIONS = Statement(select(func.count().label("total")).select_from(schema_versions).where(_THIS))
+COUNT_VERSIONS = Statement(lambda: select(func.count().label("total")).select_from(schema_versions).where(_THIS))
 VERSION_LIST = Statement(
-    select(*_VERSION_COLUMNS)
-    .select_from(schema_versions)
-    .outerjoin(users, _SAVED_BY)
-    .where(_THIS)
-    .order_by(schema_versions.c.version.desc())
-    .limit(bindparam("size", type_=BigInteger()))
-    .offset(bindparam("offset", type_=BigInteger()))
+    lambda: (
+        select(*_VERSION_COLUMNS)
+        .select_from(schema_versions)
+        .outerjoin(users, _SAVED_BY)
+        .where(_THIS)
+        .order_by(schema_versions.c.version.desc())
+        .limit(bindparam("size", type_=BigInteger()))
+        .offset(bindparam("offset", type_=BigInteger()))
+    )
 )
 VERSION_BY_NUMBER = Statement(
-    select(*_VERSION_COLUMNS)
-    .select_from(schema_versions)
-    .outerjoin(users, _SAVED_BY)
-    .where(_THIS, schema_versions.c.version == bindparam("version"))
+    lambda: (
+        select(*_VERSION_COLUMNS)
+        .select_from(schema_versions)
+        .outerjoin(users, _SAVED_BY)
+        .where(_THIS, schema_versions.c.version == bindparam("version"))
+    )
 )
 
 

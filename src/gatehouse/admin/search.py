@@ -32,7 +32,7 @@ def _people_statement(*conditions: ColumnElement[bool]) -> Statement:
     """Each part is a range of an index; the shortest match is the closest to the search."""
     found = select(users.c.user_id, users.c.nick, users.c.login, users.c.kind).where(or_(*conditions))
     nearest = (func.length(users.c.nick), users.c.user_id)
-    return Statement(found.order_by(*nearest).limit(bindparam("most")))
+    return Statement(lambda: found.order_by(*nearest).limit(bindparam("most")))
 
 
 PEOPLE_EXACTLY = _people_statement(
@@ -44,7 +44,7 @@ PEOPLE_EXACTLY = _people_statement(
 PEOPLE_BY_NAME = _people_statement(*_MATCHES_NAME)
 PEOPLE_BY_NAME_OR_LOGIN = _people_statement(*_MATCHES_NAME, has_prefix(users.c.login_key, "login"))
 APPLICATION_NAMES = Statement(
-    select(applications.c.application_id, applications.c.name).where(
+    lambda: select(applications.c.application_id, applications.c.name).where(
         InNumberList(applications.c.application_id, "numbers")
     )
 )
@@ -54,17 +54,19 @@ _VISIBLE_APPLICATION: Final = or_(
     InStringList(applications.c.project_id, "projects"),
 )
 FIND_APPLICATIONS = Statement(
-    select(applications.c.application_id, applications.c.name)
-    .where(
-        applications.c.removed.is_(False),
-        _VISIBLE_APPLICATION,
-        or_(
-            contains_search(applications.c.name),
-            applications.c.application_id == bindparam("number", type_=BigInteger()),
-        ),
+    lambda: (
+        select(applications.c.application_id, applications.c.name)
+        .where(
+            applications.c.removed.is_(False),
+            _VISIBLE_APPLICATION,
+            or_(
+                contains_search(applications.c.name),
+                applications.c.application_id == bindparam("number", type_=BigInteger()),
+            ),
+        )
+        .order_by(func.lower(applications.c.name), applications.c.application_id)
+        .limit(bindparam("most"))
     )
-    .order_by(func.lower(applications.c.name), applications.c.application_id)
-    .limit(bindparam("most"))
 )
 
 _HOLDS_ROLE_THERE: Final = exists().where(
@@ -72,27 +74,29 @@ _HOLDS_ROLE_THERE: Final = exists().where(
     role_assignments.c.application_id == roles.c.application_id,
 )
 FIND_ROLES = Statement(
-    select(roles.c.application_id, applications.c.name.label("application"), roles.c.role_key, roles.c.name)
-    .join(applications, applications.c.application_id == roles.c.application_id)
-    .where(
-        applications.c.removed.is_(False),
-        or_(
-            contains_search(roles.c.name + " " + applications.c.name),
-            and_(
-                roles.c.application_id == bindparam("number", type_=BigInteger()),
-                roles.c.role_key == bindparam("key", type_=Text()),
+    lambda: (
+        select(roles.c.application_id, applications.c.name.label("application"), roles.c.role_key, roles.c.name)
+        .join(applications, applications.c.application_id == roles.c.application_id)
+        .where(
+            applications.c.removed.is_(False),
+            or_(
+                contains_search(roles.c.name + " " + applications.c.name),
+                and_(
+                    roles.c.application_id == bindparam("number", type_=BigInteger()),
+                    roles.c.role_key == bindparam("key", type_=Text()),
+                ),
             ),
-        ),
+        )
+        .order_by(
+            roles.c.application_id == CENTRAL_APPLICATION,
+            roles.c.is_default,  # everyone has it
+            _HOLDS_ROLE_THERE.desc(),
+            func.lower(applications.c.name),
+            roles.c.application_id,
+            roles.c.role_key,
+        )
+        .limit(bindparam("most"))
     )
-    .order_by(
-        roles.c.application_id == CENTRAL_APPLICATION,
-        roles.c.is_default,  # everyone has it
-        _HOLDS_ROLE_THERE.desc(),
-        func.lower(applications.c.name),
-        roles.c.application_id,
-        roles.c.role_key,
-    )
-    .limit(bindparam("most"))
 )
 
 
@@ -106,26 +110,30 @@ _ALIAS: Final = (
     .scalar_subquery()
 )
 FIND_PROJECTS = Statement(
-    select(projects.c.project_id, projects.c.title, func.coalesce(_ALIAS, "").label("alias"))
-    .where(
-        _LIVE_PROJECT,
-        _VISIBLE_PROJECT,
-        or_(contains_search(projects.c.title, projects.c.project_id), _ALIAS.is_not(None)),
+    lambda: (
+        select(projects.c.project_id, projects.c.title, func.coalesce(_ALIAS, "").label("alias"))
+        .where(
+            _LIVE_PROJECT,
+            _VISIBLE_PROJECT,
+            or_(contains_search(projects.c.title, projects.c.project_id), _ALIAS.is_not(None)),
+        )
+        .order_by(projects.c.title_key)
+        .limit(bindparam("most"))
     )
-    .order_by(projects.c.title_key)
-    .limit(bindparam("most"))
 )
 FIND_GROUPS = Statement(
-    select(groups.c.group_id, groups.c.title, groups.c.project_id)
-    .join(projects, projects.c.project_id == groups.c.project_id)
-    .where(
-        _LIVE_PROJECT,
-        or_(_VISIBLE_PROJECT, InStringList(groups.c.group_id, "groups")),
-        or_(_IN_PROJECT == "", groups.c.project_id == _IN_PROJECT),
-        contains_search(groups.c.title, groups.c.group_id),
+    lambda: (
+        select(groups.c.group_id, groups.c.title, groups.c.project_id)
+        .join(projects, projects.c.project_id == groups.c.project_id)
+        .where(
+            _LIVE_PROJECT,
+            or_(_VISIBLE_PROJECT, InStringList(groups.c.group_id, "groups")),
+            or_(_IN_PROJECT == "", groups.c.project_id == _IN_PROJECT),
+            contains_search(groups.c.title, groups.c.group_id),
+        )
+        .order_by(groups.c.title_key, groups.c.group_id)
+        .limit(bindparam("most"))
     )
-    .order_by(groups.c.title_key, groups.c.group_id)
-    .limit(bindparam("most"))
 )
 
 

@@ -83,10 +83,12 @@ OUTBOX_LIST = PagedList(
     counted=select(func.count().label("total")).select_from(outbox),
     searched=False,
 )
-SQLITE_PAGE_COUNT = Statement(text("PRAGMA page_count"))
-SQLITE_PAGE_SIZE = Statement(text("PRAGMA page_size"))
-SQLITE_VERSION = Statement(text("SELECT sqlite_version()"))
-POSTGRES_FACTS = Statement(text("SELECT current_setting('server_version'), pg_database_size(current_database())"))
+SQLITE_PAGE_COUNT = Statement(lambda: text("PRAGMA page_count"))
+SQLITE_PAGE_SIZE = Statement(lambda: text("PRAGMA page_size"))
+SQLITE_VERSION = Statement(lambda: text("SELECT sqlite_version()"))
+POSTGRES_FACTS = Statement(
+    lambda: text("SELECT current_setting('server_version'), pg_database_size(current_database())")
+)
 
 
 def list_outbox(page_request: PageRequest) -> Verb[Page[OutboxListItem]]:

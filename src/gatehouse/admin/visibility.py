@@ -35,13 +35,13 @@ class Visibility(Struct, frozen=True, kw_only=True):
 
 
 APPLICATIONS_WITH_OWN_SECRETS = Statement(
-    select(user_records.c.application_id).where(
+    lambda: select(user_records.c.application_id).where(
         user_records.c.user_id == bindparam("user_id"), user_records.c.secret_data != EMPTY_DOCUMENT
     )
 )
 
 APPLICATIONS_IN_PROJECTS = Statement(
-    select(applications.c.application_id).where(
+    lambda: select(applications.c.application_id).where(
         InStringList(applications.c.project_id, "projects"), applications.c.removed.is_(False)
     )
 )

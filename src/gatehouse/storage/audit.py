@@ -38,7 +38,7 @@ CHANNEL: Final = "audit_sealed"
 AUDIT_HEAD: Final = "audit_head"  # the fact that holds the sealed head of the chain
 DELETE_BATCH: Final = 1_000  # records; no sealed batch has more
 
-INSERT_EVENT = Statement(insert(audit_events))
+INSERT_EVENT = Statement(lambda: insert(audit_events))
 # Documents are read as text: an unreadable one is reported by verification and does not stop the sealing.
 _RAW_EVENT = [
     type_coerce(column, Text()).label(column.name) if isinstance(column.type, JsonDocument) else column
@@ -46,16 +46,21 @@ _RAW_EVENT = [
 ]
 _UNSEALED_ORDER = (audit_events.c.at, audit_events.c.record_id)
 UNSEALED = Statement(
-    select(*_RAW_EVENT).where(audit_events.c.place.is_(None)).order_by(*_UNSEALED_ORDER).limit(bindparam("most"))
+    lambda: (
+        select(*_RAW_EVENT).where(audit_events.c.place.is_(None)).order_by(*_UNSEALED_ORDER).limit(bindparam("most"))
+    )
 )
 UNSEALED_AFTER = Statement(
-    select(*_RAW_EVENT)
-    .where(
-        audit_events.c.place.is_(None),
-        tuple_(*_UNSEALED_ORDER) > tuple_(bindparam("at", type_=BigInteger()), bindparam("record_id", type_=Text())),
+    lambda: (
+        select(*_RAW_EVENT)
+        .where(
+            audit_events.c.place.is_(None),
+            tuple_(*_UNSEALED_ORDER)
+            > tuple_(bindparam("at", type_=BigInteger()), bindparam("record_id", type_=Text())),
+        )
+        .order_by(*_UNSEALED_ORDER)
+        .limit(bindparam("most"))
     )
-    .order_by(*_UNSEALED_ORDER)
-    .limit(bindparam("most"))
 )
 _SEAL = select(audit_seals).order_by(audit_seals.c.place.desc()).limit(1).subquery("newest_seal")
 _PREVIOUS = (
@@ -64,7 +69,7 @@ _PREVIOUS = (
     .correlate(_SEAL)
 )
 CHAIN_END = Statement(
-    select(
+    lambda: select(
         select(installation.c.value).where(installation.c.name == AUDIT_HEAD).scalar_subquery().label("head"),
         func.coalesce(
             select(installation.c.value).where(installation.c.name == MASTER_KEYS).scalar_subquery(), ""
@@ -75,97 +80,119 @@ CHAIN_END = Statement(
         *_SEAL.c,
     ).select_from(select(literal(1).label("one")).subquery("one").outerjoin(_SEAL, true()))
 )
-INSERT_SEAL = Statement(insert(audit_seals))
+INSERT_SEAL = Statement(lambda: insert(audit_seals))
 PLACE_EVENT = Statement(
-    update(audit_events)
-    .where(audit_events.c.record_id == bindparam("record"), audit_events.c.place.is_(None))
-    .values(place=bindparam("new_place"))
+    lambda: (
+        update(audit_events)
+        .where(audit_events.c.record_id == bindparam("record"), audit_events.c.place.is_(None))
+        .values(place=bindparam("new_place"))
+    )
 )
 COUNT_PLACED = Statement(
-    select(func.count().label("found")).where(
+    lambda: select(func.count().label("found")).where(
         InStringList(audit_events.c.record_id, "record_ids"),
         audit_events.c.place > bindparam("after"),
         audit_events.c.place <= bindparam("last"),
     )
 )
 INSERT_REFUSAL = Statement(
-    insert(audit_refusals)
-    .values(
-        {
-            name: bindparam(name)
-            for name in ("record_id", "at", "event", "reason", "subject", "request_id", "details", "personal")
-        }
+    lambda: (
+        insert(audit_refusals)
+        .values(
+            {
+                name: bindparam(name)
+                for name in ("record_id", "at", "event", "reason", "subject", "request_id", "details", "personal")
+            }
+        )
+        .returning(audit_refusals.c.position)
     )
-    .returning(audit_refusals.c.position)
 )
-DROP_OLD_REFUSALS = Statement(delete(audit_refusals).where(audit_refusals.c.position <= bindparam("oldest")))
-RECORD_EXISTS = Statement(select(audit_events.c.record_id).where(audit_events.c.record_id == bindparam("record_id")))
-EVENT_BY_ID = Statement(select(audit_events).where(audit_events.c.record_id == bindparam("record_id")))
-REFUSAL_BY_ID = Statement(select(audit_refusals).where(audit_refusals.c.record_id == bindparam("record_id")))
+DROP_OLD_REFUSALS = Statement(lambda: delete(audit_refusals).where(audit_refusals.c.position <= bindparam("oldest")))
+RECORD_EXISTS = Statement(
+    lambda: select(audit_events.c.record_id).where(audit_events.c.record_id == bindparam("record_id"))
+)
+EVENT_BY_ID = Statement(lambda: select(audit_events).where(audit_events.c.record_id == bindparam("record_id")))
+REFUSAL_BY_ID = Statement(lambda: select(audit_refusals).where(audit_refusals.c.record_id == bindparam("record_id")))
 EVENTS_FROM = Statement(
-    select(*_RAW_EVENT)
-    .where(audit_events.c.place >= bindparam("first"))
-    .order_by(audit_events.c.place)
-    .limit(bindparam("most"))
+    lambda: (
+        select(*_RAW_EVENT)
+        .where(audit_events.c.place >= bindparam("first"))
+        .order_by(audit_events.c.place)
+        .limit(bindparam("most"))
+    )
 )
 SEALS_FROM = Statement(
-    select(audit_seals)
-    .where(audit_seals.c.place >= bindparam("first"))
-    .order_by(audit_seals.c.place)
-    .limit(bindparam("most"))
+    lambda: (
+        select(audit_seals)
+        .where(audit_seals.c.place >= bindparam("first"))
+        .order_by(audit_seals.c.place)
+        .limit(bindparam("most"))
+    )
 )
 NEWEST_RECORDS = Statement(
-    select(audit_events)
-    .where(
-        or_(bindparam("any_subject"), audit_events.c.subject == bindparam("subject")),
-        or_(bindparam("any_event"), audit_events.c.event == bindparam("event")),
+    lambda: (
+        select(audit_events)
+        .where(
+            or_(bindparam("any_subject"), audit_events.c.subject == bindparam("subject")),
+            or_(bindparam("any_event"), audit_events.c.event == bindparam("event")),
+        )
+        .order_by(audit_events.c.at.desc(), audit_events.c.record_id)
+        .limit(bindparam("most"))
     )
-    .order_by(audit_events.c.at.desc(), audit_events.c.record_id)
-    .limit(bindparam("most"))
 )
 HISTORY_ERASED: Final = "sign_in_history_erased"  # Unix time up to which sign-ins have no personal part
 ERASE_BATCH: Final = 1_000  # records that one transaction passes
 NTH_RECORD_AFTER = Statement(
-    select(audit_events.c.at)
-    .where(audit_events.c.at > bindparam("after"))
-    .order_by(audit_events.c.at)
-    .offset(ERASE_BATCH - 1)
-    .limit(1)
+    lambda: (
+        select(audit_events.c.at)
+        .where(audit_events.c.at > bindparam("after"))
+        .order_by(audit_events.c.at)
+        .offset(ERASE_BATCH - 1)
+        .limit(1)
+    )
 )
 ERASE_SIGN_INS = Statement(
-    update(audit_events)
-    .where(
-        audit_events.c.at > bindparam("after"),
-        audit_events.c.at <= bindparam("until"),
-        or_(*(audit_events.c.event == event for event in SIGN_IN_EVENTS)),
-        audit_events.c.personal.is_not(None),
+    lambda: (
+        update(audit_events)
+        .where(
+            audit_events.c.at > bindparam("after"),
+            audit_events.c.at <= bindparam("until"),
+            or_(*(audit_events.c.event == event for event in SIGN_IN_EVENTS)),
+            audit_events.c.personal.is_not(None),
+        )
+        .values(personal=null(), salt=null())
     )
-    .values(personal=null(), salt=null())
 )
 ERASE_PERSONAL = Statement(
-    update(audit_events)
-    .where(audit_events.c.subject == bindparam("of"), audit_events.c.personal.is_not(None))
-    .values(personal=null(), salt=null())
-    .returning(audit_events.c.record_id)
+    lambda: (
+        update(audit_events)
+        .where(audit_events.c.subject == bindparam("of"), audit_events.c.personal.is_not(None))
+        .values(personal=null(), salt=null())
+        .returning(audit_events.c.record_id)
+    )
 )
 _OLD_SEAL = and_(audit_seals.c.place >= bindparam("oldest"), audit_seals.c.at < bindparam("at"))
 LAST_SEAL_WITHIN = Statement(
-    select(func.max(audit_seals.c.place).label("place")).where(_OLD_SEAL, audit_seals.c.place < bindparam("end"))
+    lambda: select(func.max(audit_seals.c.place).label("place")).where(
+        _OLD_SEAL, audit_seals.c.place < bindparam("end")
+    )
 )
 NEXT_SEAL = Statement(
-    select(audit_seals.c.place)
-    .where(audit_seals.c.place >= bindparam("oldest"))
-    .order_by(audit_seals.c.place)
-    .limit(1)
+    lambda: (
+        select(audit_seals.c.place)
+        .where(audit_seals.c.place >= bindparam("oldest"))
+        .order_by(audit_seals.c.place)
+        .limit(1)
+    )
 )
-SEAL_AT = Statement(select(audit_seals).where(audit_seals.c.place == bindparam("place")))
+SEAL_AT = Statement(lambda: select(audit_seals).where(audit_seals.c.place == bindparam("place")))
 SEAL_BEFORE = Statement(
-    select(func.coalesce(func.max(audit_seals.c.place), 0).label("place")).where(
+    lambda: select(func.coalesce(func.max(audit_seals.c.place), 0).label("place")).where(
         audit_seals.c.place < bindparam("place")
     )
 )
 DROP_RECORDS_UP_TO = Statement(
-    delete(audit_events).where(audit_events.c.place <= bindparam("last")).returning(audit_events.c.record_id)
+    lambda: delete(audit_events).where(audit_events.c.place <= bindparam("last")).returning(audit_events.c.record_id)
 )
 
 

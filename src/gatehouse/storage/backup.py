@@ -88,15 +88,17 @@ class TableStatements:
         self.pages: Final = KeysetPages(
             table, [type_coerce(column, _stored_type(column)).label(column.name) for column in table.c]
         )
-        self.find_any_row: Final = Statement(select(literal_column("1").label("found")).select_from(table).limit(1))
-        self.count: Final = Statement(select(func.count().label("rows")).select_from(table))
+        self.find_any_row: Final = Statement(
+            lambda: select(literal_column("1").label("found")).select_from(table).limit(1)
+        )
+        self.count: Final = Statement(lambda: select(func.count().label("rows")).select_from(table))
         self.insert: Final = Statement(
-            insert(table).values(
+            lambda: insert(table).values(
                 {column.name: bindparam(column.name, type_=_stored_type(column)) for column in table.c}
             )
         )
         self.delete_all: Final = Statement(
-            PerDialect(postgres=f"TRUNCATE {table.name} CASCADE", sqlite=f"DELETE FROM {table.name}")  # noqa: S608
+            lambda: PerDialect(postgres=f"TRUNCATE {table.name} CASCADE", sqlite=f"DELETE FROM {table.name}")  # noqa: S608
         )
 
     def fields(self, row: Sequence[Value]) -> Fields:
@@ -118,10 +120,10 @@ AUTOINCREMENT_COLUMNS: Final = [
     column for table in metadata.sorted_tables if (column := table.autoincrement_column) is not None
 ]  # columns that the database numbers itself
 
-LOCK_TABLES = Statement(PerDialect(postgres=f"LOCK TABLE {', '.join(TABLES)} IN ACCESS EXCLUSIVE MODE"))
+LOCK_TABLES = Statement(lambda: PerDialect(postgres=f"LOCK TABLE {', '.join(TABLES)} IN ACCESS EXCLUSIVE MODE"))
 # Every running process has a listening session; that of this process began after this session and is not counted.
 COUNT_OTHER_PROCESSES = Statement(
-    PerDialect(
+    lambda: PerDialect(
         postgres="""
         SELECT count(*) FROM pg_stat_activity
         WHERE datname = current_database() AND application_name = 'gatehouse-listen'
@@ -129,15 +131,13 @@ COUNT_OTHER_PROCESSES = Statement(
         """
     )
 )
-RESET_SEQUENCES = [
-    Statement(
-        PerDialect(
-            postgres=f"SELECT setval(pg_get_serial_sequence('{column.table.name}', '{column.name}'), "  # noqa: S608
-            f"coalesce((SELECT max({column.name}) FROM {column.table.name}), 1))"
-        )
-    )
-    for column in AUTOINCREMENT_COLUMNS
-]
+RESET_SEQUENCES = Statement.for_each(
+    AUTOINCREMENT_COLUMNS,
+    lambda column: PerDialect(
+        postgres=f"SELECT setval(pg_get_serial_sequence('{column.table.name}', '{column.name}'), "  # noqa: S608
+        f"coalesce((SELECT max({column.name}) FROM {column.table.name}), 1))"
+    ),
+)
 
 
 def table_columns() -> dict[str, tuple[str, ...]]:

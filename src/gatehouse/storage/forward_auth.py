@@ -22,46 +22,52 @@ from gatehouse.storage.tables.permissions import protected_sites
 HAND_OVER: Final = "site_hand_over"  # a kind of single-use thing
 
 _THIS_ORIGIN = protected_sites.c.origin == bindparam("at_origin")
-FIND_SITE = Statement(select(protected_sites).where(_THIS_ORIGIN))
+FIND_SITE = Statement(lambda: select(protected_sites).where(_THIS_ORIGIN))
 FIND_OTHER_APPLICATION = Statement(
-    select(protected_sites.c.application_id)
-    .where(protected_sites.c.application_id != bindparam("of"))
-    .limit(literal_column("1"))
+    lambda: (
+        select(protected_sites.c.application_id)
+        .where(protected_sites.c.application_id != bindparam("of"))
+        .limit(literal_column("1"))
+    )
 )
 LOCK_SESSION = Statement(  # a concurrent sign-out or revocation waits, or has won already
-    select(sessions)
-    .join(users, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
-    .where(
-        sessions.c.user_id == bindparam("of"),
-        sessions.c.session_id == bindparam("named"),
-        sessions.c.rev == bindparam("began_with"),
-        UNEXPIRED_SESSION,
-        users.c.blocked.is_(False),
+    lambda: (
+        select(sessions)
+        .join(users, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
+        .where(
+            sessions.c.user_id == bindparam("of"),
+            sessions.c.session_id == bindparam("named"),
+            sessions.c.rev == bindparam("began_with"),
+            UNEXPIRED_SESSION,
+            users.c.blocked.is_(False),
+        )
+        .with_for_update(read=True)
     )
-    .with_for_update(read=True)
 )
-INSERT_SITE_SESSION = Statement(insert(site_sessions))
+INSERT_SITE_SESSION = Statement(lambda: insert(site_sessions))
 FIND_VISIT = Statement(  # the person, their session and the site in one round trip
-    SELECT_USER.add_columns(
-        *(column.label(f"session_{column.name}") for column in sessions.c),
-        *(column.label(f"site_{column.name}") for column in protected_sites.c),
-    )
-    .join(sessions, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
-    .join(
-        site_sessions,
-        and_(
-            site_sessions.c.session_id == sessions.c.session_id,
-            site_sessions.c.user_id == users.c.user_id,
-            site_sessions.c.rev == users.c.rev,
-        ),
-    )
-    .join(protected_sites, protected_sites.c.origin == site_sessions.c.origin)
-    .where(
-        site_sessions.c.digest == bindparam("of"),
-        site_sessions.c.ends_at > bindparam("now"),
-        _THIS_ORIGIN,
-        UNEXPIRED_SESSION,
-        users.c.blocked.is_(False),
+    lambda: (
+        SELECT_USER.add_columns(
+            *(column.label(f"session_{column.name}") for column in sessions.c),
+            *(column.label(f"site_{column.name}") for column in protected_sites.c),
+        )
+        .join(sessions, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
+        .join(
+            site_sessions,
+            and_(
+                site_sessions.c.session_id == sessions.c.session_id,
+                site_sessions.c.user_id == users.c.user_id,
+                site_sessions.c.rev == users.c.rev,
+            ),
+        )
+        .join(protected_sites, protected_sites.c.origin == site_sessions.c.origin)
+        .where(
+            site_sessions.c.digest == bindparam("of"),
+            site_sessions.c.ends_at > bindparam("now"),
+            _THIS_ORIGIN,
+            UNEXPIRED_SESSION,
+            users.c.blocked.is_(False),
+        )
     )
 )
 SITE_PART: Final = RowPart(lambda fields: ProtectedSite(**fields), protected_sites.c, after=SESSION_PART)

@@ -86,15 +86,17 @@ def _if_user_unrevoked(change: Update) -> CTE:
     return change.where(held.c.user_id == bindparam("by")).cte("changed")
 
 
-CONFIRM_SESSION = Statement(_CONFIRM)
+CONFIRM_SESSION = Statement(lambda: _CONFIRM)
 CONFIRM_SINGLE_STATEMENT = Statement(
-    select(func.pg_notify(PG_CHANNEL, bindparam("notice", type_=Text)).label("told")).select_from(
+    lambda: select(func.pg_notify(PG_CHANNEL, bindparam("notice", type_=Text)).label("told")).select_from(
         insert_audit_record_if(_if_user_unrevoked(_CONFIRM)).cte("recorded")
     )
 )
-TAKE_ANSWER = Statement(_TAKE_ANSWER)
+TAKE_ANSWER = Statement(lambda: _TAKE_ANSWER)
 TAKE_ANSWER_SINGLE_STATEMENT = Statement(
-    insert_audit_record_if(insert_if(_if_user_unrevoked(_TAKE_ANSWER), login_tokens, TOKEN_PREFIX).cte("kept"))
+    lambda: insert_audit_record_if(
+        insert_if(_if_user_unrevoked(_TAKE_ANSWER), login_tokens, TOKEN_PREFIX).cte("kept")
+    )
 )
 
 
@@ -166,11 +168,13 @@ WATCHER_TIMEOUT: Final = 15  # seconds without a report after which a node has l
 
 _NOT_OVER = or_(IS_PENDING, game_sessions.c.state == GameSessionState.CONFIRMED.value)
 
-INSERT_SESSION = Statement(insert(game_sessions))
-FIND_SESSION = Statement(select(game_sessions).where(THIS_SESSION, UNEXPIRED))
+INSERT_SESSION = Statement(lambda: insert(game_sessions))
+FIND_SESSION = Statement(lambda: select(game_sessions).where(THIS_SESSION, UNEXPIRED))
 _SNAPSHOT_COLUMNS = [game_sessions.c[name] for name in SessionSnapshot._fields]
 SESSION_SNAPSHOTS = Statement(
-    select(game_sessions.c.gsid, *_SNAPSHOT_COLUMNS).where(InStringList(game_sessions.c.gsid, "those"), UNEXPIRED)
+    lambda: select(game_sessions.c.gsid, *_SNAPSHOT_COLUMNS).where(
+        InStringList(game_sessions.c.gsid, "those"), UNEXPIRED
+    )
 )
 _LATER_TIMES = {
     "ends_at": case(
@@ -183,94 +187,117 @@ _LATER_TIMES = {
 }
 _IS_NEWER = game_sessions.c.polls < bindparam("number")
 RECORD_POLL = Statement(
-    update(game_sessions)
-    .where(THIS_SESSION)
-    .values(
-        **_LATER_TIMES, polls=case((and_(HELD_BY_NODE, _IS_NEWER), bindparam("number")), else_=game_sessions.c.polls)
+    lambda: (
+        update(game_sessions)
+        .where(THIS_SESSION)
+        .values(
+            **_LATER_TIMES,
+            polls=case((and_(HELD_BY_NODE, _IS_NEWER), bindparam("number")), else_=game_sessions.c.polls),
+        )
     )
 )
 CLAIM_SESSION = Statement(
-    update(game_sessions)
-    .where(THIS_SESSION)
-    .values(
-        **_LATER_TIMES,
-        holder=bindparam("node"),
-        polls=case((_IS_NEWER, bindparam("number")), else_=game_sessions.c.polls + 1),
+    lambda: (
+        update(game_sessions)
+        .where(THIS_SESSION)
+        .values(
+            **_LATER_TIMES,
+            holder=bindparam("node"),
+            polls=case((_IS_NEWER, bindparam("number")), else_=game_sessions.c.polls + 1),
+        )
+        .returning(game_sessions.c.polls)
     )
-    .returning(game_sessions.c.polls)
 )
 TOUCH_SESSIONS = Statement(
-    update(game_sessions)
-    .where(InStringList(game_sessions.c.gsid, "those"), game_sessions.c.last_seen < bindparam("at"))
-    .values(last_seen=bindparam("at"))
+    lambda: (
+        update(game_sessions)
+        .where(InStringList(game_sessions.c.gsid, "those"), game_sessions.c.last_seen < bindparam("at"))
+        .values(last_seen=bindparam("at"))
+    )
 )
 TOUCH_WATCHERS = Statement(
-    update(game_watchers)
-    .where(InStringList(game_watchers.c.gsid, "those"), game_watchers.c.node == bindparam("at_node"))
-    .values(seen_at=bindparam("at"))
+    lambda: (
+        update(game_watchers)
+        .where(InStringList(game_watchers.c.gsid, "those"), game_watchers.c.node == bindparam("at_node"))
+        .values(seen_at=bindparam("at"))
+    )
 )
 MARK_OPENED = Statement(
-    update(game_sessions)
-    .where(THIS_SESSION, UNEXPIRED, IS_PENDING, game_sessions.c.opened_at == 0)
-    .values(opened_at=bindparam("now"))
-    .returning(game_sessions.c.gsid)
+    lambda: (
+        update(game_sessions)
+        .where(THIS_SESSION, UNEXPIRED, IS_PENDING, game_sessions.c.opened_at == 0)
+        .values(opened_at=bindparam("now"))
+        .returning(game_sessions.c.gsid)
+    )
 )
 MARK_SIGNING_IN = Statement(
-    update(game_sessions)
-    .where(THIS_SESSION, UNEXPIRED, IS_PENDING, game_sessions.c.signing_in_at == 0)
-    .values(signing_in_at=bindparam("now"))
-    .returning(game_sessions.c.gsid)
+    lambda: (
+        update(game_sessions)
+        .where(THIS_SESSION, UNEXPIRED, IS_PENDING, game_sessions.c.signing_in_at == 0)
+        .values(signing_in_at=bindparam("now"))
+        .returning(game_sessions.c.gsid)
+    )
 )
 FAIL_SESSION = Statement(
-    update(game_sessions)
-    .where(THIS_SESSION, UNEXPIRED, _NOT_OVER)
-    .values(
-        state=GameSessionState.FAILED.value,
-        failure=bindparam("told"),
-        user_id=case(
-            (bindparam("whose", type_=Text) != "", bindparam("whose", type_=Text)), else_=game_sessions.c.user_id
-        ),
+    lambda: (
+        update(game_sessions)
+        .where(THIS_SESSION, UNEXPIRED, _NOT_OVER)
+        .values(
+            state=GameSessionState.FAILED.value,
+            failure=bindparam("told"),
+            user_id=case(
+                (bindparam("whose", type_=Text) != "", bindparam("whose", type_=Text)), else_=game_sessions.c.user_id
+            ),
+        )
+        .returning(game_sessions.c.gsid)
     )
-    .returning(game_sessions.c.gsid)
 )
 # The number is higher than that of the take: if its statement runs after this one, it finds nothing to take.
 _FENCED = case((game_sessions.c.polls <= bindparam("number"), bindparam("number") + 1), else_=game_sessions.c.polls)
-FENCE_POLLS = Statement(update(game_sessions).where(THIS_SESSION, HELD_BY_NODE).values(polls=_FENCED))
+FENCE_POLLS = Statement(lambda: update(game_sessions).where(THIS_SESSION, HELD_BY_NODE).values(polls=_FENCED))
 RETURN_ANSWER = Statement(
-    update(game_sessions)
-    .where(THIS_SESSION, game_sessions.c.state == GameSessionState.DELIVERED.value, game_sessions.c.closed == "")
-    .values(state=GameSessionState.CONFIRMED.value, delivered_at=0)
+    lambda: (
+        update(game_sessions)
+        .where(THIS_SESSION, game_sessions.c.state == GameSessionState.DELIVERED.value, game_sessions.c.closed == "")
+        .values(state=GameSessionState.CONFIRMED.value, delivered_at=0)
+    )
 )
 CLOSE_SESSION = Statement(
-    update(game_sessions)
-    .where(THIS_SESSION, UNEXPIRED)
-    .values(closed=bindparam("said"), closed_at=bindparam("now"))
-    .returning(game_sessions.c.gsid)
+    lambda: (
+        update(game_sessions)
+        .where(THIS_SESSION, UNEXPIRED)
+        .values(closed=bindparam("said"), closed_at=bindparam("now"))
+        .returning(game_sessions.c.gsid)
+    )
 )
 _UPSERT_WATCHER = upsert(game_watchers)
 UPSERT_WATCHER = Statement(
-    _UPSERT_WATCHER.on_conflict_do_update(
+    lambda: _UPSERT_WATCHER.on_conflict_do_update(
         index_elements=["gsid", "node"], set_={"seen_at": _UPSERT_WATCHER.excluded.seen_at}
     )
 )
-LOCK_SESSION = Statement(select(game_sessions.c.gsid).where(THIS_SESSION).with_for_update())
+LOCK_SESSION = Statement(lambda: select(game_sessions.c.gsid).where(THIS_SESSION).with_for_update())
 DROP_WATCHER = Statement(
-    delete(game_watchers).where(game_watchers.c.gsid == bindparam("of"), game_watchers.c.node == bindparam("at_node"))
+    lambda: delete(game_watchers).where(
+        game_watchers.c.gsid == bindparam("of"), game_watchers.c.node == bindparam("at_node")
+    )
 )
-DROP_WATCHERS_OF_NODE = Statement(delete(game_watchers).where(game_watchers.c.node == bindparam("at_node")))
+DROP_WATCHERS_OF_NODE = Statement(lambda: delete(game_watchers).where(game_watchers.c.node == bindparam("at_node")))
 LIVE_WATCHERS = Statement(
-    select(game_watchers.c.node).where(
+    lambda: select(game_watchers.c.node).where(
         game_watchers.c.gsid == bindparam("of"), game_watchers.c.seen_at > bindparam("silent_since")
     )
 )
 COUNT_CANCEL = Statement(
-    update(game_sessions)
-    .where(THIS_SESSION, UNEXPIRED)
-    .values(cancels=game_sessions.c.cancels + 1)
-    .returning(game_sessions.c.gsid)
+    lambda: (
+        update(game_sessions)
+        .where(THIS_SESSION, UNEXPIRED)
+        .values(cancels=game_sessions.c.cancels + 1)
+        .returning(game_sessions.c.gsid)
+    )
 )
 _WAITING = select(game_sessions.c.gsid).where(UNEXPIRED, _NOT_OVER).limit(bindparam("most", type_=Integer)).subquery()
-COUNT_PENDING = Statement(select(func.count().label("number")).select_from(_WAITING))
+COUNT_PENDING = Statement(lambda: select(func.count().label("number")).select_from(_WAITING))
 
 
 def register_session(session: GameSession) -> Verb[None]:

@@ -14,13 +14,19 @@ _THIS_KEY = (
     idempotency_keys.c.key_digest == bindparam("digest"),
 )
 DROP_EXPIRED_KEY = Statement(
-    delete(idempotency_keys).where(*_THIS_KEY, idempotency_keys.c.ends_at <= bindparam("now"))
+    lambda: delete(idempotency_keys).where(*_THIS_KEY, idempotency_keys.c.ends_at <= bindparam("now"))
 )
 # Of two requests at once the second one finds the row of the first.
-CLAIM_KEY = Statement(insert(idempotency_keys).on_conflict_do_nothing().returning(idempotency_keys.c.key_digest))
-FIND_KEY = Statement(select(idempotency_keys.c.request_digest, idempotency_keys.c.sealed_answer).where(*_THIS_KEY))
-KEEP_ANSWER = Statement(update(idempotency_keys).where(*_THIS_KEY).values(sealed_answer=bindparam("answer")))
-RELEASE_KEY = Statement(delete(idempotency_keys).where(*_THIS_KEY, idempotency_keys.c.sealed_answer.is_(None)))
+CLAIM_KEY = Statement(
+    lambda: insert(idempotency_keys).on_conflict_do_nothing().returning(idempotency_keys.c.key_digest)
+)
+FIND_KEY = Statement(
+    lambda: select(idempotency_keys.c.request_digest, idempotency_keys.c.sealed_answer).where(*_THIS_KEY)
+)
+KEEP_ANSWER = Statement(lambda: update(idempotency_keys).where(*_THIS_KEY).values(sealed_answer=bindparam("answer")))
+RELEASE_KEY = Statement(
+    lambda: delete(idempotency_keys).where(*_THIS_KEY, idempotency_keys.c.sealed_answer.is_(None))
+)
 
 
 def _key_parameters(key: CallerKey) -> dict[str, object]:

@@ -19,22 +19,24 @@ from gatehouse.storage.tables.images import images
 
 _NEW_IMAGE = insert(images)
 PUT_IMAGE = Statement(
-    _NEW_IMAGE.on_conflict_do_update(
+    lambda: _NEW_IMAGE.on_conflict_do_update(
         index_elements=["owner"],
         set_={
             name: _NEW_IMAGE.excluded[name] for name in ("image_id", "media_type", "content", "saved_at", "source")
         },
     )
 )
-DROP_IMAGE = Statement(delete(images).where(images.c.owner == bindparam("of_owner")))
+DROP_IMAGE = Statement(lambda: delete(images).where(images.c.owner == bindparam("of_owner")))
 IMAGE = Statement(
-    select(images.c.content, images.c.media_type).where(images.c.image_id == bindparam("image_id")).limit(1)
+    lambda: select(images.c.content, images.c.media_type).where(images.c.image_id == bindparam("image_id")).limit(1)
 )
 
 
 _OWNED = InStringList(images.c.owner, "owners")
-IMAGES_OF = Statement(select(images.c.owner, images.c.source, images.c.media_type, images.c.content).where(_OWNED))
-SOURCES_OF = Statement(select(images.c.owner, images.c.source).where(_OWNED))
+IMAGES_OF = Statement(
+    lambda: select(images.c.owner, images.c.source, images.c.media_type, images.c.content).where(_OWNED)
+)
+SOURCES_OF = Statement(lambda: select(images.c.owner, images.c.source).where(_OWNED))
 
 
 def put_image(owner: str, image: StoredImage, now: int) -> Verb[None]:

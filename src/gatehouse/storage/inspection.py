@@ -25,41 +25,52 @@ from gatehouse.storage.tables.permissions import (
 MAX_RECORDS: Final = 1_000  # records with something that looks like a reserved name
 AUDIT_TABLES: Final = (audit_events.name, audit_seals.name)  # what a serving role should only be able to add to
 
-JOURNAL_MODE = Statement(text("PRAGMA journal_mode"))
-SYNCHRONOUS = Statement(text("PRAGMA synchronous"))
-QUICK_CHECK = Statement(text("PRAGMA quick_check(5)"))
-SQLITE_INDICES = Statement(text("SELECT name FROM sqlite_master WHERE type = 'index'"))
+JOURNAL_MODE = Statement(lambda: text("PRAGMA journal_mode"))
+SYNCHRONOUS = Statement(lambda: text("PRAGMA synchronous"))
+QUICK_CHECK = Statement(lambda: text("PRAGMA quick_check(5)"))
+SQLITE_INDICES = Statement(lambda: text("SELECT name FROM sqlite_master WHERE type = 'index'"))
 
 POSTGRES_SETTINGS = Statement(
-    text(
+    lambda: text(
         "SELECT current_setting('server_version'), current_setting('fsync'), current_setting('synchronous_commit'), "
         "current_setting('full_page_writes')"
     )
 )
-POSTGRES_INDICES = Statement(text("SELECT indexname FROM pg_indexes WHERE schemaname = current_schema()"))
-MAY_REWRITE = {
-    table: Statement(
-        text(f"SELECT has_table_privilege('{table}', 'UPDATE') OR has_table_privilege('{table}', 'DELETE')")
+POSTGRES_INDICES = Statement(lambda: text("SELECT indexname FROM pg_indexes WHERE schemaname = current_schema()"))
+MAY_REWRITE = dict(
+    zip(
+        AUDIT_TABLES,
+        Statement.for_each(
+            AUDIT_TABLES,
+            lambda table: text(
+                f"SELECT has_table_privilege('{table}', 'UPDATE') OR has_table_privilege('{table}', 'DELETE')"
+            ),
+        ),
+        strict=True,
     )
-    for table in AUDIT_TABLES
-}
+)
 
 SCHEMAS = Statement(
-    select(
+    lambda: select(
         *(application_schemas.c[name] for name in ("application_id", "private_data", "public_data")),
     ).order_by(application_schemas.c.application_id)
 )
 DECLARED_RESOURCES = Statement(
-    select(*(applications.c[name] for name in ("application_id", "project_id", "removed", "api_resource")))
-    .where(applications.c.api_resource.is_not(None))
-    .order_by(applications.c.application_id)
+    lambda: (
+        select(*(applications.c[name] for name in ("application_id", "project_id", "removed", "api_resource")))
+        .where(applications.c.api_resource.is_not(None))
+        .order_by(applications.c.application_id)
+    )
 )
-PROTECTED_SITES = Statement(select(protected_sites).order_by(protected_sites.c.origin))
+PROTECTED_SITES = Statement(lambda: select(protected_sites).order_by(protected_sites.c.origin))
 ROLES = Statement(
-    select(roles.c.application_id, roles.c.name, roles.c.meta).order_by(roles.c.application_id, roles.c.role_key)
+    lambda: select(roles.c.application_id, roles.c.name, roles.c.meta).order_by(
+        roles.c.application_id, roles.c.role_key
+    )
 )
-ENTRIES = tuple(  # only documents that contain one of the names are read
-    Statement(
+ENTRIES = Statement.for_each(  # only documents that contain one of the names are read
+    (user_records, scope_records),
+    lambda table: (
         select(*(table.c[name] for name in ("application_id", "user_id", "private_data", "public_data")))
         .where(
             or_(
@@ -72,8 +83,7 @@ ENTRIES = tuple(  # only documents that contain one of the names are read
         )
         .order_by(table.c.application_id, table.c.user_id)
         .limit(bindparam("read"))
-    )
-    for table in (user_records, scope_records)
+    ),
 )
 
 
@@ -88,15 +98,19 @@ class IsNotAscii(DialectFunction[bool]):
 
 # The canonical spelling is computed here; only an address with characters outside ASCII can have another one.
 SPELLED_LOGINS = Statement(
-    select(users.c.user_id, users.c.login_key)
-    .where(users.c.user_id > bindparam("last"), IsNotAscii(users.c.login_key))
-    .order_by(users.c.user_id)
-    .limit(bindparam("most", type_=BigInteger()))
+    lambda: (
+        select(users.c.user_id, users.c.login_key)
+        .where(users.c.user_id > bindparam("last"), IsNotAscii(users.c.login_key))
+        .order_by(users.c.user_id)
+        .limit(bindparam("most", type_=BigInteger()))
+    )
 )
 LOGIN_OWNERS = Statement(
-    select(users.c.user_id, users.c.login_key)
-    .where(InStringList(users.c.login_key, "keys"))
-    .order_by(users.c.user_id)
+    lambda: (
+        select(users.c.user_id, users.c.login_key)
+        .where(InStringList(users.c.login_key, "keys"))
+        .order_by(users.c.user_id)
+    )
 )
 
 

@@ -15,15 +15,19 @@ EPOCH: Final = "epoch"  # Unix milliseconds of the last restore: every token iss
 
 _UPSERT = insert(installation)
 
-READ_VALUE = Statement(select(installation.c.value).where(installation.c.name == bindparam("name")))
-SET_VALUE_ONCE = Statement(_UPSERT.on_conflict_do_nothing().returning(installation.c.name))
-SET_VALUE = Statement(_UPSERT.on_conflict_do_update(index_elements=["name"], set_={"value": _UPSERT.excluded.value}))
+READ_VALUE = Statement(lambda: select(installation.c.value).where(installation.c.name == bindparam("name")))
+SET_VALUE_ONCE = Statement(lambda: _UPSERT.on_conflict_do_nothing().returning(installation.c.name))
+SET_VALUE = Statement(
+    lambda: _UPSERT.on_conflict_do_update(index_elements=["name"], set_={"value": _UPSERT.excluded.value})
+)
 
 REPLACE_VALUE = Statement(
-    update(installation)
-    .where(installation.c.name == bindparam("of"), installation.c.value == bindparam("before"))
-    .values(value=bindparam("after"))
-    .returning(installation.c.name)
+    lambda: (
+        update(installation)
+        .where(installation.c.name == bindparam("of"), installation.c.value == bindparam("before"))
+        .values(value=bindparam("after"))
+        .returning(installation.c.name)
+    )
 )
 
 

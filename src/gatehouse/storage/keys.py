@@ -21,20 +21,24 @@ VERSION_NAME: Final = "keys_version"
 _STORED_VERSION = select(cast(installation.c.value, BigInteger)).where(installation.c.name == VERSION_NAME)
 # The version of the key set, a column of every statement that loads the facts about a token.
 KEYS_VERSION: Final = func.coalesce(_STORED_VERSION.scalar_subquery(), 0).label(VERSION_NAME)
-READ_KEYS_VERSION = Statement(select(KEYS_VERSION))
-ALL_KEYS = Statement(select(signing_keys).order_by(signing_keys.c.created_at, signing_keys.c.kid))
-INSERT_KEY = Statement(insert(signing_keys))
-KNOWN_KIDS = Statement(select(signing_keys.c.kid))
+READ_KEYS_VERSION = Statement(lambda: select(KEYS_VERSION))
+ALL_KEYS = Statement(lambda: select(signing_keys).order_by(signing_keys.c.created_at, signing_keys.c.kid))
+INSERT_KEY = Statement(lambda: insert(signing_keys))
+KNOWN_KIDS = Statement(lambda: select(signing_keys.c.kid))
 CHANGE_KEY = Statement(
-    update(signing_keys)
-    .where(signing_keys.c.kid == bindparam("of"))
-    .values({name: bindparam(name) for name in ("sealed_private", "signs_from", "signs_until", "verifies_until")})
+    lambda: (
+        update(signing_keys)
+        .where(signing_keys.c.kid == bindparam("of"))
+        .values({name: bindparam(name) for name in ("sealed_private", "signs_from", "signs_until", "verifies_until")})
+    )
 )
 BUMP_KEYS_VERSION = Statement(
-    update(installation)
-    .where(installation.c.name == VERSION_NAME, installation.c.value == bindparam("seen"))
-    .values(value=bindparam("next"))
-    .returning(installation.c.value)
+    lambda: (
+        update(installation)
+        .where(installation.c.name == VERSION_NAME, installation.c.value == bindparam("seen"))
+        .values(value=bindparam("next"))
+        .returning(installation.c.value)
+    )
 )
 
 

@@ -13,8 +13,8 @@ class KeysetPages:
         page = select(*columns).where(*conditions).order_by(*keys).limit(bindparam("most"))
         last = (bindparam(f"after_{key.name}", type_=key.type) for key in keys)
         self._keys: Final = [str(key.name) for key in keys]
-        self._first: Final = Statement(page)
-        self._next: Final = Statement(page.where(tuple_(*keys) > tuple_(*last)))
+        self._first: Final = Statement(lambda: page)
+        self._next: Final = Statement(lambda: page.where(tuple_(*keys) > tuple_(*last)))
 
     def after(self, row: Row | None, *, most: int, **parameters: object) -> BoundStatement:
         """Select the page that begins after this row of the previous page; None selects the first page."""

@@ -15,7 +15,7 @@ RETENTION_SECONDS: Final = 30 * 86_400  # seconds a failed mail is kept for the 
 
 _IS_WAITING = outbox.c.next_try_at > 0
 
-INSERT_MAIL = Statement(insert(outbox))
+INSERT_MAIL = Statement(lambda: insert(outbox))
 # The inner select locks the rows it finds and skips those another node has locked; SQLite has one writer.
 _DUE = (
     select(outbox.c.mail_id)
@@ -26,31 +26,37 @@ _DUE = (
     .cte("due")
 )
 CLAIM_MAILS = Statement(
-    update(outbox)
-    .where(outbox.c.mail_id.in_(select(_DUE.c.mail_id)))
-    .values(next_try_at=bindparam("until"), tries=outbox.c.tries + 1)
-    .returning(outbox.c.mail_id, outbox.c.sealed, outbox.c.template, outbox.c.created_at, outbox.c.tries)
+    lambda: (
+        update(outbox)
+        .where(outbox.c.mail_id.in_(select(_DUE.c.mail_id)))
+        .values(next_try_at=bindparam("until"), tries=outbox.c.tries + 1)
+        .returning(outbox.c.mail_id, outbox.c.sealed, outbox.c.template, outbox.c.created_at, outbox.c.tries)
+    )
 )
-DROP_SENT = Statement(delete(outbox).where(outbox.c.mail_id == bindparam("of")))
+DROP_SENT = Statement(lambda: delete(outbox).where(outbox.c.mail_id == bindparam("of")))
 RECORD_FAILURE = Statement(
-    update(outbox)
-    # Every claim adds one try: a worker with an older count has lost the mail to another one.
-    .where(outbox.c.mail_id == bindparam("of"), outbox.c.tries == bindparam("held"))
-    .values(trouble=bindparam("trouble"), next_try_at=bindparam("at"))
+    lambda: (
+        update(outbox)
+        # Every claim adds one try: a worker with an older count has lost the mail to another one.
+        .where(outbox.c.mail_id == bindparam("of"), outbox.c.tries == bindparam("held"))
+        .values(trouble=bindparam("trouble"), next_try_at=bindparam("at"))
+    )
 )
 COUNT_OUTBOX = Statement(
-    select(
+    lambda: select(
         func.count(case((_IS_WAITING, 1))).label("waiting"),
         func.count(case((outbox.c.next_try_at == 0, 1))).label("given_up"),
     )
 )
 OLDEST_WAITING = Statement(
-    select(outbox.c.created_at, outbox.c.trouble)
-    .where(_IS_WAITING)
-    .order_by(outbox.c.created_at, outbox.c.mail_id)
-    .limit(1)
+    lambda: (
+        select(outbox.c.created_at, outbox.c.trouble)
+        .where(_IS_WAITING)
+        .order_by(outbox.c.created_at, outbox.c.mail_id)
+        .limit(1)
+    )
 )
-DROP_OLD_MAILS = Statement(delete(outbox).where(outbox.c.created_at <= bindparam("before")))
+DROP_OLD_MAILS = Statement(lambda: delete(outbox).where(outbox.c.created_at <= bindparam("before")))
 
 
 def queue_mails(mails: Sequence[OutboxMail], user_id: str) -> Verb[None]:

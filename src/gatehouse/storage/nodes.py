@@ -45,20 +45,22 @@ _NEW_NODE = insert(nodes).values(
     seen_at=database_time(),
 )
 REPORT_NODE = Statement(
-    _NEW_NODE.on_conflict_do_update(
+    lambda: _NEW_NODE.on_conflict_do_update(
         index_elements=["node_id"],
         set_={"master_keys": _NEW_NODE.excluded.master_keys, "seen_at": _NEW_NODE.excluded.seen_at},
     )
 )
-REMOVE_NODE = Statement(delete(nodes).where(nodes.c.node_id == bindparam("of")))
+REMOVE_NODE = Statement(lambda: delete(nodes).where(nodes.c.node_id == bindparam("of")))
 # A time in the future is one of another clock: of a copied database, or from before the clock was set back.
 LIVE_NODES = Statement(
-    select(nodes)
-    .where(nodes.c.seen_at > database_time() - LIVE_SECONDS, nodes.c.seen_at < database_time() + LIVE_SECONDS)
-    .order_by(nodes.c.name, nodes.c.node_id)
+    lambda: (
+        select(nodes)
+        .where(nodes.c.seen_at > database_time() - LIVE_SECONDS, nodes.c.seen_at < database_time() + LIVE_SECONDS)
+        .order_by(nodes.c.name, nodes.c.node_id)
+    )
 )
 DELETE_DEAD_NODES = Statement(
-    delete(nodes).where(
+    lambda: delete(nodes).where(
         or_(nodes.c.seen_at < database_time() - DEAD_SECONDS, nodes.c.seen_at > database_time() + DEAD_SECONDS)
     )
 )

@@ -45,36 +45,40 @@ _EXPORT = gdpr_requests.c.kind == DataJobKind.EXPORT.value
 
 # Few applications have sources; the settings of the others are not read.
 WITH_SOURCES = Statement(
-    _LIVE_APPLICATIONS.where(type_coerce(applications.c.settings, Text).like('%"gdpr"%')).order_by(
+    lambda: _LIVE_APPLICATIONS.where(type_coerce(applications.c.settings, Text).like('%"gdpr"%')).order_by(
         applications.c.application_id
     )
 )
-INSERT_REQUEST = Statement(insert(gdpr_requests))
-INSERT_CALL = Statement(insert(gdpr_calls))
+INSERT_REQUEST = Statement(lambda: insert(gdpr_requests))
+INSERT_CALL = Statement(lambda: insert(gdpr_calls))
 OPEN_EXPORT = Statement(
-    select(gdpr_requests.c.request_id)
-    .where(
-        gdpr_requests.c.user_id == bindparam("of"),
-        _EXPORT,
-        gdpr_requests.c.ends_at > bindparam("now"),
-        exists().where(_REQUEST, or_(_WAITING, gdpr_calls.c.sealed.is_not(None))),
+    lambda: (
+        select(gdpr_requests.c.request_id)
+        .where(
+            gdpr_requests.c.user_id == bindparam("of"),
+            _EXPORT,
+            gdpr_requests.c.ends_at > bindparam("now"),
+            exists().where(_REQUEST, or_(_WAITING, gdpr_calls.c.sealed.is_not(None))),
+        )
+        .order_by(gdpr_requests.c.created_at.desc())
+        .limit(1)
     )
-    .order_by(gdpr_requests.c.created_at.desc())
-    .limit(1)
 )
 _EXPORTS_OF = select(gdpr_requests.c.request_id).where(gdpr_requests.c.user_id == bindparam("of"), _EXPORT)
-DROP_EXPORT_CALLS = Statement(delete(gdpr_calls).where(gdpr_calls.c.request_id.in_(_EXPORTS_OF)))
-DROP_EXPORTS = Statement(delete(gdpr_requests).where(gdpr_requests.c.user_id == bindparam("of"), _EXPORT))
+DROP_EXPORT_CALLS = Statement(lambda: delete(gdpr_calls).where(gdpr_calls.c.request_id.in_(_EXPORTS_OF)))
+DROP_EXPORTS = Statement(lambda: delete(gdpr_requests).where(gdpr_requests.c.user_id == bindparam("of"), _EXPORT))
 
 FAIL_ORPHANED_CALLS = Statement(
-    update(gdpr_calls)
-    .where(
-        _WAITING,
-        gdpr_calls.c.application_id.not_in(_LIVE_APPLICATIONS.with_only_columns(applications.c.application_id)),
+    lambda: (
+        update(gdpr_calls)
+        .where(
+            _WAITING,
+            gdpr_calls.c.application_id.not_in(_LIVE_APPLICATIONS.with_only_columns(applications.c.application_id)),
+        )
+        .values(state=CallState.FAILED.value, trouble="the application was removed", done_at=bindparam("now"))
     )
-    .values(state=CallState.FAILED.value, trouble="the application was removed", done_at=bindparam("now"))
 )
-DROP_EXPIRED_LEASES = Statement(delete(gdpr_leases).where(gdpr_leases.c.ends_at <= bindparam("now")))
+DROP_EXPIRED_LEASES = Statement(lambda: delete(gdpr_leases).where(gdpr_leases.c.ends_at <= bindparam("now")))
 _DUE = (
     select(
         gdpr_calls.c.request_id,
@@ -103,15 +107,20 @@ _DUE = (
 )
 # The order is the same in all transactions, so that no two wait for each other.
 DUE_CALLS = Statement(
-    select(_DUE).where(_DUE.c.turn == 1).order_by(_DUE.c.next_try_at, _DUE.c.url).limit(bindparam("most"))
+    lambda: select(_DUE).where(_DUE.c.turn == 1).order_by(_DUE.c.next_try_at, _DUE.c.url).limit(bindparam("most"))
 )
 # The address is the key: only one worker holds it, so there is one running call per address.
-LEASE = Statement(insert(gdpr_leases).on_conflict_do_nothing().returning(gdpr_leases.c.url))
+LEASE = Statement(lambda: insert(gdpr_leases).on_conflict_do_nothing().returning(gdpr_leases.c.url))
 COUNT_TRY = Statement(
-    update(gdpr_calls).where(_LEASED_BY_US).values(tries=gdpr_calls.c.tries + 1).returning(gdpr_calls.c.request_id)
+    lambda: (
+        update(gdpr_calls)
+        .where(_LEASED_BY_US)
+        .values(tries=gdpr_calls.c.tries + 1)
+        .returning(gdpr_calls.c.request_id)
+    )
 )
 DROP_LEASE = Statement(
-    delete(gdpr_leases).where(
+    lambda: delete(gdpr_leases).where(
         gdpr_leases.c.url == bindparam("url"),
         gdpr_leases.c.request_id == bindparam("of"),
         gdpr_leases.c.position == bindparam("at"),
@@ -119,62 +128,74 @@ DROP_LEASE = Statement(
     )
 )
 ANSWER_BYTES = Statement(
-    select(func.coalesce(func.sum(func.length(gdpr_calls.c.sealed)), 0).label("bytes")).where(
+    lambda: select(func.coalesce(func.sum(func.length(gdpr_calls.c.sealed)), 0).label("bytes")).where(
         gdpr_calls.c.request_id == bindparam("of")
     )
 )
 SAVE_ANSWER = Statement(
-    update(gdpr_calls)
-    .where(_LEASED_BY_US)
-    .values(state=CallState.DONE.value, sealed=bindparam("sealed"), done_at=bindparam("now"), trouble="")
-    .returning(gdpr_calls.c.request_id)
+    lambda: (
+        update(gdpr_calls)
+        .where(_LEASED_BY_US)
+        .values(state=CallState.DONE.value, sealed=bindparam("sealed"), done_at=bindparam("now"), trouble="")
+        .returning(gdpr_calls.c.request_id)
+    )
 )
 SCHEDULE_RETRY = Statement(
-    update(gdpr_calls).where(_LEASED_BY_US).values(trouble=bindparam("trouble"), next_try_at=bindparam("again"))
+    lambda: (
+        update(gdpr_calls).where(_LEASED_BY_US).values(trouble=bindparam("trouble"), next_try_at=bindparam("again"))
+    )
 )
 FAIL_CALL = Statement(
-    update(gdpr_calls)
-    .where(_LEASED_BY_US)
-    .values(state=CallState.FAILED.value, trouble=bindparam("trouble"), done_at=bindparam("now"))
-    .returning(gdpr_calls.c.request_id)
+    lambda: (
+        update(gdpr_calls)
+        .where(_LEASED_BY_US)
+        .values(state=CallState.FAILED.value, trouble=bindparam("trouble"), done_at=bindparam("now"))
+        .returning(gdpr_calls.c.request_id)
+    )
 )
 REQUESTS = Statement(
-    select(gdpr_requests)
-    .where(or_(gdpr_requests.c.request_id == bindparam("name"), gdpr_requests.c.user_id == bindparam("name")))
-    .order_by(gdpr_requests.c.created_at.desc(), gdpr_requests.c.request_id)
+    lambda: (
+        select(gdpr_requests)
+        .where(or_(gdpr_requests.c.request_id == bindparam("name"), gdpr_requests.c.user_id == bindparam("name")))
+        .order_by(gdpr_requests.c.created_at.desc(), gdpr_requests.c.request_id)
+    )
 )
 CALLS = Statement(
-    select(
-        *(column for column in gdpr_calls.c if column.name != "sealed"),
-        gdpr_calls.c.sealed.is_not(None).label("is_answer_kept"),
-        func.coalesce(applications.c.name, "").label("application"),
+    lambda: (
+        select(
+            *(column for column in gdpr_calls.c if column.name != "sealed"),
+            gdpr_calls.c.sealed.is_not(None).label("is_answer_kept"),
+            func.coalesce(applications.c.name, "").label("application"),
+        )
+        .outerjoin(applications, applications.c.application_id == gdpr_calls.c.application_id)
+        .where(gdpr_calls.c.request_id == bindparam("of"))
+        .order_by(gdpr_calls.c.position)
     )
-    .outerjoin(applications, applications.c.application_id == gdpr_calls.c.application_id)
-    .where(gdpr_calls.c.request_id == bindparam("of"))
-    .order_by(gdpr_calls.c.position)
 )
 ANSWERS = Statement(
-    select(
-        gdpr_calls.c.request_id,
-        gdpr_calls.c.position,
-        gdpr_calls.c.application_id,
-        func.coalesce(applications.c.name, "").label("application"),
-        gdpr_calls.c.done_at,
-        gdpr_calls.c.sealed,
+    lambda: (
+        select(
+            gdpr_calls.c.request_id,
+            gdpr_calls.c.position,
+            gdpr_calls.c.application_id,
+            func.coalesce(applications.c.name, "").label("application"),
+            gdpr_calls.c.done_at,
+            gdpr_calls.c.sealed,
+        )
+        .join(gdpr_requests, _REQUEST)
+        .outerjoin(applications, applications.c.application_id == gdpr_calls.c.application_id)
+        .where(
+            gdpr_requests.c.user_id == bindparam("of"),
+            gdpr_requests.c.ends_at > bindparam("now"),
+            gdpr_calls.c.sealed.is_not(None),
+        )
+        .order_by(gdpr_calls.c.application_id, gdpr_requests.c.created_at, gdpr_calls.c.position)
     )
-    .join(gdpr_requests, _REQUEST)
-    .outerjoin(applications, applications.c.application_id == gdpr_calls.c.application_id)
-    .where(
-        gdpr_requests.c.user_id == bindparam("of"),
-        gdpr_requests.c.ends_at > bindparam("now"),
-        gdpr_calls.c.sealed.is_not(None),
-    )
-    .order_by(gdpr_calls.c.application_id, gdpr_requests.c.created_at, gdpr_calls.c.position)
 )
-DROP_ANSWER = Statement(update(gdpr_calls).where(_THIS).values(sealed=null()))
+DROP_ANSWER = Statement(lambda: update(gdpr_calls).where(_THIS).values(sealed=null()))
 _ENDED = select(gdpr_requests.c.request_id).where(gdpr_requests.c.ends_at <= bindparam("now"))
-DROP_ENDED_CALLS = Statement(delete(gdpr_calls).where(gdpr_calls.c.request_id.in_(_ENDED)))
-DROP_ENDED_REQUESTS = Statement(delete(gdpr_requests).where(gdpr_requests.c.ends_at <= bindparam("now")))
+DROP_ENDED_CALLS = Statement(lambda: delete(gdpr_calls).where(gdpr_calls.c.request_id.in_(_ENDED)))
+DROP_ENDED_REQUESTS = Statement(lambda: delete(gdpr_requests).where(gdpr_requests.c.ends_at <= bindparam("now")))
 
 
 def has_export_sources() -> Verb[bool]:

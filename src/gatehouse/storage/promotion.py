@@ -26,12 +26,14 @@ TIMEOUT_SECONDS: Final = (
 MILLISECONDS: Final = 1_000
 
 RAISE_ALL = Statement(
-    update(users).values(rev=case((users.c.rev >= bindparam("epoch"), users.c.rev + 1), else_=bindparam("epoch"))),
+    lambda: update(users).values(
+        rev=case((users.c.rev >= bindparam("epoch"), users.c.rev + 1), else_=bindparam("epoch"))
+    ),
     patience=TIMEOUT_SECONDS,
 )
-RAISE_CLIENTS = Statement(update(clients).values(RAISED_REV), patience=TIMEOUT_SECONDS)
+RAISE_CLIENTS = Statement(lambda: update(clients).values(RAISED_REV), patience=TIMEOUT_SECONDS)
 SPEND_ALL = Statement(
-    update(once).where(once.c.taken_at == 0).values(taken_at=bindparam("now")), patience=TIMEOUT_SECONDS
+    lambda: update(once).where(once.c.taken_at == 0).values(taken_at=bindparam("now")), patience=TIMEOUT_SECONDS
 )
 
 

@@ -129,7 +129,7 @@ def _in_named_projects(table: Table) -> ColumnElement[bool]:
 
 
 MEMBERS = Statement(
-    select(
+    lambda: select(
         union(
             *(
                 select(table.c.user_id).where(
@@ -157,7 +157,7 @@ def _holdings_statement(*conditions: Mapping[Table, ColumnElement[bool]]) -> Sta
             ("assignments", role_assignments, ASSIGNMENT_COLUMNS),
         )
     ]
-    return Statement(select(*chosen))
+    return Statement(lambda: select(*chosen))
 
 
 ALL_HELD = _holdings_statement()
@@ -370,18 +370,24 @@ _IS_ADMINISTRATOR_ROLE = and_(
     role_assignments.c.project_id == "",
     role_assignments.c.resource_kind == "",
 )
-ADMINISTRATORS = Statement(select(role_assignments.c.user_id).where(_IS_ADMINISTRATOR_ROLE, UNEXPIRED))
+ADMINISTRATORS = Statement(lambda: select(role_assignments.c.user_id).where(_IS_ADMINISTRATOR_ROLE, UNEXPIRED))
 FIND_ACTIVE_ADMINISTRATOR = Statement(
-    select(users.c.user_id)
-    .join(role_assignments, role_assignments.c.user_id == users.c.user_id)
-    .where(_IS_ADMINISTRATOR_ROLE, UNEXPIRED, users.c.kind == AccountKind.PERSON.value, users.c.blocked.is_(False))
-    .where(NOT_BANNED)
-    .limit(1)
+    lambda: (
+        select(users.c.user_id)
+        .join(role_assignments, role_assignments.c.user_id == users.c.user_id)
+        .where(
+            _IS_ADMINISTRATOR_ROLE, UNEXPIRED, users.c.kind == AccountKind.PERSON.value, users.c.blocked.is_(False)
+        )
+        .where(NOT_BANNED)
+        .limit(1)
+    )
 )
 DROP_ADMINISTRATOR_ROLE = Statement(
-    delete(role_assignments)
-    .where(_IS_ADMINISTRATOR_ROLE, role_assignments.c.user_id == bindparam("of"))
-    .returning(role_assignments.c.user_id)
+    lambda: (
+        delete(role_assignments)
+        .where(_IS_ADMINISTRATOR_ROLE, role_assignments.c.user_id == bindparam("of"))
+        .returning(role_assignments.c.user_id)
+    )
 )
 
 
@@ -429,7 +435,7 @@ class IdleLimit(DialectFunction[str]):
 
 # A section of many entries is planned between two statements.
 ALLOW_PLANNING = Statement(
-    select(IdleLimit(func.set_config("idle_in_transaction_session_timeout", "60s", True)).label("idle_limit"))
+    lambda: select(IdleLimit(func.set_config("idle_in_transaction_session_timeout", "60s", True)).label("idle_limit"))
 )
 
 

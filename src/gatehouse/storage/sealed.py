@@ -48,12 +48,14 @@ class SealedColumn:
         self._as_text: Final = as_text
         self._keys: Final = [str(key.name) for key in keys]
         self._pages: Final = KeysetPages(table, [*table.c, kept.label(SEALED_LABEL)], holds, elsewhere)
-        self._count: Final = Statement(select(func.count().label("left")).where(holds, elsewhere))
+        self._count: Final = Statement(lambda: select(func.count().label("left")).where(holds, elsewhere))
         self._move: Final = Statement(
-            update(table)
-            # Only an unchanged value is replaced: a secret that was changed in the meantime stays.
-            .where(*(key == bindparam(f"of_{key.name}") for key in keys), kept == bindparam("old"))
-            .values({column: bindparam("new")})
+            lambda: (
+                update(table)
+                # Only an unchanged value is replaced: a secret that was changed in the meantime stays.
+                .where(*(key == bindparam(f"of_{key.name}") for key in keys), kept == bindparam("old"))
+                .values({column: bindparam("new")})
+            )
         )
 
     def sealed_value(self, row: Row) -> bytes:

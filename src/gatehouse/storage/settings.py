@@ -23,14 +23,14 @@ LOCK_NAME: Final = "settings_lock"  # a row of `installation` that every change 
 
 
 _UPSERT = insert(stored_settings)
-ALL_STORED_SETTINGS = Statement(select(stored_settings).order_by(stored_settings.c.name))
+ALL_STORED_SETTINGS = Statement(lambda: select(stored_settings).order_by(stored_settings.c.name))
 PUT_SETTING = Statement(
-    _UPSERT.on_conflict_do_update(
+    lambda: _UPSERT.on_conflict_do_update(
         index_elements=["name"],
         set_={name: _UPSERT.excluded[name] for name in ("value", "sealed", "changed_at")},
     )
 )
-DROP_SETTING = Statement(delete(stored_settings).where(stored_settings.c.name == bindparam("of")))
+DROP_SETTING = Statement(lambda: delete(stored_settings).where(stored_settings.c.name == bindparam("of")))
 
 
 def read_stored_settings() -> Verb[StoredSettings]:

@@ -16,18 +16,20 @@ from gatehouse.storage.tables.accounts import interactions
 _THIS_FLOW = interactions.c.digest == bindparam("of")
 _UNEXPIRED = interactions.c.ends_at > bindparam("now")
 
-INSERT_FLOW = Statement(insert(interactions))
-FIND_FLOW = Statement(select(interactions).where(_THIS_FLOW, _UNEXPIRED))
+INSERT_FLOW = Statement(lambda: insert(interactions))
+FIND_FLOW = Statement(lambda: select(interactions).where(_THIS_FLOW, _UNEXPIRED))
 UPDATE_FLOW = Statement(
-    update(interactions)
-    .where(_THIS_FLOW, interactions.c.version == bindparam("seen"))
-    .values(
-        {name: bindparam(name) for name in ("step", "user_id", "auth", "failures", "ask")}
-        | {"version": interactions.c.version + 1}
+    lambda: (
+        update(interactions)
+        .where(_THIS_FLOW, interactions.c.version == bindparam("seen"))
+        .values(
+            {name: bindparam(name) for name in ("step", "user_id", "auth", "failures", "ask")}
+            | {"version": interactions.c.version + 1}
+        )
+        .returning(interactions.c.version)
     )
-    .returning(interactions.c.version)
 )
-TAKE_FLOW = Statement(delete(interactions).where(_THIS_FLOW, _UNEXPIRED).returning(*interactions.c))
+TAKE_FLOW = Statement(lambda: delete(interactions).where(_THIS_FLOW, _UNEXPIRED).returning(*interactions.c))
 
 
 def create_flow(interaction: SignInFlow) -> Verb[None]:

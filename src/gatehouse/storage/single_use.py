@@ -11,28 +11,32 @@ from gatehouse.storage.tables.installation import once
 _THIS_SECRET = (once.c.kind == bindparam("of_kind"), once.c.digest == bindparam("of_digest"))
 _STILL_OPEN = (*_THIS_SECRET, once.c.taken_at == 0, once.c.expires_at > bindparam("now"))
 
-INSERT_SECRET = Statement(insert(once))
+INSERT_SECRET = Statement(lambda: insert(once))
 DROP_SECRETS_OF_SUBJECT = Statement(
-    delete(once).where(once.c.kind == bindparam("of_kind"), once.c.subject == bindparam("of_subject"))
+    lambda: delete(once).where(once.c.kind == bindparam("of_kind"), once.c.subject == bindparam("of_subject"))
 )
-DROP_SECRET = Statement(delete(once).where(*_THIS_SECRET))
+DROP_SECRET = Statement(lambda: delete(once).where(*_THIS_SECRET))
 FIND_OPEN_OF_SUBJECT = Statement(
-    select(once.c.digest)
-    .where(
-        once.c.kind == bindparam("of_kind"),
-        once.c.subject == bindparam("of_subject"),
-        once.c.taken_at == 0,
-        once.c.expires_at > bindparam("now"),
+    lambda: (
+        select(once.c.digest)
+        .where(
+            once.c.kind == bindparam("of_kind"),
+            once.c.subject == bindparam("of_subject"),
+            once.c.taken_at == 0,
+            once.c.expires_at > bindparam("now"),
+        )
+        .limit(1)
     )
-    .limit(1)
 )
-FIND_OPEN_SECRET = Statement(select(once.c.subject, once.c.details).where(*_STILL_OPEN))
+FIND_OPEN_SECRET = Statement(lambda: select(once.c.subject, once.c.details).where(*_STILL_OPEN))
 # The condition is part of the write: of two takers the second one finds no row left to change.
 TAKE_SECRET = Statement(
-    update(once).where(*_STILL_OPEN).values(taken_at=bindparam("now")).returning(once.c.subject, once.c.details)
+    lambda: (
+        update(once).where(*_STILL_OPEN).values(taken_at=bindparam("now")).returning(once.c.subject, once.c.details)
+    )
 )
 # Of two that bring one secret the second finds the row of the first.
-MARK_USED = Statement(insert(once).on_conflict_do_nothing().returning(once.c.digest))
+MARK_USED = Statement(lambda: insert(once).on_conflict_do_nothing().returning(once.c.digest))
 
 
 def put_single_use(

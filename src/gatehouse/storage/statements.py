@@ -5,9 +5,9 @@ SQLAlchemy's own execution costs more than an RSA signature; its compiler runs o
 """
 
 from collections import namedtuple
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -238,20 +238,28 @@ class BatchedStatement(msgspec.Struct, frozen=True, eq=False):
 
 
 class Statement:
-    """One SQL statement of the service, written once for both databases.
+    """One SQL statement of the service, written once for both databases and built when it first runs.
 
     `patience`: seconds that PostgreSQL may take for it, if more than the default.
     """
 
-    def __init__(self, element: ClauseElement, *, patience: float | None = None) -> None:
-        self._element = element
+    def __init__(self, build: Callable[[], ClauseElement], *, patience: float | None = None) -> None:
+        self._build = build
         self.timeout = patience
+
+    @classmethod
+    def for_each(cls, items: Iterable[T], build: Callable[[T], ClauseElement]) -> "tuple[Statement, ...]":
+        return tuple(cls(partial(build, item)) for item in items)
 
     def __call__(self, **parameters: object) -> BoundStatement:
         return BoundStatement(self, parameters)
 
     def bulk(self, rows: Sequence[Mapping[str, object]]) -> BulkStatement:
         return BulkStatement(self, rows)
+
+    @cached_property
+    def _element(self) -> ClauseElement:
+        return self._build()
 
     @cached_property
     def for_sqlite(self) -> CompiledStatement:
@@ -271,7 +279,7 @@ class Statement:
             element = self._element.returning(number)
         else:
             return None
-        compiled = Statement(element).for_postgres
+        compiled = Statement(lambda: element).for_postgres
         return BatchedStatement(
             compiled, number_index=compiled.parameter_order.index(QUERY_NUMBER), decode=self.for_postgres.decode
         )

@@ -31,7 +31,7 @@ def batch_delete(table: Table, *conditions: ColumnElement[bool]) -> Statement:
     key = list(table.primary_key.columns)
     chosen = select(*key).where(*conditions).limit(BATCH_ROWS).with_for_update(skip_locked=True)
     named = key[0] if len(key) == 1 else tuple_(*key)
-    return Statement(delete(table).where(named.in_(chosen)).returning(key[0]))
+    return Statement(lambda: delete(table).where(named.in_(chosen)).returning(key[0]))
 
 
 ONCE = batch_delete(once, once.c.expires_at <= bindparam("by"))

@@ -16,30 +16,30 @@ from gatehouse.storage.tables.audit import active_people, sign_in_targets, talli
 
 _NEW_TALLY = upsert(tallies)
 ADD_COUNT = Statement(
-    _NEW_TALLY.on_conflict_do_update(
+    lambda: _NEW_TALLY.on_conflict_do_update(
         index_elements=[tallies.c.hour, tallies.c.what], set_={"times": tallies.c.times + _NEW_TALLY.excluded.times}
     )
 )
 _NEW_TARGET = upsert(sign_in_targets)
 ADD_TARGET = Statement(
-    _NEW_TARGET.on_conflict_do_update(
+    lambda: _NEW_TARGET.on_conflict_do_update(
         index_elements=[sign_in_targets.c.hour, sign_in_targets.c.target],
         set_={"times": sign_in_targets.c.times + _NEW_TARGET.excluded.times},
     )
 )
-ADD_PEOPLE_HOUR = Statement(upsert(active_people).on_conflict_do_nothing())
+ADD_PEOPLE_HOUR = Statement(lambda: upsert(active_people).on_conflict_do_nothing())
 _THIS_HOUR: Final = active_people.c.hour == bindparam("this_hour", type_=BigInteger())
-LOCK_PEOPLE = Statement(select(active_people.c.sketch).where(_THIS_HOUR).with_for_update())
+LOCK_PEOPLE = Statement(lambda: select(active_people.c.sketch).where(_THIS_HOUR).with_for_update())
 SET_PEOPLE = Statement(
-    update(active_people).where(_THIS_HOUR).values(sketch=bindparam("merged", type_=LargeBinary()))
+    lambda: update(active_people).where(_THIS_HOUR).values(sketch=bindparam("merged", type_=LargeBinary()))
 )
 COUNTS_SINCE = Statement(
-    select(tallies).where(tallies.c.hour >= bindparam("hour")).order_by(tallies.c.hour, tallies.c.what)
+    lambda: select(tallies).where(tallies.c.hour >= bindparam("hour")).order_by(tallies.c.hour, tallies.c.what)
 )
-DROP_OLD_COUNTS = [
-    Statement(delete(table).where(table.c.hour < bindparam("hour")))
-    for table in (tallies, sign_in_targets, active_people)
-]
+DROP_OLD_COUNTS = Statement.for_each(
+    (tallies, sign_in_targets, active_people),
+    lambda table: delete(table).where(table.c.hour < bindparam("hour")),
+)
 COUNTS_RETENTION_SECONDS: Final = 61 * DAY  # two periods of thirty days, and the hour that has begun
 
 

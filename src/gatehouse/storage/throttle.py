@@ -17,7 +17,7 @@ _WINDOW_ENDED = attempts.c.first_at <= bindparam("window_start")  # the last win
 
 _OF_SUBJECTS = InStringList(attempts.c.subject, "subjects")
 
-BLOCKED_UNTIL = Statement(select(func.max(attempts.c.blocked_until).label("until")).where(_OF_SUBJECTS))
+BLOCKED_UNTIL = Statement(lambda: select(func.max(attempts.c.blocked_until).label("until")).where(_OF_SUBJECTS))
 # One statement locks the row and increments its count: no failure is lost between two callers.
 _FIRST_FAILURE = _UPSERT_ATTEMPT.values(
     subject=bindparam("subject"), failures=1, first_at=bindparam("first_at"), blocked_until=0
@@ -27,29 +27,33 @@ _ONE_MORE = {
     "first_at": case((_WINDOW_ENDED, _UPSERT_ATTEMPT.excluded.first_at), else_=attempts.c.first_at),
 }
 COUNT_FAILURE = Statement(
-    _FIRST_FAILURE.on_conflict_do_update(index_elements=["subject"], set_=_ONE_MORE).returning(attempts.c.failures)
+    lambda: _FIRST_FAILURE.on_conflict_do_update(index_elements=["subject"], set_=_ONE_MORE).returning(
+        attempts.c.failures
+    )
 )
 COUNT_GUESS = Statement(
-    _FIRST_FAILURE.on_conflict_do_update(
+    lambda: _FIRST_FAILURE.on_conflict_do_update(
         index_elements=["subject"], set_=_ONE_MORE, where=attempts.c.blocked_until <= bindparam("now")
     ).returning(attempts.c.failures)
 )
 UNCOUNT_GUESS = Statement(
-    update(attempts)
-    .where(
-        attempts.c.subject == bindparam("of"),
-        attempts.c.failures > 0,
-        attempts.c.first_at <= bindparam("at"),  # a window that began later does not include this failure
+    lambda: (
+        update(attempts)
+        .where(
+            attempts.c.subject == bindparam("of"),
+            attempts.c.failures > 0,
+            attempts.c.first_at <= bindparam("at"),  # a window that began later does not include this failure
+        )
+        .values(failures=attempts.c.failures - 1)
+        .returning(attempts.c.failures, attempts.c.blocked_until)
     )
-    .values(failures=attempts.c.failures - 1)
-    .returning(attempts.c.failures, attempts.c.blocked_until)
 )
 SET_BLOCKED_UNTIL = Statement(
-    update(attempts).where(attempts.c.subject == bindparam("of")).values(blocked_until=bindparam("until"))
+    lambda: update(attempts).where(attempts.c.subject == bindparam("of")).values(blocked_until=bindparam("until"))
 )
-DROP_ATTEMPTS = Statement(delete(attempts).where(_OF_SUBJECTS))
+DROP_ATTEMPTS = Statement(lambda: delete(attempts).where(_OF_SUBJECTS))
 # Of two uses of a puzzle the second finds the row of the first.
-USE_PUZZLE = Statement(insert(once).on_conflict_do_nothing().returning(once.c.digest))
+USE_PUZZLE = Statement(lambda: insert(once).on_conflict_do_nothing().returning(once.c.digest))
 
 
 def blocked_until(subjects: Sequence[str]) -> Verb[int]:

@@ -43,36 +43,40 @@ _OF_THIS_WEBHOOK = webhook_deliveries.c.webhook_id == bindparam("of")
 _WAITING = webhook_deliveries.c.state == DeliveryState.WAITING.value
 _LEASED_BY_US = and_(_THIS_DELIVERY, _WAITING, webhook_deliveries.c.tries == bindparam("held"))
 
-SLOTS = Statement(select(webhooks.c.slot))
-INSERT_WEBHOOK = Statement(insert(webhooks).on_conflict_do_nothing().returning(webhooks.c.webhook_id))
-WEBHOOK_BY_ID = Statement(select(*_WEBHOOK_COLUMNS).where(_THIS_WEBHOOK))
-LOCK_WEBHOOK = Statement(select(webhooks.c.webhook_id).where(_THIS_WEBHOOK).with_for_update())
-ALL_WEBHOOKS = Statement(select(*_WEBHOOK_COLUMNS).order_by(webhooks.c.created_at, webhooks.c.webhook_id))
+SLOTS = Statement(lambda: select(webhooks.c.slot))
+INSERT_WEBHOOK = Statement(lambda: insert(webhooks).on_conflict_do_nothing().returning(webhooks.c.webhook_id))
+WEBHOOK_BY_ID = Statement(lambda: select(*_WEBHOOK_COLUMNS).where(_THIS_WEBHOOK))
+LOCK_WEBHOOK = Statement(lambda: select(webhooks.c.webhook_id).where(_THIS_WEBHOOK).with_for_update())
+ALL_WEBHOOKS = Statement(lambda: select(*_WEBHOOK_COLUMNS).order_by(webhooks.c.created_at, webhooks.c.webhook_id))
 CHANGEABLE: Final = tuple(one.name for one in CHANGEABLE_FIELDS)
 SECRETS: Final = ("sealed_secret", "sealed_old_secret", "old_secret_ends_at")
 UPDATE_WEBHOOK = Statement(
-    update(webhooks)
-    .where(_THIS_WEBHOOK, webhooks.c.version == bindparam("seen"))
-    .values({name: bindparam(name) for name in (*CHANGEABLE, *SECRETS)} | {"version": webhooks.c.version + 1})
-    .returning(webhooks.c.webhook_id)
-)
-RESET_GIVEN_UP = Statement(update(webhooks).where(_THIS_WEBHOOK).values(given_up=0, stopped_at=0))
-SKIP_TO_NEWEST = Statement(update(webhooks).where(_THIS_WEBHOOK).values(place=_NEWEST_PLACE))
-ROTATE_SECRET = Statement(
-    update(webhooks)
-    .where(_THIS_WEBHOOK)
-    .values(
-        sealed_old_secret=webhooks.c.sealed_secret,
-        sealed_secret=bindparam("sealed"),
-        old_secret_ends_at=bindparam("ends_at"),
-        version=webhooks.c.version + 1,
+    lambda: (
+        update(webhooks)
+        .where(_THIS_WEBHOOK, webhooks.c.version == bindparam("seen"))
+        .values({name: bindparam(name) for name in (*CHANGEABLE, *SECRETS)} | {"version": webhooks.c.version + 1})
+        .returning(webhooks.c.webhook_id)
     )
-    .returning(webhooks.c.webhook_id)
 )
-DROP_WEBHOOK = Statement(delete(webhooks).where(_THIS_WEBHOOK).returning(webhooks.c.version))
-DROP_DELIVERIES = Statement(delete(webhook_deliveries).where(_OF_THIS_WEBHOOK))
+RESET_GIVEN_UP = Statement(lambda: update(webhooks).where(_THIS_WEBHOOK).values(given_up=0, stopped_at=0))
+SKIP_TO_NEWEST = Statement(lambda: update(webhooks).where(_THIS_WEBHOOK).values(place=_NEWEST_PLACE))
+ROTATE_SECRET = Statement(
+    lambda: (
+        update(webhooks)
+        .where(_THIS_WEBHOOK)
+        .values(
+            sealed_old_secret=webhooks.c.sealed_secret,
+            sealed_secret=bindparam("sealed"),
+            old_secret_ends_at=bindparam("ends_at"),
+            version=webhooks.c.version + 1,
+        )
+        .returning(webhooks.c.webhook_id)
+    )
+)
+DROP_WEBHOOK = Statement(lambda: delete(webhooks).where(_THIS_WEBHOOK).returning(webhooks.c.version))
+DROP_DELIVERIES = Statement(lambda: delete(webhook_deliveries).where(_OF_THIS_WEBHOOK))
 
-READ_NEWEST_PLACE = Statement(select(_NEWEST_PLACE.label("place")))
+READ_NEWEST_PLACE = Statement(lambda: select(_NEWEST_PLACE.label("place")))
 _WAITING_DELIVERIES = (
     select(func.count())
     .where(webhook_deliveries.c.webhook_id == webhooks.c.webhook_id, _WAITING)
@@ -80,22 +84,26 @@ _WAITING_DELIVERIES = (
     .scalar_subquery()
 )
 WEBHOOKS_BEHIND = Statement(
-    select(*_WEBHOOK_COLUMNS).where(
+    lambda: select(*_WEBHOOK_COLUMNS).where(
         webhooks.c.enabled, webhooks.c.place < bindparam("newest"), bindparam("room") > _WAITING_DELIVERIES
     )
 )
 ADVANCE_WEBHOOK = Statement(
-    update(webhooks)
-    .where(_THIS_WEBHOOK, webhooks.c.place == bindparam("read"), webhooks.c.enabled)
-    .values(place=bindparam("to"))
-    .returning(webhooks.c.webhook_id)
+    lambda: (
+        update(webhooks)
+        .where(_THIS_WEBHOOK, webhooks.c.place == bindparam("read"), webhooks.c.enabled)
+        .values(place=bindparam("to"))
+        .returning(webhooks.c.webhook_id)
+    )
 )
-INSERT_DELIVERY = Statement(insert(webhook_deliveries))
+INSERT_DELIVERY = Statement(lambda: insert(webhook_deliveries))
 MAKE_DUE_NOW = Statement(
-    update(webhook_deliveries)
-    .where(_THIS_DELIVERY, _WAITING)
-    .values(next_try_at=bindparam("now"))
-    .returning(webhook_deliveries.c.delivery_id)
+    lambda: (
+        update(webhook_deliveries)
+        .where(_THIS_DELIVERY, _WAITING)
+        .values(next_try_at=bindparam("now"))
+        .returning(webhook_deliveries.c.delivery_id)
+    )
 )
 
 _IS_DUE = and_(
@@ -105,10 +113,12 @@ _IS_DUE = and_(
 )
 _IS_ALLOWED = or_(webhooks.c.enabled, webhook_deliveries.c.event == PING_EVENT)
 DUE_WEBHOOKS = Statement(
-    select(webhook_deliveries.c.webhook_id)
-    .join(webhooks, webhooks.c.webhook_id == webhook_deliveries.c.webhook_id)
-    .where(_IS_DUE, _IS_ALLOWED)
-    .distinct()
+    lambda: (
+        select(webhook_deliveries.c.webhook_id)
+        .join(webhooks, webhooks.c.webhook_id == webhook_deliveries.c.webhook_id)
+        .where(_IS_DUE, _IS_ALLOWED)
+        .distinct()
+    )
 )
 # The inner select locks the rows it finds and skips those another node has locked; SQLite has one writer.
 _DUE_DELIVERIES = (
@@ -125,43 +135,53 @@ _DUE_DELIVERIES = (
     .cte("due")
 )
 CLAIM_DELIVERIES = Statement(
-    update(webhook_deliveries)
-    .where(webhook_deliveries.c.delivery_id.in_(select(_DUE_DELIVERIES.c.delivery_id)))
-    .values(held_until=bindparam("until"), tries=webhook_deliveries.c.tries + 1)
-    .returning(*webhook_deliveries.c)
+    lambda: (
+        update(webhook_deliveries)
+        .where(webhook_deliveries.c.delivery_id.in_(select(_DUE_DELIVERIES.c.delivery_id)))
+        .values(held_until=bindparam("until"), tries=webhook_deliveries.c.tries + 1)
+        .returning(*webhook_deliveries.c)
+    )
 )
 _ATTEMPT_COLUMNS: Final[dict[str, Any]] = {name: bindparam(name) for name in ("status", "duration_ms", "trouble")}
 FINISH_DELIVERY = Statement(
-    update(webhook_deliveries)
-    .where(_LEASED_BY_US)
-    .values({"state": bindparam("state"), "done_at": bindparam("now"), **_ATTEMPT_COLUMNS})
-    .returning(webhook_deliveries.c.delivery_id)
+    lambda: (
+        update(webhook_deliveries)
+        .where(_LEASED_BY_US)
+        .values({"state": bindparam("state"), "done_at": bindparam("now"), **_ATTEMPT_COLUMNS})
+        .returning(webhook_deliveries.c.delivery_id)
+    )
 )
 SCHEDULE_RETRY = Statement(
-    update(webhook_deliveries)
-    .where(_LEASED_BY_US)
-    .values({"next_try_at": bindparam("again"), "held_until": 0, **_ATTEMPT_COLUMNS})
+    lambda: (
+        update(webhook_deliveries)
+        .where(_LEASED_BY_US)
+        .values({"next_try_at": bindparam("again"), "held_until": 0, **_ATTEMPT_COLUMNS})
+    )
 )
-CLEAR_GIVEN_UP = Statement(update(webhooks).where(_THIS_WEBHOOK, webhooks.c.given_up > 0).values(given_up=0))
-COUNT_GIVEN_UP = Statement(update(webhooks).where(_THIS_WEBHOOK).values(given_up=webhooks.c.given_up + 1))
+CLEAR_GIVEN_UP = Statement(lambda: update(webhooks).where(_THIS_WEBHOOK, webhooks.c.given_up > 0).values(given_up=0))
+COUNT_GIVEN_UP = Statement(lambda: update(webhooks).where(_THIS_WEBHOOK).values(given_up=webhooks.c.given_up + 1))
 DISABLE_WEBHOOK = Statement(
-    update(webhooks)
-    .where(_THIS_WEBHOOK, webhooks.c.enabled, webhooks.c.given_up >= bindparam("most"))
-    .values(enabled=False, stopped_at=bindparam("now"), version=webhooks.c.version + 1)
-    .returning(webhooks.c.webhook_id)
+    lambda: (
+        update(webhooks)
+        .where(_THIS_WEBHOOK, webhooks.c.enabled, webhooks.c.given_up >= bindparam("most"))
+        .values(enabled=False, stopped_at=bindparam("now"), version=webhooks.c.version + 1)
+        .returning(webhooks.c.webhook_id)
+    )
 )
 
-DELIVERY_BY_ID = Statement(select(webhook_deliveries).where(_OF_THIS_WEBHOOK, _THIS_DELIVERY))
+DELIVERY_BY_ID = Statement(lambda: select(webhook_deliveries).where(_OF_THIS_WEBHOOK, _THIS_DELIVERY))
 NEWEST_FIRST: Final = (
     webhook_deliveries.c.created_at.desc(),
     webhook_deliveries.c.place.desc(),
     webhook_deliveries.c.delivery_id,
 )
 DELIVERY_LOG = Statement(
-    select(webhook_deliveries)
-    .where(_OF_THIS_WEBHOOK, or_(bindparam("any"), webhook_deliveries.c.state == bindparam("state")))
-    .order_by(*NEWEST_FIRST)
-    .limit(bindparam("most"))
+    lambda: (
+        select(webhook_deliveries)
+        .where(_OF_THIS_WEBHOOK, or_(bindparam("any"), webhook_deliveries.c.state == bindparam("state")))
+        .order_by(*NEWEST_FIRST)
+        .limit(bindparam("most"))
+    )
 )
 _FINISHED_BY_AGE = (
     select(
@@ -172,19 +192,21 @@ _FINISHED_BY_AGE = (
     .subquery("over_")
 )
 DROP_EXCESS_DELIVERIES = Statement(
-    delete(webhook_deliveries).where(
+    lambda: delete(webhook_deliveries).where(
         webhook_deliveries.c.delivery_id.in_(
             select(_FINISHED_BY_AGE.c.delivery_id).where(_FINISHED_BY_AGE.c.age > bindparam("kept"))
         )
     )
 )
 DROP_OLD_DELIVERIES = Statement(
-    delete(webhook_deliveries).where(webhook_deliveries.c.created_at <= bindparam("before"))
+    lambda: delete(webhook_deliveries).where(webhook_deliveries.c.created_at <= bindparam("before"))
 )
 DROP_OLD_SECRETS = Statement(
-    update(webhooks)
-    .where(webhooks.c.sealed_old_secret.is_not(None), webhooks.c.old_secret_ends_at <= bindparam("now"))
-    .values(sealed_old_secret=null(), old_secret_ends_at=0)
+    lambda: (
+        update(webhooks)
+        .where(webhooks.c.sealed_old_secret.is_not(None), webhooks.c.old_secret_ends_at <= bindparam("now"))
+        .values(sealed_old_secret=null(), old_secret_ends_at=0)
+    )
 )
 
 

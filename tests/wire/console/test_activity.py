@@ -32,7 +32,7 @@ from tests.wire.console.test_api_calls import jwt_of, shown_in
 LOG = "/console/activity"
 PAGE = f"/console/projects/{PROJECT}"
 CHANGE_ACTOR = Statement(
-    update(audit_events).where(audit_events.c.record_id == bindparam("one")).values(actor=bindparam("by"))
+    lambda: update(audit_events).where(audit_events.c.record_id == bindparam("one")).values(actor=bindparam("by"))
 )
 
 
@@ -279,7 +279,7 @@ async def test_a_log_whose_end_was_cut_off_is_shown_as_broken_to_administrators(
 
 
 def cut_seals() -> Verb[None]:
-    yield Statement(delete(audit_seals))()
+    yield Statement(lambda: delete(audit_seals))()
 
 
 @pytest.mark.both_databases

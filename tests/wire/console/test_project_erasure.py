@@ -61,7 +61,7 @@ def columns_about(table: Table) -> dict[str, ColumnElement[bool]]:
 
 
 def erasure_statement(table: Table) -> Statement:
-    return Statement(select(*list(table.primary_key)[:1]).where(or_(*columns_about(table).values())))
+    return Statement(lambda: select(*list(table.primary_key)[:1]).where(or_(*columns_about(table).values())))
 
 
 TABLES: Final = [table for table in metadata.sorted_tables if columns_about(table) and table.name not in KEPT]
@@ -73,7 +73,7 @@ def insert_row(table: Table) -> Statement:
     named["owner"] = f"client:{CLIENT}"
     values: dict[type, object] = {JsonDocument: {}, Text: "x", BigInteger: LATER, LargeBinary: b"x", Boolean: False}
     fields = {column.name: named.get(column.name, values[type(column.type)]) for column in table.c}
-    return Statement(insert(table).values(fields))
+    return Statement(lambda: insert(table).values(fields))
 
 
 def fill() -> Verb[None]:
@@ -90,7 +90,7 @@ def with_rows(tables: Collection[Table]) -> Verb[list[str]]:
 
 
 def rows(table: Table) -> Verb[list[Row]]:
-    return (yield Statement(select(table))())
+    return (yield Statement(lambda: select(table))())
 
 
 async def publish(studio: RunningService, title: str, author: str, *, limit: int) -> Project:

@@ -73,7 +73,7 @@ async def grant_of(service: RunningService, code: str) -> Grant:
 
 
 async def count_rows(service: RunningService, table: Table) -> int:
-    counted = Statement(select(func.count().label("found")).select_from(table))
+    counted = Statement(lambda: select(func.count().label("found")).select_from(table))
 
     def verb() -> Verb[int]:
         rows = yield counted()

@@ -307,7 +307,7 @@ async def test_an_assertion_of_odd_parts_is_refused(oidc_client: RelyingPartyCli
 
 
 async def refusals_kept(service: RunningService) -> list[Any]:
-    statement = Statement(select(audit_refusals).order_by(audit_refusals.c.position))
+    statement = Statement(lambda: select(audit_refusals).order_by(audit_refusals.c.position))
 
     def verb() -> Verb[list[Any]]:
         return list((yield statement()))

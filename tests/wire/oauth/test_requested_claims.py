@@ -47,7 +47,7 @@ async def open_session(
 
 
 async def enable_email_code(service: RunningService, user: User) -> None:
-    changed = Statement(users.update().where(users.c.user_id == user.user_id).values(email_code=True))
+    changed = Statement(lambda: users.update().where(users.c.user_id == user.user_id).values(email_code=True))
 
     def verb() -> Verb[None]:
         yield changed()

@@ -21,9 +21,11 @@ from tests.wire.oauth.test_machines import API, RESOURCE, ask_token, declare_api
 
 DOCUMENT_HOST: Final = "clients.example"
 SET_API = Statement(
-    update(applications)
-    .where(applications.c.application_id == bindparam("of"))
-    .values(api=bindparam("to"), api_resource=bindparam("named"))
+    lambda: (
+        update(applications)
+        .where(applications.c.application_id == bindparam("of"))
+        .values(api=bindparam("to"), api_resource=bindparam("named"))
+    )
 )
 
 

@@ -296,4 +296,4 @@ async def test_refused_create_can_be_sent_again_with_its_key_and_two_at_once_cre
 
 
 def stored_answers() -> Verb[list[bytes]]:
-    return [row.sealed_answer for row in (yield Statement(idempotency_keys.select())())]
+    return [row.sealed_answer for row in (yield Statement(idempotency_keys.select)())]

@@ -441,7 +441,7 @@ def heads_in(receiver: StubServer) -> list[str]:
 
 
 def cut_seals() -> Verb[None]:
-    yield Statement(delete(audit_seals))()
+    yield Statement(lambda: delete(audit_seals))()
 
 
 async def test_a_broken_audit_log_is_told_to_anyone_who_listens_to_it(webhook_setup: WebhookSetup) -> None:

@@ -30,10 +30,10 @@ from gatehouse.storage.tables.accounts import login_tokens, users
 from gatehouse.storage.tables.oauth import consents, grants
 
 _THIS_USER = users.c.user_id == bindparam("of")
-CLEAR_PHONE = Statement(update(users).where(_THIS_USER).values(phone_verified=False))
-SET_META = Statement(update(users).where(_THIS_USER).values(meta=bindparam("meta", type_=users.c.meta.type)))
+CLEAR_PHONE = Statement(lambda: update(users).where(_THIS_USER).values(phone_verified=False))
+SET_META = Statement(lambda: update(users).where(_THIS_USER).values(meta=bindparam("meta", type_=users.c.meta.type)))
 COUNT_APPLICATIONS = Statement(
-    select(
+    lambda: select(
         select(func.count())
         .where(grants.c.user_id == bindparam("of"), grants.c.revoked_at == 0, grants.c.ends_at > bindparam("now"))
         .scalar_subquery()
@@ -45,7 +45,7 @@ COUNT_APPLICATIONS = Statement(
         select(func.count()).where(consents.c.user_id == bindparam("of")).scalar_subquery().label("consents"),
     )
 )
-DROP_CONSENTS = Statement(delete(consents).where(consents.c.user_id == bindparam("of")))
+DROP_CONSENTS = Statement(lambda: delete(consents).where(consents.c.user_id == bindparam("of")))
 
 
 def held_methods(user_id: str, now: int) -> Verb[HeldMethods]:

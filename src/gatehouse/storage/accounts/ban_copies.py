@@ -45,77 +45,87 @@ _DIGEST_COUNTS = or_(ban_digests.c.ends_at == 0, ban_digests.c.ends_at > bindpar
 _INACTIVE = or_(bans.c.lifted_at != 0, and_(bans.c.until != 0, bans.c.until <= bindparam("now")))
 _OWNED_DIGESTS = exists().where(ban_digests.c.ban_id == bans.c.ban_id)
 
-ANY_DIGEST = Statement(select(ban_digests.c.ban_id).where(_FOLLOWS).limit(1))
+ANY_DIGEST = Statement(lambda: select(ban_digests.c.ban_id).where(_FOLLOWS).limit(1))
 VERIFIED_ADDRESS = Statement(
-    select(users.c.login_key).where(users.c.user_id == bindparam("of"), users.c.email_verified.is_(True))
+    lambda: select(users.c.login_key).where(users.c.user_id == bindparam("of"), users.c.email_verified.is_(True))
 )
 LINKED_IDENTITIES = Statement(
-    select(identities.c.issuer, identities.c.subject).where(identities.c.user_id == bindparam("of"))
+    lambda: select(identities.c.issuer, identities.c.subject).where(identities.c.user_id == bindparam("of"))
 )
 _MATCHES = (_FOLLOWS, InStringList(ban_digests.c.digest, "digests"), _DIGEST_COUNTS)
 _COPIED_ALREADY = bans.alias("copied_already")
 # Of a ban that was copied to the account once the copy may be lifted: the account is exempt then.
 MATCHING_BANS = Statement(
-    select(bans)
-    .where(
-        bans.c.ban_id.in_(select(ban_digests.c.ban_id).where(*_MATCHES)),
-        IS_ACTIVE,
-        bans.c.user_id != bindparam("of"),
-        ~exists().where(_COPIED_ALREADY.c.user_id == bindparam("of"), _COPIED_ALREADY.c.source == bans.c.ban_id),
+    lambda: (
+        select(bans)
+        .where(
+            bans.c.ban_id.in_(select(ban_digests.c.ban_id).where(*_MATCHES)),
+            IS_ACTIVE,
+            bans.c.user_id != bindparam("of"),
+            ~exists().where(_COPIED_ALREADY.c.user_id == bindparam("of"), _COPIED_ALREADY.c.source == bans.c.ban_id),
+        )
+        .order_by(bans.c.ban_id)
+        .with_for_update(read=True, of=bans)
     )
-    .order_by(bans.c.ban_id)
-    .with_for_update(read=True, of=bans)
 )
 MATCHED_DIGESTS = Statement(
-    select(ban_digests.c.digest, bans.c.ban_id, bans.c.application_id, bans.c.project_id)
-    .join(bans, bans.c.ban_id == ban_digests.c.ban_id)
-    .where(*_MATCHES, IS_ACTIVE)
+    lambda: (
+        select(ban_digests.c.digest, bans.c.ban_id, bans.c.application_id, bans.c.project_id)
+        .join(bans, bans.c.ban_id == ban_digests.c.ban_id)
+        .where(*_MATCHES, IS_ACTIVE)
+    )
 )
 _USED_DEVICES = select(user_devices.c.device).where(
     user_devices.c.user_id == bindparam("of"), user_devices.c.seen_at >= bindparam("since")
 )
 BANS_OF_USED_DEVICES = Statement(
-    select(bans)
-    .where(
-        bans.c.ban_id.in_(
-            select(ban_digests.c.ban_id).where(
-                ban_digests.c.kind == DigestKind.DEVICE.value,
-                ban_digests.c.digest.in_(_USED_DEVICES),
-                _DIGEST_COUNTS,
-            )
-        ),
-        IS_ACTIVE,
+    lambda: (
+        select(bans)
+        .where(
+            bans.c.ban_id.in_(
+                select(ban_digests.c.ban_id).where(
+                    ban_digests.c.kind == DigestKind.DEVICE.value,
+                    ban_digests.c.digest.in_(_USED_DEVICES),
+                    _DIGEST_COUNTS,
+                )
+            ),
+            IS_ACTIVE,
+        )
+        .order_by(bans.c.ban_id)
+        .limit(MAX_ACTIVE_BANS)
     )
-    .order_by(bans.c.ban_id)
-    .limit(MAX_ACTIVE_BANS)
 )
-ACTIVE_BANS_OF_PERSON = Statement(select(bans).where(_OF_PERSON, IS_ACTIVE).order_by(bans.c.ban_id))
+ACTIVE_BANS_OF_PERSON = Statement(lambda: select(bans).where(_OF_PERSON, IS_ACTIVE).order_by(bans.c.ban_id))
 COUNT_DIGESTS = Statement(
-    select(func.count().label("kept")).where(ban_digests.c.ban_id == bindparam("of_ban"), _FOLLOWS)
+    lambda: select(func.count().label("kept")).where(ban_digests.c.ban_id == bindparam("of_ban"), _FOLLOWS)
 )
 _NEW_DIGEST = insert(ban_digests)
 KEEP_DIGEST = Statement(
-    _NEW_DIGEST.on_conflict_do_update(
+    lambda: _NEW_DIGEST.on_conflict_do_update(
         index_elements=["ban_id", "kind", "digest"], set_={"ends_at": _NEW_DIGEST.excluded.ends_at}
     )
 )
 PROJECT_OF_APPLICATION = Statement(
-    select(applications.c.project_id).where(applications.c.application_id == bindparam("of"))
+    lambda: select(applications.c.project_id).where(applications.c.application_id == bindparam("of"))
 )
 # At erasure: bans that count go on for accounts that match; all others go with the account.
 LIMIT_DIGESTS = Statement(
-    update(ban_digests)
-    .where(
-        ban_digests.c.ends_at == 0,
-        ban_digests.c.ban_id.in_(select(bans.c.ban_id).where(_OF_PERSON, bans.c.until == 0)),
+    lambda: (
+        update(ban_digests)
+        .where(
+            ban_digests.c.ends_at == 0,
+            ban_digests.c.ban_id.in_(select(bans.c.ban_id).where(_OF_PERSON, bans.c.until == 0)),
+        )
+        .values(ends_at=bindparam("ends"))
     )
-    .values(ends_at=bindparam("ends"))
 )
 DROP_DEAD_DIGESTS = Statement(
-    delete(ban_digests).where(ban_digests.c.ban_id.in_(select(bans.c.ban_id).where(_OF_PERSON, _INACTIVE)))
+    lambda: delete(ban_digests).where(ban_digests.c.ban_id.in_(select(bans.c.ban_id).where(_OF_PERSON, _INACTIVE)))
 )
-DROP_OTHER_BANS = Statement(delete(bans).where(_OF_PERSON, or_(_INACTIVE, bans.c.source != "", ~_OWNED_DIGESTS)))
-MARK_ERASED = Statement(update(bans).where(_OF_PERSON).values(erased_at=bindparam("at")))
+DROP_OTHER_BANS = Statement(
+    lambda: delete(bans).where(_OF_PERSON, or_(_INACTIVE, bans.c.source != "", ~_OWNED_DIGESTS))
+)
+MARK_ERASED = Statement(lambda: update(bans).where(_OF_PERSON).values(erased_at=bindparam("at")))
 
 
 class BanCopies(BanFollower):

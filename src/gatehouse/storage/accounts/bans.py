@@ -49,55 +49,67 @@ _OF_PERSON: Final = bans.c.user_id == bindparam("of")
 _SAME_SCOPE: Final = and_(
     bans.c.application_id == bindparam("at_application"), bans.c.project_id == bindparam("at_project")
 )
-LOCK_ACCOUNT = Statement(select(users.c.user_id).where(users.c.user_id == bindparam("of")).with_for_update())
-INSERT_BAN = Statement(insert(bans))
+LOCK_ACCOUNT = Statement(lambda: select(users.c.user_id).where(users.c.user_id == bindparam("of")).with_for_update())
+INSERT_BAN = Statement(lambda: insert(bans))
 _LIFTED: Final[Mapping[str, Any]] = {"lifted_at": bindparam("now"), "lifted_by": bindparam("by")}
-LIFT = Statement(update(bans).where(_OF_PERSON, _SAME_SCOPE, IS_ACTIVE).values(_LIFTED).returning(*bans.c))
+LIFT = Statement(lambda: update(bans).where(_OF_PERSON, _SAME_SCOPE, IS_ACTIVE).values(_LIFTED).returning(*bans.c))
 # Copies on other accounts of the person (storage/accounts/ban_copies.py).
 _COPIES_OF: Final = bans.c.source == bindparam("of_source")
-LIFT_COPIES = Statement(update(bans).where(_COPIES_OF, IS_ACTIVE).values(_LIFTED).returning(*bans.c))
-COPIED_TO = Statement(select(bans.c.user_id).where(_COPIES_OF, IS_ACTIVE).order_by(bans.c.user_id))
+LIFT_COPIES = Statement(lambda: update(bans).where(_COPIES_OF, IS_ACTIVE).values(_LIFTED).returning(*bans.c))
+COPIED_TO = Statement(lambda: select(bans.c.user_id).where(_COPIES_OF, IS_ACTIVE).order_by(bans.c.user_id))
 CHANGE_COPIES = Statement(
-    update(bans)
-    .where(_COPIES_OF, IS_ACTIVE, InStringList(bans.c.user_id, "users"))
-    .values({name: bindparam(f"new_{name}") for name in ("reason", "public_text", "until", "author", "author_rank")})
+    lambda: (
+        update(bans)
+        .where(_COPIES_OF, IS_ACTIVE, InStringList(bans.c.user_id, "users"))
+        .values(
+            {name: bindparam(f"new_{name}") for name in ("reason", "public_text", "until", "author", "author_rank")}
+        )
+    )
 )
 SHORTEN_COPIES = Statement(
-    update(bans)
-    .where(_COPIES_OF, IS_ACTIVE, or_(bans.c.until == 0, bans.c.until > bindparam("new_until")))
-    .values(until=bindparam("new_until"))
-    .returning(bans.c.user_id)
+    lambda: (
+        update(bans)
+        .where(_COPIES_OF, IS_ACTIVE, or_(bans.c.until == 0, bans.c.until > bindparam("new_until")))
+        .values(until=bindparam("new_until"))
+        .returning(bans.c.user_id)
+    )
 )
-RENAME_SOURCE = Statement(update(bans).where(_COPIES_OF).values(source=bindparam("to")))
+RENAME_SOURCE = Statement(lambda: update(bans).where(_COPIES_OF).values(source=bindparam("to")))
 ACTIVE_BANS = Statement(
-    select(*(bans.c[name] for name in COPIED)).where(_OF_PERSON, IS_ACTIVE).order_by(bans.c.ban_id)
+    lambda: select(*(bans.c[name] for name in COPIED)).where(_OF_PERSON, IS_ACTIVE).order_by(bans.c.ban_id)
 )
 ALL_ACTIVE_BANS = Statement(
-    select(bans)
-    .where(IS_ACTIVE, bans.c.erased_at == 0)
-    .order_by(bans.c.user_id, bans.c.application_id, bans.c.project_id, bans.c.ban_id)
+    lambda: (
+        select(bans)
+        .where(IS_ACTIVE, bans.c.erased_at == 0)
+        .order_by(bans.c.user_id, bans.c.application_id, bans.c.project_id, bans.c.ban_id)
+    )
 )
 COPY_TO_ACCOUNT = Statement(
-    update(users).where(users.c.user_id == bindparam("of")).values(bans=bindparam("active", type_=users.c.bans.type))
+    lambda: (
+        update(users)
+        .where(users.c.user_id == bindparam("of"))
+        .values(bans=bindparam("active", type_=users.c.bans.type))
+    )
 )
 LIVE_GAME_SESSIONS = Statement(
-    select(game_sessions.c.gsid).where(
+    lambda: select(game_sessions.c.gsid).where(
         game_sessions.c.user_id == bindparam("of"), game_sessions.c.ends_at > bindparam("now")
     )
 )
 HOLD_USER = Statement(
-    select(users.c.user_id)
-    .where(users.c.user_id == bindparam("of"))
-    .with_for_update(read=True)  # a concurrent erasure waits, and then deletes the device too
+    lambda: (
+        select(users.c.user_id).where(users.c.user_id == bindparam("of")).with_for_update(read=True)
+    )  # a concurrent erasure waits, and then deletes the device too
 )
 _NEW_DEVICE = upsert(user_devices)
 RECORD_DEVICE = Statement(
-    _NEW_DEVICE.on_conflict_do_update(
+    lambda: _NEW_DEVICE.on_conflict_do_update(
         index_elements=["user_id", "device"], set_={"seen_at": _NEW_DEVICE.excluded.seen_at}
     )
 )
 LAST_USE = Statement(
-    select(user_devices.c.seen_at).where(
+    lambda: select(user_devices.c.seen_at).where(
         user_devices.c.user_id == bindparam("of"), user_devices.c.device == bindparam("on")
     )
 )
@@ -109,40 +121,44 @@ _SURPLUS_DEVICES = (
     .offset(MAX_DEVICES)
 )
 DROP_SURPLUS_DEVICES = Statement(
-    delete(user_devices).where(_PERSONS_DEVICES, user_devices.c.device.in_(_SURPLUS_DEVICES))
+    lambda: delete(user_devices).where(_PERSONS_DEVICES, user_devices.c.device.in_(_SURPLUS_DEVICES))
 )
 _IS_DEVICE: Final = ban_digests.c.kind == DigestKind.DEVICE.value
 BANS_OF_DEVICE = Statement(
-    select(*(bans.c[name] for name in COPIED), bans.c.author_rank)
-    .join(ban_digests, ban_digests.c.ban_id == bans.c.ban_id)
-    .where(
-        _IS_DEVICE,
-        ban_digests.c.digest == bindparam("on"),
-        or_(ban_digests.c.ends_at == 0, ban_digests.c.ends_at > bindparam("now")),
-        IS_ACTIVE,
+    lambda: (
+        select(*(bans.c[name] for name in COPIED), bans.c.author_rank)
+        .join(ban_digests, ban_digests.c.ban_id == bans.c.ban_id)
+        .where(
+            _IS_DEVICE,
+            ban_digests.c.digest == bindparam("on"),
+            or_(ban_digests.c.ends_at == 0, ban_digests.c.ends_at > bindparam("now")),
+            IS_ACTIVE,
+        )
+        .limit(MAX_ACTIVE_BANS)
     )
-    .limit(MAX_ACTIVE_BANS)
 )
 _OWN_DEVICES = select(user_devices.c.device).where(
     user_devices.c.user_id == bindparam("of"), user_devices.c.seen_at >= bindparam("since")
 )
 # The newest first: made-up factors of earlier sign-ins do not displace the device that is used.
-DEVICES_OF_USER = Statement(_OWN_DEVICES.order_by(user_devices.c.seen_at.desc()).limit(MAX_DEVICES))
+DEVICES_OF_USER = Statement(lambda: _OWN_DEVICES.order_by(user_devices.c.seen_at.desc()).limit(MAX_DEVICES))
 ACCOUNTS_ON_DEVICES = Statement(
-    select(user_devices.c.device, user_devices.c.user_id)
-    .where(user_devices.c.device.in_(_OWN_DEVICES), user_devices.c.seen_at >= bindparam("since"))
-    .limit(MAX_DEVICE_ACCOUNTS)
+    lambda: (
+        select(user_devices.c.device, user_devices.c.user_id)
+        .where(user_devices.c.device.in_(_OWN_DEVICES), user_devices.c.seen_at >= bindparam("since"))
+        .limit(MAX_DEVICE_ACCOUNTS)
+    )
 )
-INSERT_DIGEST = Statement(insert(ban_digests))
+INSERT_DIGEST = Statement(lambda: insert(ban_digests))
 _OLD_BAN: Final = ban_digests.c.ban_id == bindparam("old")
-MOVE_DEVICES = Statement(update(ban_digests).where(_OLD_BAN, _IS_DEVICE).values(ban_id=bindparam("to")))
+MOVE_DEVICES = Statement(lambda: update(ban_digests).where(_OLD_BAN, _IS_DEVICE).values(ban_id=bindparam("to")))
 MOVE_OTHER_DIGESTS = Statement(
-    update(ban_digests).where(_OLD_BAN, ~_IS_DEVICE).values(ban_id=bindparam("to"), ends_at=bindparam("ends"))
+    lambda: update(ban_digests).where(_OLD_BAN, ~_IS_DEVICE).values(ban_id=bindparam("to"), ends_at=bindparam("ends"))
 )
-DROP_DIGESTS = Statement(delete(ban_digests).where(_OLD_BAN))
+DROP_DIGESTS = Statement(lambda: delete(ban_digests).where(_OLD_BAN))
 _INACTIVE: Final = or_(bans.c.lifted_at != 0, and_(bans.c.until != 0, bans.c.until <= bindparam("now")))
 DROP_ENDED_DIGESTS = Statement(
-    delete(ban_digests).where(
+    lambda: delete(ban_digests).where(
         or_(
             ban_digests.c.ban_id.in_(select(bans.c.ban_id).where(_INACTIVE)),
             and_(ban_digests.c.ends_at != 0, ban_digests.c.ends_at <= bindparam("now")),
@@ -151,7 +167,7 @@ DROP_ENDED_DIGESTS = Statement(
 )
 _COPIES = bans.alias("copies")
 DROP_ENDED_BANS_OF_ERASED = Statement(
-    delete(bans).where(
+    lambda: delete(bans).where(
         bans.c.erased_at != 0,
         or_(
             _INACTIVE,
@@ -371,7 +387,7 @@ def _list_statement(*, of_person: bool, in_scope: bool, state: BanState | None, 
         *([] if state is None else [_STATES[state]]),
         *([bans.c.ban_id < bindparam("before")] if further else []),
     ]
-    return Statement(select(bans).where(*conditions).order_by(bans.c.ban_id.desc()).limit(bindparam("most")))
+    return Statement(lambda: select(bans).where(*conditions).order_by(bans.c.ban_id.desc()).limit(bindparam("most")))
 
 
 def list_bans(wanted: BanFilter, now: int, limit: int) -> Verb[Sequence[Ban]]:

@@ -11,7 +11,7 @@ from gatehouse.storage.tables.installation import once as once_table
 EMAIL_SIGN_IN: Final = "email_sign_in"  # kind of the single-use record: a link and a code
 
 END_LINKS = Statement(
-    delete(once_table).where(
+    lambda: delete(once_table).where(
         or_(*(once_table.c.kind == kind for kind in (*LinkKind, EMAIL_SIGN_IN))),
         once_table.c.subject == bindparam("of"),
     )

@@ -41,25 +41,31 @@ from gatehouse.storage.tables.outgoing import outbox
 from gatehouse.storage.tables.permissions import role_assignments, scope_records, user_records
 from gatehouse.storage.tables.projects import group_members, service_accounts
 
-RETIRE_USERNAMES = Statement(update(usernames).where(usernames.c.user_id == bindparam("of")).values(user_id=""))
+RETIRE_USERNAMES = Statement(
+    lambda: update(usernames).where(usernames.c.user_id == bindparam("of")).values(user_id="")
+)
 _ADDRESS = (users.c.login_key, users.c.email_verified)
 DROP_USER = Statement(
-    delete(users).where(users.c.user_id == bindparam("of"), users.c.version == bindparam("seen")).returning(*_ADDRESS)
+    lambda: (
+        delete(users)
+        .where(users.c.user_id == bindparam("of"), users.c.version == bindparam("seen"))
+        .returning(*_ADDRESS)
+    )
 )
-DROP_USER_DATA = tuple(
-    Statement(delete(table).where(table.c.user_id == bindparam("of")))
-    for table in (
+DROP_USER_DATA = Statement.for_each(
+    (
         *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
         group_members,
         *(identities, totp_factors, passkeys, recovery_codes, sessions, site_sessions, login_tokens, outbox),
         *(grants, consents, idempotency_keys, user_devices, retired_device_keys, user_aliases, accepted_terms),
-    )
+    ),
+    lambda table: delete(table).where(table.c.user_id == bindparam("of")),
 )
-DROP_ACCOUNT = Statement(delete(users).where(users.c.user_id == bindparam("of")).returning(*_ADDRESS))
+DROP_ACCOUNT = Statement(lambda: delete(users).where(users.c.user_id == bindparam("of")).returning(*_ADDRESS))
 DROP_TRACES = (
-    Statement(delete(once_table).where(once_table.c.subject == bindparam("of"))),
-    Statement(delete(interactions).where(interactions.c.user_id == bindparam("of"))),
-    Statement(delete(audit_refusals).where(audit_refusals.c.subject == bindparam("of"))),
+    Statement(lambda: delete(once_table).where(once_table.c.subject == bindparam("of"))),
+    Statement(lambda: delete(interactions).where(interactions.c.user_id == bindparam("of"))),
+    Statement(lambda: delete(audit_refusals).where(audit_refusals.c.subject == bindparam("of"))),
 )
 
 

@@ -8,10 +8,12 @@ from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import user_aliases
 
 FORMER_IDS = Statement(
-    select(user_aliases.c.alias).where(user_aliases.c.user_id == bindparam("of")).order_by(user_aliases.c.alias)
+    lambda: (
+        select(user_aliases.c.alias).where(user_aliases.c.user_id == bindparam("of")).order_by(user_aliases.c.alias)
+    )
 )
 ACCOUNT_OF_FORMER_ID = Statement(
-    select(user_aliases.c.user_id).where(
+    lambda: select(user_aliases.c.user_id).where(
         user_aliases.c.alias == bindparam("of"), user_aliases.c.ends_at > bindparam("now")
     )
 )

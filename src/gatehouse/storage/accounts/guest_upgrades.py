@@ -72,20 +72,24 @@ from gatehouse.storage.tables.permissions import role_assignments, roles, scope_
 from gatehouse.storage.tables.projects import group_members
 
 LOCK_ACCOUNTS = Statement(
-    select(users.c.user_id, users.c.rev, users.c.blocked)
-    .where(InStringList(users.c.user_id, "ids"), users.c.kind == AccountKind.PERSON.value)
-    .order_by(users.c.user_id)
-    .with_for_update()
+    lambda: (
+        select(users.c.user_id, users.c.rev, users.c.blocked)
+        .where(InStringList(users.c.user_id, "ids"), users.c.kind == AccountKind.PERSON.value)
+        .order_by(users.c.user_id)
+        .with_for_update()
+    )
 )
 # The key is part of the write: of two upgrades of one guest the second one finds no key.
 DROP_DEVICE_KEY = Statement(
-    delete(identities)
-    .where(identities.c.user_id == bindparam("of"), identities.c.provider == GUEST_PROVIDER)
-    .returning(identities.c.subject)
+    lambda: (
+        delete(identities)
+        .where(identities.c.user_id == bindparam("of"), identities.c.provider == GUEST_PROVIDER)
+        .returning(identities.c.subject)
+    )
 )
 # An administrator may have given it an address, whose reader may have connected more.
 OTHER_METHODS = Statement(
-    select(users.c.user_id).where(
+    lambda: select(users.c.user_id).where(
         users.c.user_id == bindparam("of"),
         or_(
             users.c.login_key.is_not(None),
@@ -93,11 +97,11 @@ OTHER_METHODS = Statement(
         ),
     )
 )
-RETIRE_KEY = Statement(insert(retired_device_keys).on_conflict_do_nothing())
-INSERT_FORMER_ID = Statement(insert(user_aliases))
+RETIRE_KEY = Statement(lambda: insert(retired_device_keys).on_conflict_do_nothing())
+INSERT_FORMER_ID = Statement(lambda: insert(user_aliases))
 # An account that holds nothing yet; one with a passkey keeps its ID, which the passkey contains.
 NEW_ACCOUNT = Statement(
-    select(users.c.user_id).where(
+    lambda: select(users.c.user_id).where(
         users.c.user_id == bindparam("of"),
         users.c.reg_time > bindparam("since"),
         users.c.email_code.is_(False),
@@ -116,18 +120,20 @@ def move_rows(table: Table) -> Update:
     return update(table).where(table.c.user_id == bindparam("of")).values(user_id=bindparam("to"))
 
 
-MOVE_CREDENTIALS = tuple(Statement(move_rows(table)) for table in (identities, usernames, outbox))
-MOVE_SESSIONS = Statement(move_rows(sessions).values(rev=bindparam("to_rev")))
+MOVE_CREDENTIALS = Statement.for_each((identities, usernames, outbox), move_rows)
+MOVE_SESSIONS = Statement(lambda: move_rows(sessions).values(rev=bindparam("to_rev")))
 MOVE_LINKS = Statement(
-    update(once)
-    .where(or_(*(once.c.kind == kind.value for kind in LinkKind)), once.c.subject == bindparam("of"))
-    .values(subject=bindparam("to"))
+    lambda: (
+        update(once)
+        .where(or_(*(once.c.kind == kind.value for kind in LinkKind)), once.c.subject == bindparam("of"))
+        .values(subject=bindparam("to"))
+    )
 )
-MOVE_FORMER_GUESTS = tuple(Statement(move_rows(table)) for table in (user_aliases, retired_device_keys))
-MOVE_BANS = Statement(move_rows(bans_table))  # their history
+MOVE_FORMER_GUESTS = Statement.for_each((user_aliases, retired_device_keys), move_rows)
+MOVE_BANS = Statement(lambda: move_rows(bans_table))  # their history
 _ALREADY_MEMBER = group_members.alias("already")
 JOIN_GROUPS = Statement(
-    move_rows(group_members).where(
+    lambda: move_rows(group_members).where(
         ~exists().where(
             _ALREADY_MEMBER.c.group_id == group_members.c.group_id, _ALREADY_MEMBER.c.user_id == bindparam("to")
         )
@@ -135,7 +141,7 @@ JOIN_GROUPS = Statement(
 )
 _ACCEPTED_ALREADY = accepted_terms.alias("accepted_already")
 MOVE_ACCEPTED_TERMS = Statement(
-    move_rows(accepted_terms).where(
+    lambda: move_rows(accepted_terms).where(
         ~exists().where(
             _ACCEPTED_ALREADY.c.user_id == bindparam("to"),
             _ACCEPTED_ALREADY.c.document == accepted_terms.c.document,
@@ -144,7 +150,7 @@ MOVE_ACCEPTED_TERMS = Statement(
     )
 )
 APPLICATIONS_OF_RECORDS = Statement(
-    union(
+    lambda: union(
         *(
             select(table.c.application_id).where(table.c.user_id == bindparam("of"))
             for table in (role_assignments, user_records, scope_records)
@@ -153,16 +159,18 @@ APPLICATIONS_OF_RECORDS = Statement(
 )
 # Roles that became protected after a guest got them: they did not count (R10), and must not begin to.
 DROP_PROTECTED_ROLES = Statement(
-    delete(role_assignments)
-    .where(
-        role_assignments.c.user_id == bindparam("of"),
-        exists().where(
-            roles.c.application_id == role_assignments.c.application_id,
-            roles.c.role_key == role_assignments.c.role_key,
-            roles.c.protected.is_(True),
-        ),
+    lambda: (
+        delete(role_assignments)
+        .where(
+            role_assignments.c.user_id == bindparam("of"),
+            exists().where(
+                roles.c.application_id == role_assignments.c.application_id,
+                roles.c.role_key == role_assignments.c.role_key,
+                roles.c.protected.is_(True),
+            ),
+        )
+        .returning(role_assignments.c.application_id)
     )
-    .returning(role_assignments.c.application_id)
 )
 
 

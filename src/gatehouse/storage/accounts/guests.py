@@ -23,7 +23,7 @@ CHALLENGE: Final = "device_challenge"  # kind of the single-use record
 ERASE_AT_ONCE: Final = 20  # guests in one transaction, which holds the lock of the structure
 
 RETIRED_KEY = Statement(
-    select(retired_device_keys.c.subject).where(retired_device_keys.c.subject == bindparam("key"))
+    lambda: select(retired_device_keys.c.subject).where(retired_device_keys.c.subject == bindparam("key"))
 )
 _IDLE = (
     identities.c.provider == GUEST_PROVIDER,
@@ -32,11 +32,13 @@ _IDLE = (
     ~has_central_role(identities.c.user_id),
 )
 IDLE_GUESTS = Statement(
-    select(identities.c.user_id)
-    .where(*_IDLE)
-    .order_by(identities.c.used_at)
-    .limit(ERASE_AT_ONCE)
-    .with_for_update(skip_locked=True)
+    lambda: (
+        select(identities.c.user_id)
+        .where(*_IDLE)
+        .order_by(identities.c.used_at)
+        .limit(ERASE_AT_ONCE)
+        .with_for_update(skip_locked=True)
+    )
 )
 
 

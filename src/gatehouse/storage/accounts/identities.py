@@ -45,25 +45,29 @@ _THIS_IDENTITY = (identities.c.issuer == bindparam("of_issuer"), identities.c.su
 _OF_USER = identities.c.user_id == bindparam("of")
 
 USER_BY_IDENTITY = Statement(
-    SELECT_USER.join(identities, identities.c.user_id == users.c.user_id).where(*_THIS_IDENTITY)
+    lambda: SELECT_USER.join(identities, identities.c.user_id == users.c.user_id).where(*_THIS_IDENTITY)
 )
 IDENTITIES_OF_USER = Statement(
-    select(identities).where(_OF_USER).order_by(identities.c.created_at, identities.c.issuer)
+    lambda: select(identities).where(_OF_USER).order_by(identities.c.created_at, identities.c.issuer)
 )
 # Of two accounts that link one identity the second finds the row of the first.
-INSERT_IDENTITY = Statement(insert(identities).on_conflict_do_nothing().returning(identities.c.subject))
-DROP_IDENTITY = Statement(delete(identities).where(*_THIS_IDENTITY, _OF_USER).returning(identities.c.provider))
+INSERT_IDENTITY = Statement(lambda: insert(identities).on_conflict_do_nothing().returning(identities.c.subject))
+DROP_IDENTITY = Statement(
+    lambda: delete(identities).where(*_THIS_IDENTITY, _OF_USER).returning(identities.c.provider)
+)
 USE_IDENTITY = Statement(
-    update(identities)
-    .where(*_THIS_IDENTITY, _OF_USER)
-    .values(used_at=bindparam("at"), label=bindparam("to_label"))
-    .returning(identities.c.subject)
+    lambda: (
+        update(identities)
+        .where(*_THIS_IDENTITY, _OF_USER)
+        .values(used_at=bindparam("at"), label=bindparam("to_label"))
+        .returning(identities.c.subject)
+    )
 )
 IDENTITIES_OF_PROVIDER = Statement(
-    select(func.count().label("found")).where(_OF_USER, identities.c.provider == bindparam("at_provider"))
+    lambda: select(func.count().label("found")).where(_OF_USER, identities.c.provider == bindparam("at_provider"))
 )
 SIGN_IN_METHODS = Statement(
-    select(
+    lambda: select(
         select(func.count())
         .where(_OF_USER, InStringList(identities.c.provider, "enabled_providers"))
         .scalar_subquery()
@@ -81,7 +85,7 @@ SIGN_IN_METHODS = Statement(
 )
 # Of the service.
 DROP_TAG = Statement(
-    delete(user_tags).where(
+    lambda: delete(user_tags).where(
         user_tags.c.user_id == bindparam("of"), user_tags.c.tag == bindparam("the"), user_tags.c.provider == ""
     )
 )

@@ -25,24 +25,26 @@ from gatehouse.storage.statements import InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import identities, totp_factors, user_ids, usernames, users
 
 _EXISTING = select(users.c.user_id, users.c.login_key, users.c.shared_key, users.c.meta)
-EXISTING_BY_ID = Statement(_EXISTING.where(InStringList(users.c.user_id, "ids")))
+EXISTING_BY_ID = Statement(lambda: _EXISTING.where(InStringList(users.c.user_id, "ids")))
 EXISTING_BY_LOGIN = Statement(
-    _EXISTING.where(
+    lambda: _EXISTING.where(
         or_(InStringList(users.c.login_key, "login_keys"), InStringList(users.c.shared_key, "login_keys"))
     )
 )
 EXISTING_BY_IDENTITY = Statement(
-    _EXISTING.add_columns(identities.c.issuer, identities.c.subject)
-    .join(identities, identities.c.user_id == users.c.user_id)
-    .where(InStringList(identities.c.issuer, "issuers"), InStringList(identities.c.subject, "subjects"))
+    lambda: (
+        _EXISTING.add_columns(identities.c.issuer, identities.c.subject)
+        .join(identities, identities.c.user_id == users.c.user_id)
+        .where(InStringList(identities.c.issuer, "issuers"), InStringList(identities.c.subject, "subjects"))
+    )
 )
-USED_IDS = Statement(select(user_ids.c.user_id).where(InStringList(user_ids.c.user_id, "ids")))
+USED_IDS = Statement(lambda: select(user_ids.c.user_id).where(InStringList(user_ids.c.user_id, "ids")))
 # Without ON CONFLICT: a name taken since it was looked up fails the batch, which is then judged again.
-ADD_ID = Statement(insert(user_ids))
-ADD_USER = Statement(insert(users))
-ADD_USERNAME = Statement(insert(usernames))
-ADD_TOTP = Statement(insert(totp_factors))
-ADD_IDENTITY = Statement(insert(identities))
+ADD_ID = Statement(lambda: insert(user_ids))
+ADD_USER = Statement(lambda: insert(users))
+ADD_USERNAME = Statement(lambda: insert(usernames))
+ADD_TOTP = Statement(lambda: insert(totp_factors))
+ADD_IDENTITY = Statement(lambda: insert(identities))
 
 
 def judge_candidates(

@@ -17,7 +17,7 @@ _UNLOCKED: Final = (
     .with_for_update(skip_locked=True)
 )
 SET_SEEN = Statement(
-    update(users).where(users.c.user_id.in_(_UNLOCKED)).values(seen_at=bindparam("seen", type_=BigInteger()))
+    lambda: update(users).where(users.c.user_id.in_(_UNLOCKED)).values(seen_at=bindparam("seen", type_=BigInteger()))
 )
 
 

@@ -19,30 +19,34 @@ from gatehouse.storage.tables.permissions import applications
 SHORT_TOKEN: Final = "stoken"  # noqa: S105 - a kind of single-use thing
 
 LOCK_UNREVOKED_USER = Statement(
-    select(users.c.user_id)
-    .where(users.c.user_id == bindparam("of"), users.c.rev == bindparam("rev"), users.c.blocked.is_(False))
-    .with_for_update(read=True)  # a concurrent revocation waits, or has won already
+    lambda: (
+        select(users.c.user_id)
+        .where(users.c.user_id == bindparam("of"), users.c.rev == bindparam("rev"), users.c.blocked.is_(False))
+        .with_for_update(read=True)
+    )  # a concurrent revocation waits, or has won already
 )
-INSERT_LOGIN_TOKEN = Statement(insert(login_tokens))
+INSERT_LOGIN_TOKEN = Statement(lambda: insert(login_tokens))
 DROP_LOGIN_TOKEN = Statement(
-    delete(login_tokens).where(login_tokens.c.digest == bindparam("of")).returning(login_tokens.c.digest)
+    lambda: delete(login_tokens).where(login_tokens.c.digest == bindparam("of")).returning(login_tokens.c.digest)
 )
 LIVE_LOGIN_TOKEN = Statement(
-    select(
-        login_tokens.c.user_id,
-        login_tokens.c.application_id,
-        login_tokens.c.ends_at,
-        users.c.bans,
-        select(applications.c.project_id)
-        .where(applications.c.application_id == login_tokens.c.application_id)
-        .scalar_subquery()
-        .label("project_id"),
-    )
-    .join(users, and_(users.c.user_id == login_tokens.c.user_id, users.c.rev == login_tokens.c.rev))
-    .where(
-        login_tokens.c.digest == bindparam("of"),
-        login_tokens.c.ends_at > bindparam("now"),
-        users.c.blocked.is_(False),
+    lambda: (
+        select(
+            login_tokens.c.user_id,
+            login_tokens.c.application_id,
+            login_tokens.c.ends_at,
+            users.c.bans,
+            select(applications.c.project_id)
+            .where(applications.c.application_id == login_tokens.c.application_id)
+            .scalar_subquery()
+            .label("project_id"),
+        )
+        .join(users, and_(users.c.user_id == login_tokens.c.user_id, users.c.rev == login_tokens.c.rev))
+        .where(
+            login_tokens.c.digest == bindparam("of"),
+            login_tokens.c.ends_at > bindparam("now"),
+            users.c.blocked.is_(False),
+        )
     )
 )
 

@@ -45,7 +45,7 @@ def _is_recorded(*events: AuditEvent) -> Exists:
 
 # Records end too, and a file brings none. While that of the registration is here, a sign-in would be on record.
 HOLDS_SOMETHING = Statement(
-    select(users.c.user_id).where(
+    lambda: select(users.c.user_id).where(
         users.c.user_id == _OF,
         or_(
             *(exists().where(table.c.user_id == _OF) for table in _HELD_IN),
@@ -55,24 +55,28 @@ HOLDS_SOMETHING = Statement(
     )
 )
 FREE_ADDRESS = Statement(
-    update(users)
-    .where(users.c.user_id == _OF)
-    .values(login=null(), login_key=null(), shared_key=null(), version=users.c.version + 1)
+    lambda: (
+        update(users)
+        .where(users.c.user_id == _OF)
+        .values(login=null(), login_key=null(), shared_key=null(), version=users.c.version + 1)
+    )
 )
 END_LOST_ACCOUNT = Statement(
-    update(users).where(users.c.user_id == _OF).values(blocked=True, lost_at=bindparam("at"))
+    lambda: update(users).where(users.c.user_id == _OF).values(blocked=True, lost_at=bindparam("at"))
 )
 LOST_ACCOUNTS = Statement(
-    select(users.c.user_id)
-    .where(
-        users.c.lost_at > 0,
-        users.c.lost_at <= bindparam("before"),
-        users.c.blocked.is_(True),
-        users.c.login_key.is_(None),
+    lambda: (
+        select(users.c.user_id)
+        .where(
+            users.c.lost_at > 0,
+            users.c.lost_at <= bindparam("before"),
+            users.c.blocked.is_(True),
+            users.c.login_key.is_(None),
+        )
+        .order_by(users.c.lost_at)
+        .limit(ERASE_AT_ONCE)
+        .with_for_update(skip_locked=True)
     )
-    .order_by(users.c.lost_at)
-    .limit(ERASE_AT_ONCE)
-    .with_for_update(skip_locked=True)
 )
 
 

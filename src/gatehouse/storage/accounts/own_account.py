@@ -82,114 +82,143 @@ _UPDATE_PROFILE = {**_BUMP_VERSION, "updated_at": bindparam("at")}
 _RECORDS_ABOUT = select(audit_events).where(audit_events.c.subject == bindparam("of"))
 _NEWEST_ABOUT = _RECORDS_ABOUT.order_by(audit_events.c.at.desc(), audit_events.c.record_id)
 
-NEWEST_ABOUT = Statement(_NEWEST_ABOUT.limit(bindparam("most")))
+NEWEST_ABOUT = Statement(lambda: _NEWEST_ABOUT.limit(bindparam("most")))
 NEWEST_SIGN_INS = Statement(
-    _NEWEST_ABOUT.where(
+    lambda: _NEWEST_ABOUT.where(
         or_(*(audit_events.c.event == event for event in SIGN_IN_EVENTS)), audit_events.c.at > bindparam("after")
     ).limit(MAX_ACTIVITY_SHOWN)
 )
-ALL_ABOUT = Statement(_NEWEST_ABOUT)
+ALL_ABOUT = Statement(lambda: _NEWEST_ABOUT)
 APPLICATION_NAMES = Statement(
-    select(applications.c.application_id, applications.c.name).where(
+    lambda: select(applications.c.application_id, applications.c.name).where(
         InNumberList(applications.c.application_id, "numbers")
     )
 )
 PENDING_EMAIL_CHANGE = Statement(
-    select(once_table.c.details, users.c.rev)
-    .join(users, users.c.user_id == once_table.c.subject)
-    .where(
-        once_table.c.kind == LinkKind.CHANGE.value,
-        once_table.c.subject == bindparam("of"),
-        once_table.c.taken_at == 0,
-        once_table.c.expires_at > bindparam("now"),
+    lambda: (
+        select(once_table.c.details, users.c.rev)
+        .join(users, users.c.user_id == once_table.c.subject)
+        .where(
+            once_table.c.kind == LinkKind.CHANGE.value,
+            once_table.c.subject == bindparam("of"),
+            once_table.c.taken_at == 0,
+            once_table.c.expires_at > bindparam("now"),
+        )
     )
 )
 CONSENTS_OF_USER = Statement(
-    select(consents.c.client_id, consents.c.scopes, consents.c.given_at)
-    .where(consents.c.user_id == bindparam("of"))
-    .order_by(consents.c.client_id)
+    lambda: (
+        select(consents.c.client_id, consents.c.scopes, consents.c.given_at)
+        .where(consents.c.user_id == bindparam("of"))
+        .order_by(consents.c.client_id)
+    )
 )
 GRANTS_OF_USER = Statement(
-    select(*(grants.c[field.name] for field in fields(ClientSignIn)))
-    .where(grants.c.user_id == bindparam("of"))
-    .order_by(grants.c.created_at, grants.c.grant_id)
+    lambda: (
+        select(*(grants.c[field.name] for field in fields(ClientSignIn)))
+        .where(grants.c.user_id == bindparam("of"))
+        .order_by(grants.c.created_at, grants.c.grant_id)
+    )
 )
 SITES_OF_USER = Statement(
-    select(*(site_sessions.c[field.name] for field in fields(SiteSignInRecord)))
-    .where(site_sessions.c.user_id == bindparam("of"))
-    .order_by(site_sessions.c.created_at, site_sessions.c.origin)
+    lambda: (
+        select(*(site_sessions.c[field.name] for field in fields(SiteSignInRecord)))
+        .where(site_sessions.c.user_id == bindparam("of"))
+        .order_by(site_sessions.c.created_at, site_sessions.c.origin)
+    )
 )
 ROLES_OF_USER = Statement(
-    select(role_assignments)
-    .where(role_assignments.c.user_id == bindparam("of"))
-    .order_by(role_assignments.c.application_id, role_assignments.c.project_id, role_assignments.c.position)
+    lambda: (
+        select(role_assignments)
+        .where(role_assignments.c.user_id == bindparam("of"))
+        .order_by(role_assignments.c.application_id, role_assignments.c.project_id, role_assignments.c.position)
+    )
 )
 SET_LANG = Statement(
-    update(users).where(_THIS_USER).values(lang=bindparam("to"), **_UPDATE_PROFILE).returning(users.c.user_id)
+    lambda: update(users).where(_THIS_USER).values(lang=bindparam("to"), **_UPDATE_PROFILE).returning(users.c.user_id)
 )
 SET_PICTURE = Statement(
-    update(users).where(_THIS_USER).values(picture=bindparam("to"), **_UPDATE_PROFILE).returning(users.c.user_id)
+    lambda: (
+        update(users).where(_THIS_USER).values(picture=bindparam("to"), **_UPDATE_PROFILE).returning(users.c.user_id)
+    )
 )
 PROFILE_COLUMNS = tuple(one.name for one in OWN_FIELDS)
 SET_PROFILE = Statement(
-    update(users)
-    .where(_THIS_USER)
-    .values({name: bindparam(name) for name in (*PROFILE_COLUMNS, "nick_key", "name_key")} | _UPDATE_PROFILE)
-    .returning(users.c.user_id)
+    lambda: (
+        update(users)
+        .where(_THIS_USER)
+        .values({name: bindparam(name) for name in (*PROFILE_COLUMNS, "nick_key", "name_key")} | _UPDATE_PROFILE)
+        .returning(users.c.user_id)
+    )
 )
 # Locks the account's row before the name is reserved; erasure takes the locks in the same order.
 BEGIN_USERNAME_CHANGE = Statement(
-    update(users)
-    .where(_THIS_USER, users.c.username_at <= bindparam("chosen_before"))
-    .values(username_at=bindparam("at"), **_UPDATE_PROFILE)
-    .returning(users.c.user_id)
+    lambda: (
+        update(users)
+        .where(_THIS_USER, users.c.username_at <= bindparam("chosen_before"))
+        .values(username_at=bindparam("at"), **_UPDATE_PROFILE)
+        .returning(users.c.user_id)
+    )
 )
 BEGIN_FIRST_USERNAME = Statement(
-    update(users).where(_THIS_USER, users.c.username.is_(None)).values(**_UPDATE_PROFILE).returning(users.c.user_id)
+    lambda: (
+        update(users)
+        .where(_THIS_USER, users.c.username.is_(None))
+        .values(**_UPDATE_PROFILE)
+        .returning(users.c.user_id)
+    )
 )
 # The write compares address and epoch again: neither changes between read and write.
 SET_LOGIN = Statement(
-    update(users)
-    .where(
-        _THIS_USER,
-        _SAME_REV,
-        users.c.login_key.is_not_distinct_from(bindparam("old_key")),  # an account may have had none
-        users.c.blocked.is_(False),
+    lambda: (
+        update(users)
+        .where(
+            _THIS_USER,
+            _SAME_REV,
+            users.c.login_key.is_not_distinct_from(bindparam("old_key")),  # an account may have had none
+            users.c.blocked.is_(False),
+        )
+        .values(
+            login=bindparam("new"),
+            login_key=bindparam("new_key"),
+            shared_key=null(),
+            email_verified=True,
+            **_BUMP_VERSION,
+        )
+        .returning(users.c.user_id)
     )
-    .values(
-        login=bindparam("new"),
-        login_key=bindparam("new_key"),
-        shared_key=null(),
-        email_verified=True,
-        **_BUMP_VERSION,
-    )
-    .returning(users.c.user_id)
 )
 SET_PASSWORD = Statement(
-    update(users)
-    .where(_THIS_USER, _SAME_REV)
-    .values(password_hash=bindparam("hash"), password_browser="", **_BUMP_VERSION)
-    .returning(users.c.user_id)
+    lambda: (
+        update(users)
+        .where(_THIS_USER, _SAME_REV)
+        .values(password_hash=bindparam("hash"), password_browser="", **_BUMP_VERSION)
+        .returning(users.c.user_id)
+    )
 )
 ADD_SESSION_PROOF = Statement(
-    update(sessions)
-    .where(sessions.c.digest == bindparam("of"))
-    .values(proved=bindparam("methods", type_=sessions.c.proved.type))
+    lambda: (
+        update(sessions)
+        .where(sessions.c.digest == bindparam("of"))
+        .values(proved=bindparam("methods", type_=sessions.c.proved.type))
+    )
 )
 RENEW_SESSION_PROOF = Statement(
-    update(sessions)
-    .where(sessions.c.digest == bindparam("old"))
-    .values(
-        digest=bindparam("fresh"),
-        auth=bindparam("by"),
-        second_factor=bindparam("with_factor"),
-        proved_at=bindparam("at"),
-        proved=bindparam("methods", type_=sessions.c.proved.type),
+    lambda: (
+        update(sessions)
+        .where(sessions.c.digest == bindparam("old"))
+        .values(
+            digest=bindparam("fresh"),
+            auth=bindparam("by"),
+            second_factor=bindparam("with_factor"),
+            proved_at=bindparam("at"),
+            proved=bindparam("methods", type_=sessions.c.proved.type),
+        )
+        .returning(sessions.c.session_id)
     )
-    .returning(sessions.c.session_id)
 )
 BANS_OF_USER = Statement(
-    select(bans_table).where(bans_table.c.user_id == bindparam("of")).order_by(bans_table.c.ban_id)
+    lambda: select(bans_table).where(bans_table.c.user_id == bindparam("of")).order_by(bans_table.c.ban_id)
 )
 
 

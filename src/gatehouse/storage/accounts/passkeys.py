@@ -28,25 +28,31 @@ _THIS_PASSKEY = passkeys.c.credential_id == bindparam("named")
 _COUNTER = bindparam("counter", type_=BigInteger)  # 0 from an authenticator without a counter
 _PASSKEYS_OF_USER = passkeys.c.user_id == bindparam("of")
 
-PASSKEY_BY_ID = Statement(select(passkeys).where(_THIS_PASSKEY))
+PASSKEY_BY_ID = Statement(lambda: select(passkeys).where(_THIS_PASSKEY))
 PASSKEYS_OF_USER = Statement(
-    select(passkeys).where(_PASSKEYS_OF_USER).order_by(passkeys.c.created_at, passkeys.c.credential_id)
+    lambda: select(passkeys).where(_PASSKEYS_OF_USER).order_by(passkeys.c.created_at, passkeys.c.credential_id)
 )
-COUNT_PASSKEYS = Statement(select(func.count().label("held")).select_from(passkeys).where(_PASSKEYS_OF_USER))
-INSERT_PASSKEY = Statement(insert(passkeys).on_conflict_do_nothing().returning(passkeys.c.user_id))
+COUNT_PASSKEYS = Statement(lambda: select(func.count().label("held")).select_from(passkeys).where(_PASSKEYS_OF_USER))
+INSERT_PASSKEY = Statement(lambda: insert(passkeys).on_conflict_do_nothing().returning(passkeys.c.user_id))
 USE_PASSKEY = Statement(
-    update(passkeys)
-    .where(_THIS_PASSKEY, or_(passkeys.c.sign_count < _COUNTER, passkeys.c.sign_count + _COUNTER == 0))
-    .values(sign_count=_COUNTER, used_at=bindparam("now"))
-    .returning(passkeys.c.user_id)
+    lambda: (
+        update(passkeys)
+        .where(_THIS_PASSKEY, or_(passkeys.c.sign_count < _COUNTER, passkeys.c.sign_count + _COUNTER == 0))
+        .values(sign_count=_COUNTER, used_at=bindparam("now"))
+        .returning(passkeys.c.user_id)
+    )
 )
 RENAME_PASSKEY = Statement(
-    update(passkeys)
-    .where(_THIS_PASSKEY, _PASSKEYS_OF_USER)
-    .values(name=bindparam("to"))
-    .returning(passkeys.c.user_id)
+    lambda: (
+        update(passkeys)
+        .where(_THIS_PASSKEY, _PASSKEYS_OF_USER)
+        .values(name=bindparam("to"))
+        .returning(passkeys.c.user_id)
+    )
 )
-DROP_PASSKEY = Statement(delete(passkeys).where(_THIS_PASSKEY, _PASSKEYS_OF_USER).returning(passkeys.c.user_id))
+DROP_PASSKEY = Statement(
+    lambda: delete(passkeys).where(_THIS_PASSKEY, _PASSKEYS_OF_USER).returning(passkeys.c.user_id)
+)
 
 
 def put_challenge(kind: str, digest: bytes, *, now: int, expires_at: int) -> Verb[None]:

@@ -66,49 +66,58 @@ def _label_statements(table: Table, label: Column[str], *kept: Column[bool]) -> 
     pair = (row.provider, label)
     held_at = and_(identities.c.user_id == row.user_id, identities.c.provider == bindparam("at_provider"))
     return LabelStatements(
-        of_user=Statement(select(*shown).where(of_user, provided).order_by(label, row.issuer, row.subject)),
-        of_identity=Statement(select(*shown).where(of_identity, provided)),
+        of_user=Statement(lambda: select(*shown).where(of_user, provided).order_by(label, row.issuer, row.subject)),
+        of_identity=Statement(lambda: select(*shown).where(of_identity, provided)),
         put=Statement(
-            upsert.on_conflict_do_update(
+            lambda: upsert.on_conflict_do_update(
                 index_elements=["user_id", label.name, "issuer", "subject"],
                 set_={column.name: upsert.excluded[column.name] for column in (row.provider, *kept)},
             )
         ),
-        drop=Statement(delete(table).where(of_identity, provided, this).returning(row.user_id)),
+        drop=Statement(lambda: delete(table).where(of_identity, provided, this).returning(row.user_id)),
         drop_of_identity=Statement(
-            delete(table).where(of_identity, provided, *(column.is_(False) for column in kept))
+            lambda: delete(table).where(of_identity, provided, *(column.is_(False) for column in kept))
         ),
         copy=Statement(
-            insert(table)
-            .from_select(
-                [column.name for column in stored],
-                select(_TO.label("user_id"), *stored[1:]).where(of_user, provided),
+            lambda: (
+                insert(table)
+                .from_select(
+                    [column.name for column in stored],
+                    select(_TO.label("user_id"), *stored[1:]).where(of_user, provided),
+                )
+                .on_conflict_do_nothing()
             )
-            .on_conflict_do_nothing()
         ),
         next_pair=Statement(
-            select(row.provider, label.label("name"))
-            .where(
-                provided,
-                tuple_(*pair) > tuple_(bindparam("after_provider", type_=Text()), bindparam("after", type_=Text())),
+            lambda: (
+                select(row.provider, label.label("name"))
+                .where(
+                    provided,
+                    tuple_(*pair)
+                    > tuple_(bindparam("after_provider", type_=Text()), bindparam("after", type_=Text())),
+                )
+                .order_by(*pair)
+                .limit(1)
             )
-            .order_by(*pair)
-            .limit(1)
         ),
         of_pair=Statement(
-            select(row.user_id, row.issuer, row.subject)
-            .where(provided, row.provider == bindparam("at_provider"), this)
-            .limit(AT_ONCE)
+            lambda: (
+                select(row.user_id, row.issuer, row.subject)
+                .where(provided, row.provider == bindparam("at_provider"), this)
+                .limit(AT_ONCE)
+            )
         ),
         # The newest sign-in first: it would have set or removed the label.
         without_source=Statement(
-            select(row.user_id, identities.c.issuer, identities.c.subject)
-            .join_from(table, identities, held_at)
-            .where(this, row.provider == "")
-            .order_by(identities.c.used_at.desc())
-            .limit(AT_ONCE)
+            lambda: (
+                select(row.user_id, identities.c.issuer, identities.c.subject)
+                .join_from(table, identities, held_at)
+                .where(this, row.provider == "")
+                .order_by(identities.c.used_at.desc())
+                .limit(AT_ONCE)
+            )
         ),
-        drop_without_source=Statement(delete(table).where(of_user, row.provider == "", this)),
+        drop_without_source=Statement(lambda: delete(table).where(of_user, row.provider == "", this)),
     )
 
 
@@ -121,56 +130,64 @@ _OF_RULE: Final = (
     user_tags.c.tag == bindparam("the"),
 )
 SET_KEPT = Statement(
-    update(user_tags).where(*_OF_RULE, user_tags.c.kept != bindparam("to")).values(kept=bindparam("to"))
+    lambda: update(user_tags).where(*_OF_RULE, user_tags.c.kept != bindparam("to")).values(kept=bindparam("to"))
 )
 KEPT_WITHOUT_IDENTITY = Statement(
-    select(user_tags.c.user_id, user_tags.c.issuer, user_tags.c.subject)
-    .where(
-        *_OF_RULE,
-        user_tags.c.kept.is_(True),
-        ~exists().where(
-            identities.c.issuer == user_tags.c.issuer,
-            identities.c.subject == user_tags.c.subject,
-            identities.c.user_id == user_tags.c.user_id,
-        ),
+    lambda: (
+        select(user_tags.c.user_id, user_tags.c.issuer, user_tags.c.subject)
+        .where(
+            *_OF_RULE,
+            user_tags.c.kept.is_(True),
+            ~exists().where(
+                identities.c.issuer == user_tags.c.issuer,
+                identities.c.subject == user_tags.c.subject,
+                identities.c.user_id == user_tags.c.user_id,
+            ),
+        )
+        .limit(AT_ONCE)
     )
-    .limit(AT_ONCE)
 )
 DROP_KEPT_ELSEWHERE = Statement(
-    delete(user_tags)
-    .where(
-        user_tags.c.kept.is_(True),
-        user_tags.c.issuer == bindparam("of_issuer"),
-        user_tags.c.subject == bindparam("of_subject"),
-        user_tags.c.tag == bindparam("the"),
-        user_tags.c.user_id != bindparam("of"),
-    )
-    .returning(user_tags.c.user_id)
-)
-COPY_KEPT_TAGS = Statement(
-    insert(user_tags)
-    .from_select(
-        [column.name for column in user_tags.c],
-        select(_TO.label("user_id"), *tuple(user_tags.c)[1:]).where(
-            user_tags.c.user_id == bindparam("of"), user_tags.c.kept.is_(True)
-        ),
-    )
-    .on_conflict_do_nothing()
-)
-# Of whatever account it was connected to before.
-COPY_KEPT_OF_IDENTITY = Statement(
-    insert(user_tags)
-    .from_select(
-        [column.name for column in user_tags.c],
-        select(_TO.label("user_id"), *tuple(user_tags.c)[1:]).where(
+    lambda: (
+        delete(user_tags)
+        .where(
             user_tags.c.kept.is_(True),
             user_tags.c.issuer == bindparam("of_issuer"),
             user_tags.c.subject == bindparam("of_subject"),
-        ),
+            user_tags.c.tag == bindparam("the"),
+            user_tags.c.user_id != bindparam("of"),
+        )
+        .returning(user_tags.c.user_id)
     )
-    .on_conflict_do_nothing()
 )
-END_SEARCH = Statement(delete(installation).where(installation.c.name == bindparam("name")))
+COPY_KEPT_TAGS = Statement(
+    lambda: (
+        insert(user_tags)
+        .from_select(
+            [column.name for column in user_tags.c],
+            select(_TO.label("user_id"), *tuple(user_tags.c)[1:]).where(
+                user_tags.c.user_id == bindparam("of"), user_tags.c.kept.is_(True)
+            ),
+        )
+        .on_conflict_do_nothing()
+    )
+)
+# Of whatever account it was connected to before.
+COPY_KEPT_OF_IDENTITY = Statement(
+    lambda: (
+        insert(user_tags)
+        .from_select(
+            [column.name for column in user_tags.c],
+            select(_TO.label("user_id"), *tuple(user_tags.c)[1:]).where(
+                user_tags.c.kept.is_(True),
+                user_tags.c.issuer == bindparam("of_issuer"),
+                user_tags.c.subject == bindparam("of_subject"),
+            ),
+        )
+        .on_conflict_do_nothing()
+    )
+)
+END_SEARCH = Statement(lambda: delete(installation).where(installation.c.name == bindparam("name")))
 
 
 def labels_of_user(user_id: str) -> Verb[Sequence[ProvidedLabel]]:

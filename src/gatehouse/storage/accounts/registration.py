@@ -45,25 +45,31 @@ _EMAIL_VERIFIED = {
     "version": users.c.version + 1,
 }
 
-VERIFY_EMAIL = Statement(update(users).where(*_MAILED_USER).values(_EMAIL_VERIFIED).returning(users.c.user_id))
+VERIFY_EMAIL = Statement(
+    lambda: update(users).where(*_MAILED_USER).values(_EMAIL_VERIFIED).returning(users.c.user_id)
+)
 SET_PASSWORD = Statement(
-    update(users)
-    .where(*_MAILED_USER)
-    .values(password_hash=bindparam("hash"), password_browser="", **_EMAIL_VERIFIED)
-    .returning(users.c.user_id)
+    lambda: (
+        update(users)
+        .where(*_MAILED_USER)
+        .values(password_hash=bindparam("hash"), password_browser="", **_EMAIL_VERIFIED)
+        .returning(users.c.user_id)
+    )
 )
 SET_FIRST_PASSWORD = Statement(
-    update(users)
-    .where(*_MAILED_USER, users.c.password_hash.is_(None))
-    .values(
-        password_hash=bindparam("hash"),
-        password_browser="",
-        nick=bindparam("chosen"),
-        nick_key=bindparam("chosen_key"),
-        lang=bindparam("spoken"),
-        **_EMAIL_VERIFIED,
+    lambda: (
+        update(users)
+        .where(*_MAILED_USER, users.c.password_hash.is_(None))
+        .values(
+            password_hash=bindparam("hash"),
+            password_browser="",
+            nick=bindparam("chosen"),
+            nick_key=bindparam("chosen_key"),
+            lang=bindparam("spoken"),
+            **_EMAIL_VERIFIED,
+        )
+        .returning(users.c.user_id)
     )
-    .returning(users.c.user_id)
 )
 
 
@@ -198,7 +204,7 @@ _UPSERT_REQUEST = insert(once_table)
 
 # Of two requests of one browser both succeed, and the later one counts.
 UPSERT_REQUEST = Statement(
-    _UPSERT_REQUEST.on_conflict_do_update(
+    lambda: _UPSERT_REQUEST.on_conflict_do_update(
         index_elements=["kind", "digest"],
         set_={
             name: _UPSERT_REQUEST.excluded[name]
@@ -207,12 +213,14 @@ UPSERT_REQUEST = Statement(
     )
 )
 LOCK_REQUEST = Statement(
-    select(once_table.c.details)
-    .where(*_THIS_REQUEST, once_table.c.taken_at == 0, once_table.c.expires_at > bindparam("now"))
-    .with_for_update()
+    lambda: (
+        select(once_table.c.details)
+        .where(*_THIS_REQUEST, once_table.c.taken_at == 0, once_table.c.expires_at > bindparam("now"))
+        .with_for_update()
+    )
 )
 SAVE_TRY = Statement(
-    update(once_table).where(*_THIS_REQUEST).values(details=bindparam("counted"), taken_at=bindparam("ended"))
+    lambda: update(once_table).where(*_THIS_REQUEST).values(details=bindparam("counted"), taken_at=bindparam("ended"))
 )
 
 

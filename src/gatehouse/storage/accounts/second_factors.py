@@ -40,7 +40,7 @@ _COUNT_UNUSED_CODES = select(func.count()).select_from(recovery_codes).where(*_U
 _LAST_PASSKEY_USE = select(func.max(passkeys.c.used_at)).where(passkeys.c.user_id == bindparam("of"))
 
 OVERVIEW = Statement(
-    select(
+    lambda: select(
         select(totp_factors.c.confirmed_at).where(_TOTP_OF_USER).scalar_subquery().label("totp_since"),
         select(totp_factors.c.last_step).where(_TOTP_OF_USER).scalar_subquery().label("last_step"),
         _LAST_PASSKEY_USE.scalar_subquery().label("passkey_used_at"),
@@ -49,51 +49,59 @@ OVERVIEW = Statement(
 )
 # Locks the account's row until the commit, so that concurrent changes of its factors run one after the other.
 BUMP_USER_VERSION = Statement(
-    update(users)
-    .where(users.c.user_id == bindparam("of"))
-    .values(version=users.c.version + 1)
-    .returning(users.c.user_id)
+    lambda: (
+        update(users)
+        .where(users.c.user_id == bindparam("of"))
+        .values(version=users.c.version + 1)
+        .returning(users.c.user_id)
+    )
 )
-REMOVE_TOTP = Statement(delete(totp_factors).where(_TOTP_OF_USER).returning(totp_factors.c.user_id))
+REMOVE_TOTP = Statement(lambda: delete(totp_factors).where(_TOTP_OF_USER).returning(totp_factors.c.user_id))
 # The condition is part of the write: of two callers with one step the second finds nothing left to change.
 USE_TOTP_STEP = Statement(
-    update(totp_factors)
-    .where(
-        _TOTP_OF_USER,
-        totp_factors.c.sealed_secret == bindparam("checked"),
-        totp_factors.c.last_step < bindparam("step"),
+    lambda: (
+        update(totp_factors)
+        .where(
+            _TOTP_OF_USER,
+            totp_factors.c.sealed_secret == bindparam("checked"),
+            totp_factors.c.last_step < bindparam("step"),
+        )
+        .values(last_step=bindparam("step"))
+        .returning(totp_factors.c.user_id)
     )
-    .values(last_step=bindparam("step"))
-    .returning(totp_factors.c.user_id)
 )
 SET_EMAIL_CODES = Statement(
-    update(users)
-    .where(users.c.user_id == bindparam("of"), users.c.email_code != bindparam("to"))
-    .values(email_code=bindparam("to"))
-    .returning(users.c.user_id)
+    lambda: (
+        update(users)
+        .where(users.c.user_id == bindparam("of"), users.c.email_code != bindparam("to"))
+        .values(email_code=bindparam("to"))
+        .returning(users.c.user_id)
+    )
 )
-COUNT_RECOVERY_CODES = Statement(select(_COUNT_UNUSED_CODES.scalar_subquery().label("left")))
-INSERT_RECOVERY_CODE = Statement(insert(recovery_codes))
-DROP_RECOVERY_CODES = Statement(delete(recovery_codes).where(recovery_codes.c.user_id == bindparam("of")))
+COUNT_RECOVERY_CODES = Statement(lambda: select(_COUNT_UNUSED_CODES.scalar_subquery().label("left")))
+INSERT_RECOVERY_CODE = Statement(lambda: insert(recovery_codes))
+DROP_RECOVERY_CODES = Statement(lambda: delete(recovery_codes).where(recovery_codes.c.user_id == bindparam("of")))
 USE_RECOVERY_CODE = Statement(
-    update(recovery_codes)
-    .where(*_UNUSED_CODES, recovery_codes.c.digest == bindparam("spent"))
-    .values(used_at=bindparam("now"))
-    .returning(recovery_codes.c.user_id)
+    lambda: (
+        update(recovery_codes)
+        .where(*_UNUSED_CODES, recovery_codes.c.digest == bindparam("spent"))
+        .values(used_at=bindparam("now"))
+        .returning(recovery_codes.c.user_id)
+    )
 )
-DROP_PASSKEYS = Statement(delete(passkeys).where(passkeys.c.user_id == bindparam("of")))
+DROP_PASSKEYS = Statement(lambda: delete(passkeys).where(passkeys.c.user_id == bindparam("of")))
 _UPSERT_SECRET = insert(once)
 UPSERT_SECRET = Statement(
-    _UPSERT_SECRET.on_conflict_do_update(
+    lambda: _UPSERT_SECRET.on_conflict_do_update(
         index_elements=["kind", "digest"],
         set_={name: _UPSERT_SECRET.excluded[name] for name in ("details", "created_at", "expires_at", "taken_at")},
     )
 )
-LOCK_SECRET = Statement(select(once.c.details).where(*_STILL_OPEN).with_for_update())
+LOCK_SECRET = Statement(lambda: select(once.c.details).where(*_STILL_OPEN).with_for_update())
 SAVE_TRIES = Statement(
-    update(once).where(*_THIS_SECRET).values(details=bindparam("counted"), taken_at=bindparam("ended"))
+    lambda: update(once).where(*_THIS_SECRET).values(details=bindparam("counted"), taken_at=bindparam("ended"))
 )
-DROP_SECRET = Statement(delete(once).where(*_THIS_SECRET))
+DROP_SECRET = Statement(lambda: delete(once).where(*_THIS_SECRET))
 
 
 def factor_overview(user_id: str) -> Verb[FactorOverview]:

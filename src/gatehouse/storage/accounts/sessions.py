@@ -24,55 +24,71 @@ IDENTITY_METHODS: Final = frozenset({SignInMethod.PROVIDER, SignInMethod.PLATFOR
 
 UNEXPIRED_SESSION = and_(sessions.c.idle_ends_at > bindparam("now"), sessions.c.ends_at > bindparam("now"))
 
-INSERT_SESSION = Statement(insert(sessions))
+INSERT_SESSION = Statement(lambda: insert(sessions))
 DROP_SESSION_BY_DIGEST = Statement(
-    delete(sessions)
-    .where(sessions.c.digest == bindparam("of"))
-    .returning(sessions.c.session_id, sessions.c.user_id, sessions.c.rev, sessions.c.proved)
+    lambda: (
+        delete(sessions)
+        .where(sessions.c.digest == bindparam("of"))
+        .returning(sessions.c.session_id, sessions.c.user_id, sessions.c.rev, sessions.c.proved)
+    )
 )
 FIND_SESSION = Statement(  # the session and the whole account in one round trip
-    SELECT_USER.add_columns(*(column.label(f"session_{column.name}") for column in sessions.c))
-    .join(sessions, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
-    .where(sessions.c.digest == bindparam("of"), UNEXPIRED_SESSION, users.c.blocked.is_(False))
+    lambda: (
+        SELECT_USER.add_columns(*(column.label(f"session_{column.name}") for column in sessions.c))
+        .join(sessions, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
+        .where(sessions.c.digest == bindparam("of"), UNEXPIRED_SESSION, users.c.blocked.is_(False))
+    )
 )
 TOUCH_SESSION = Statement(
-    update(sessions)
-    .where(sessions.c.digest == bindparam("of"), sessions.c.seen_at < bindparam("at"))
-    .values(seen_at=bindparam("at"), idle_ends_at=bindparam("idle_ends"))
+    lambda: (
+        update(sessions)
+        .where(sessions.c.digest == bindparam("of"), sessions.c.seen_at < bindparam("at"))
+        .values(seen_at=bindparam("at"), idle_ends_at=bindparam("idle_ends"))
+    )
 )
 DROP_SESSION = Statement(
-    delete(sessions)
-    .where(sessions.c.user_id == bindparam("of"), sessions.c.session_id == bindparam("named"))
-    .returning(sessions.c.session_id)
+    lambda: (
+        delete(sessions)
+        .where(sessions.c.user_id == bindparam("of"), sessions.c.session_id == bindparam("named"))
+        .returning(sessions.c.session_id)
+    )
 )
 SESSIONS_OF_USER = Statement(
-    select(sessions)
-    .join(users, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
-    .where(sessions.c.user_id == bindparam("of"), UNEXPIRED_SESSION)
-    .order_by(sessions.c.seen_at.desc(), sessions.c.session_id)
+    lambda: (
+        select(sessions)
+        .join(users, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
+        .where(sessions.c.user_id == bindparam("of"), UNEXPIRED_SESSION)
+        .order_by(sessions.c.seen_at.desc(), sessions.c.session_id)
+    )
 )
 RAISE_REV = Statement(
-    update(users)
-    .where(users.c.user_id == bindparam("of"))
-    .values(rev=case((users.c.rev >= bindparam("epoch"), users.c.rev + 1), else_=bindparam("epoch")))
-    .returning(users.c.rev)
+    lambda: (
+        update(users)
+        .where(users.c.user_id == bindparam("of"))
+        .values(rev=case((users.c.rev >= bindparam("epoch"), users.c.rev + 1), else_=bindparam("epoch")))
+        .returning(users.c.rev)
+    )
 )
 SET_SESSION_REV = Statement(
-    update(sessions)
-    .where(sessions.c.user_id == bindparam("of"), sessions.c.digest == bindparam("keep"))
-    .values(rev=bindparam("rev"))
+    lambda: (
+        update(sessions)
+        .where(sessions.c.user_id == bindparam("of"), sessions.c.digest == bindparam("keep"))
+        .values(rev=bindparam("rev"))
+    )
 )
 DROP_OLDER_SESSIONS = Statement(
-    delete(sessions).where(sessions.c.user_id == bindparam("of"), sessions.c.rev < bindparam("rev"))
+    lambda: delete(sessions).where(sessions.c.user_id == bindparam("of"), sessions.c.rev < bindparam("rev"))
 )
-DROP_LOGIN_TOKENS = Statement(delete(login_tokens).where(login_tokens.c.user_id == bindparam("of")))
+DROP_LOGIN_TOKENS = Statement(lambda: delete(login_tokens).where(login_tokens.c.user_id == bindparam("of")))
 
 
 # Locked until the session is stored: an identity that is disconnected at this moment ends it, or is gone here.
 PROVED_IDENTITIES = Statement(
-    select(identities.c.issuer, identities.c.subject)
-    .where(identities.c.user_id == bindparam("of"))
-    .with_for_update(read=True)
+    lambda: (
+        select(identities.c.issuer, identities.c.subject)
+        .where(identities.c.user_id == bindparam("of"))
+        .with_for_update(read=True)
+    )
 )
 
 

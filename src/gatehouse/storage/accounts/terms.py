@@ -14,13 +14,15 @@ from gatehouse.storage.runner import SqlStore, read, write
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import accepted_terms, users
 
-COUNTRY_OF_USER = Statement(select(users.c.country).where(users.c.user_id == bindparam("of")))
+COUNTRY_OF_USER = Statement(lambda: select(users.c.country).where(users.c.user_id == bindparam("of")))
 ACCEPTED_BY_USER = Statement(
-    select(accepted_terms.c.document, accepted_terms.c.version, accepted_terms.c.accepted_at)
-    .where(accepted_terms.c.user_id == bindparam("of"))
-    .order_by(accepted_terms.c.accepted_at, accepted_terms.c.document)
+    lambda: (
+        select(accepted_terms.c.document, accepted_terms.c.version, accepted_terms.c.accepted_at)
+        .where(accepted_terms.c.user_id == bindparam("of"))
+        .order_by(accepted_terms.c.accepted_at, accepted_terms.c.document)
+    )
 )
-ACCEPT = Statement(insert(accepted_terms).on_conflict_do_nothing())
+ACCEPT = Statement(lambda: insert(accepted_terms).on_conflict_do_nothing())
 
 
 def terms_of_user(user_id: str) -> Verb[tuple[str, Sequence[AcceptedVersion]]]:

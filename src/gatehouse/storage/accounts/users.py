@@ -93,8 +93,8 @@ _ADMINISTRATORS = (
     .order_by(role_assignments.c.user_id)
 )
 # Locked until the commit in one order: of the last two administrators removed concurrently, one stays.
-LOCK_ADMINISTRATORS = Statement(_ADMINISTRATORS.with_for_update(of=role_assignments))
-REMAINING_ADMINISTRATORS = Statement(_ADMINISTRATORS)
+LOCK_ADMINISTRATORS = Statement(lambda: _ADMINISTRATORS.with_for_update(of=role_assignments))
+REMAINING_ADMINISTRATORS = Statement(lambda: _ADMINISTRATORS)
 
 
 def refuse_last_administrator(user_id: str, now: int) -> Verb[None]:
@@ -121,18 +121,20 @@ CHANGEABLE_COLUMNS: Final = tuple(
     column.name for column in users.c if column.name not in FIXED_COLUMNS | SEPARATE_COLUMNS
 )
 
-RESERVE_ID = Statement(insert(user_ids).on_conflict_do_nothing().returning(user_ids.c.user_id))
-INSERT_USER = Statement(insert(users).on_conflict_do_nothing().returning(users.c.user_id))
+RESERVE_ID = Statement(lambda: insert(user_ids).on_conflict_do_nothing().returning(user_ids.c.user_id))
+INSERT_USER = Statement(lambda: insert(users).on_conflict_do_nothing().returning(users.c.user_id))
 UPDATE_USER = Statement(
-    update(users)
-    .where(users.c.user_id == bindparam("of"), users.c.version == bindparam("seen"))
-    .values({name: bindparam(name) for name in CHANGEABLE_COLUMNS})
-    .values(
-        version=users.c.version + 1,
-        # An account that is opened again is lost no more, also if it is blocked later.
-        lost_at=case((users.c.blocked == bindparam("blocked"), users.c.lost_at), else_=0),
+    lambda: (
+        update(users)
+        .where(users.c.user_id == bindparam("of"), users.c.version == bindparam("seen"))
+        .values({name: bindparam(name) for name in CHANGEABLE_COLUMNS})
+        .values(
+            version=users.c.version + 1,
+            # An account that is opened again is lost no more, also if it is blocked later.
+            lost_at=case((users.c.blocked == bindparam("blocked"), users.c.lost_at), else_=0),
+        )
+        .returning(users.c.user_id)
     )
-    .returning(users.c.user_id)
 )
 _SPACE = literal_column("' '", Text())
 _BY_HAND = " "  # begins a line without a provider, whose ID has no space
@@ -150,7 +152,7 @@ SELECT_USER = select(
     _TAGS.scalar_subquery().label("tags"),
     _PURCHASES.scalar_subquery().label("purchases"),
 ).outerjoin(totp_factors, totp_factors.c.user_id == users.c.user_id)
-USER_BY_ID = Statement(SELECT_USER.where(users.c.user_id == bindparam("user_id")))
+USER_BY_ID = Statement(lambda: SELECT_USER.where(users.c.user_id == bindparam("user_id")))
 _NAMED = users.alias("named")
 _EXACT_KEY = bindparam("exact_key", type_=Text())
 _LOGIN_KEY = bindparam("login_key", type_=Text())
@@ -162,28 +164,32 @@ USER_ID_OF_LOGIN = (
     .limit(1)
     .scalar_subquery()
 )
-USER_BY_LOGIN = Statement(SELECT_USER.where(users.c.user_id == USER_ID_OF_LOGIN))
-SHARES_LOGIN = Statement(select(users.c.user_id).where(users.c.shared_key == _LOGIN_KEY).limit(1))
-USER_BY_USERNAME = Statement(SELECT_USER.where(users.c.username == bindparam("username")))
+USER_BY_LOGIN = Statement(lambda: SELECT_USER.where(users.c.user_id == USER_ID_OF_LOGIN))
+SHARES_LOGIN = Statement(lambda: select(users.c.user_id).where(users.c.shared_key == _LOGIN_KEY).limit(1))
+USER_BY_USERNAME = Statement(lambda: SELECT_USER.where(users.c.username == bindparam("username")))
 _NEW_USERNAME = insert(usernames)
 # Finds no row to change if the name belongs or belonged to another account.
 RESERVE_USERNAME = Statement(
-    _NEW_USERNAME.on_conflict_do_update(
+    lambda: _NEW_USERNAME.on_conflict_do_update(
         index_elements=["digest"],
         set_={"user_id": _NEW_USERNAME.excluded.user_id},
         where=usernames.c.user_id == _NEW_USERNAME.excluded.user_id,
     ).returning(usernames.c.digest)
 )
-SET_USERNAME = Statement(update(users).where(users.c.user_id == bindparam("of")).values(username=bindparam("to")))
-PASSWORD_HASHES = Statement(
-    select(users.c.user_id, users.c.password_hash)
-    .where(users.c.user_id > bindparam("after"), users.c.password_hash.is_not(None))
-    .order_by(users.c.user_id)
-    .limit(bindparam("size"))
+SET_USERNAME = Statement(
+    lambda: update(users).where(users.c.user_id == bindparam("of")).values(username=bindparam("to"))
 )
-ALL_USERS = Statement(SELECT_USER.order_by(users.c.user_id))
+PASSWORD_HASHES = Statement(
+    lambda: (
+        select(users.c.user_id, users.c.password_hash)
+        .where(users.c.user_id > bindparam("after"), users.c.password_hash.is_not(None))
+        .order_by(users.c.user_id)
+        .limit(bindparam("size"))
+    )
+)
+ALL_USERS = Statement(lambda: SELECT_USER.order_by(users.c.user_id))
 USERS_BY_ID_OR_LOGIN = Statement(
-    SELECT_USER.where(
+    lambda: SELECT_USER.where(
         or_(
             InStringList(users.c.user_id, "user_ids"),
             InStringList(users.c.login_key, "login_keys"),
@@ -192,23 +198,23 @@ USERS_BY_ID_OR_LOGIN = Statement(
     ).order_by(users.c.user_id)
 )
 RETIRED_USER_IDS = Statement(
-    select(user_ids.c.user_id).where(
+    lambda: select(user_ids.c.user_id).where(
         InStringList(user_ids.c.user_id, "user_ids"), ~exists().where(users.c.user_id == user_ids.c.user_id)
     )
 )
 USERNAME_OWNERS = Statement(
-    select(usernames.c.digest, usernames.c.user_id).where(InStringList(usernames.c.digest, "digests"))
+    lambda: select(usernames.c.digest, usernames.c.user_id).where(InStringList(usernames.c.digest, "digests"))
 )
 # Of people and the service: without a source. Inline, or SQLAlchemy would ask for the defaults of the key.
 _NEW_TAG = insert(user_tags).inline().values({name: bindparam(name) for name in ("user_id", "tag")})
 _NEW_PURCHASE = insert(user_purchases).inline().values({name: bindparam(name) for name in ("user_id", "purchase")})
-ADD_TAG = Statement(_NEW_TAG)
-ADD_TAG_ONCE = Statement(_NEW_TAG.on_conflict_do_nothing())
-ADD_PURCHASE = Statement(_NEW_PURCHASE)
-ADD_PURCHASE_ONCE = Statement(_NEW_PURCHASE.on_conflict_do_nothing())
+ADD_TAG = Statement(lambda: _NEW_TAG)
+ADD_TAG_ONCE = Statement(_NEW_TAG.on_conflict_do_nothing)
+ADD_PURCHASE = Statement(lambda: _NEW_PURCHASE)
+ADD_PURCHASE_ONCE = Statement(_NEW_PURCHASE.on_conflict_do_nothing)
 # Those that people set. Not those that say how a person can sign in: they change with the identities.
 DROP_TAGS = Statement(
-    delete(user_tags).where(
+    lambda: delete(user_tags).where(
         user_tags.c.user_id == bindparam("of"),
         user_tags.c.provider == "",
         user_tags.c.tag != GUEST_TAG,
@@ -216,21 +222,21 @@ DROP_TAGS = Statement(
     )
 )
 DROP_PURCHASES = Statement(
-    delete(user_purchases).where(user_purchases.c.user_id == bindparam("of"), user_purchases.c.provider == "")
+    lambda: delete(user_purchases).where(user_purchases.c.user_id == bindparam("of"), user_purchases.c.provider == "")
 )
 _NEW_TOTP = insert(totp_factors)
 # An unchanged secret keeps its last_step: a reset would make used codes valid again.
 PUT_TOTP = Statement(
-    _NEW_TOTP.on_conflict_do_update(
+    lambda: _NEW_TOTP.on_conflict_do_update(
         index_elements=["user_id"],
         set_={name: _NEW_TOTP.excluded[name] for name in ("sealed_secret", "confirmed_at", "last_step")},
         where=totp_factors.c.sealed_secret != _NEW_TOTP.excluded.sealed_secret,
     )
 )
-DROP_TOTP = Statement(delete(totp_factors).where(totp_factors.c.user_id == bindparam("of")))
+DROP_TOTP = Statement(lambda: delete(totp_factors).where(totp_factors.c.user_id == bindparam("of")))
 # Recovery codes replace a lost factor: without any factor they are deleted.
 DROP_UNNEEDED_RECOVERY_CODES = Statement(
-    delete(recovery_codes).where(
+    lambda: delete(recovery_codes).where(
         recovery_codes.c.user_id == bindparam("of"),
         ~exists().where(totp_factors.c.user_id == bindparam("of")),
         ~exists().where(passkeys.c.user_id == bindparam("of")),
@@ -238,34 +244,46 @@ DROP_UNNEEDED_RECOVERY_CODES = Statement(
     )
 )
 REPLACE_HASH = Statement(
-    update(users)
-    .where(users.c.user_id == bindparam("of"), users.c.password_hash == bindparam("old"))
-    .values(password_hash=bindparam("new"))
+    lambda: (
+        update(users)
+        .where(users.c.user_id == bindparam("of"), users.c.password_hash == bindparam("old"))
+        .values(password_hash=bindparam("new"))
+    )
 )
-LOCK_USER = Statement(select(users.c.user_id).where(users.c.user_id == bindparam("of")).with_for_update())
-CLEAR_PASSWORD = Statement(update(users).where(users.c.user_id == bindparam("of")).values(password_hash=null()))
+LOCK_USER = Statement(lambda: select(users.c.user_id).where(users.c.user_id == bindparam("of")).with_for_update())
+CLEAR_PASSWORD = Statement(
+    lambda: update(users).where(users.c.user_id == bindparam("of")).values(password_hash=null())
+)
 CLEAR_PASSWORD_AT_REV = Statement(
-    update(users)
-    .where(users.c.user_id == bindparam("of"), users.c.rev == bindparam("seen"), users.c.password_hash.is_not(None))
-    .values(password_hash=null(), version=users.c.version + 1)
-    .returning(users.c.user_id)
+    lambda: (
+        update(users)
+        .where(
+            users.c.user_id == bindparam("of"), users.c.rev == bindparam("seen"), users.c.password_hash.is_not(None)
+        )
+        .values(password_hash=null(), version=users.c.version + 1)
+        .returning(users.c.user_id)
+    )
 )
 BUMP_USER_VERSION = Statement(
-    update(users)
-    .where(users.c.user_id == bindparam("of"))
-    .values(version=users.c.version + 1)
-    .returning(users.c.user_id)
+    lambda: (
+        update(users)
+        .where(users.c.user_id == bindparam("of"))
+        .values(version=users.c.version + 1)
+        .returning(users.c.user_id)
+    )
 )
 SET_BLOCKED = Statement(
-    update(users)
-    .where(users.c.user_id == bindparam("of"))
-    .values(
-        blocked=bindparam("to"),
-        lost_at=0,
-        rev=case((users.c.rev >= bindparam("epoch"), users.c.rev + 1), else_=bindparam("epoch")),
-        version=users.c.version + 1,
+    lambda: (
+        update(users)
+        .where(users.c.user_id == bindparam("of"))
+        .values(
+            blocked=bindparam("to"),
+            lost_at=0,
+            rev=case((users.c.rev >= bindparam("epoch"), users.c.rev + 1), else_=bindparam("epoch")),
+            version=users.c.version + 1,
+        )
+        .returning(users.c.user_id)
     )
-    .returning(users.c.user_id)
 )
 
 

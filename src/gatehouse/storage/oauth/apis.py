@@ -20,22 +20,28 @@ from gatehouse.storage.tables.permissions import applications
 REVOKED_TOKEN: Final = "revoked_token"  # noqa: S105 - the kind of a single-use record, here that of a revoked token
 
 API_BY_RESOURCE = Statement(
-    select(
-        *(applications.c.application_id, applications.c.project_id, applications.c.name, applications.c.api),
-        select(installation.c.value).where(installation.c.name == BASE_URL).scalar_subquery().label("base_url"),
+    lambda: (
+        select(
+            *(applications.c.application_id, applications.c.project_id, applications.c.name, applications.c.api),
+            select(installation.c.value).where(installation.c.name == BASE_URL).scalar_subquery().label("base_url"),
+        )
+        .select_from(APPLICATIONS_WITH_PROJECT)
+        .where(applications.c.api_resource == bindparam("of"), IS_LIVE_APPLICATION)
     )
-    .select_from(APPLICATIONS_WITH_PROJECT)
-    .where(applications.c.api_resource == bindparam("of"), IS_LIVE_APPLICATION)
 )
 PROJECT_OF = Statement(
-    select(applications.c.project_id)
-    .select_from(APPLICATIONS_WITH_PROJECT)
-    .where(applications.c.application_id == bindparam("of"), IS_LIVE_APPLICATION)
+    lambda: (
+        select(applications.c.project_id)
+        .select_from(APPLICATIONS_WITH_PROJECT)
+        .where(applications.c.application_id == bindparam("of"), IS_LIVE_APPLICATION)
+    )
 )
-APPLICATION_LOGO = Statement(select(applications.c.logo).where(applications.c.application_id == bindparam("of")))
-REVOKE_TOKEN = Statement(insert(once).on_conflict_do_nothing().returning(once.c.digest))
+APPLICATION_LOGO = Statement(
+    lambda: select(applications.c.logo).where(applications.c.application_id == bindparam("of"))
+)
+REVOKE_TOKEN = Statement(lambda: insert(once).on_conflict_do_nothing().returning(once.c.digest))
 FIND_REVOKED = Statement(
-    select(once.c.digest).where(once.c.kind == REVOKED_TOKEN, once.c.digest == bindparam("of_digest"))
+    lambda: select(once.c.digest).where(once.c.kind == REVOKED_TOKEN, once.c.digest == bindparam("of_digest"))
 )
 
 

@@ -35,82 +35,96 @@ CACHE_GROUP: Final = "known"
 FIXED_COLUMNS: Final = frozenset({"client_id", "created_at", "version"})  # columns that a save never changes
 CHANGEABLE_COLUMNS: Final = tuple(column.name for column in clients.c if column.name not in FIXED_COLUMNS)
 
-INSERT_CLIENT = Statement(insert(clients).on_conflict_do_nothing().returning(clients.c.client_id))
+INSERT_CLIENT = Statement(lambda: insert(clients).on_conflict_do_nothing().returning(clients.c.client_id))
 UPDATE_CLIENT = Statement(
-    update(clients)
-    .where(clients.c.client_id == bindparam("of"), clients.c.version == bindparam("seen"))
-    .values({name: bindparam(name) for name in CHANGEABLE_COLUMNS} | {"version": clients.c.version + 1})
-    .returning(clients.c.client_id)
+    lambda: (
+        update(clients)
+        .where(clients.c.client_id == bindparam("of"), clients.c.version == bindparam("seen"))
+        .values({name: bindparam(name) for name in CHANGEABLE_COLUMNS} | {"version": clients.c.version + 1})
+        .returning(clients.c.client_id)
+    )
 )
 NOT_REMOVED = clients.c.removed.is_(False)
 # A client of a removed application can be managed, but is refused at every endpoint (R5, PR-11).
 APPLICATION_LIVE = or_(clients.c.application_id.is_(None), belongs_to_live_application(clients.c.application_id))
 _CLIENT_VERSION = select(clients.c.version).where(clients.c.client_id == bindparam("client_id"), NOT_REMOVED)
-CLIENT_VERSION = Statement(_CLIENT_VERSION)
-SERVING_CLIENT_VERSION = Statement(_CLIENT_VERSION.where(APPLICATION_LIVE))
-CLIENT_BY_ID = Statement(select(clients).where(clients.c.client_id == bindparam("client_id")))
+CLIENT_VERSION = Statement(lambda: _CLIENT_VERSION)
+SERVING_CLIENT_VERSION = Statement(lambda: _CLIENT_VERSION.where(APPLICATION_LIVE))
+CLIENT_BY_ID = Statement(lambda: select(clients).where(clients.c.client_id == bindparam("client_id")))
 # Locks the row until the commit; the new version tells earlier readers that the secrets changed.
 TOUCH_CLIENT = Statement(
-    update(clients)
-    .where(clients.c.client_id == bindparam("of"), NOT_REMOVED)
-    .values(version=clients.c.version + 1)
-    .returning(clients.c.client_id)
+    lambda: (
+        update(clients)
+        .where(clients.c.client_id == bindparam("of"), NOT_REMOVED)
+        .values(version=clients.c.version + 1)
+        .returning(clients.c.client_id)
+    )
 )
 REMOVE_CLIENT = Statement(
-    update(clients)
-    .where(clients.c.client_id == bindparam("of"), NOT_REMOVED)
-    .values(removed=True, logo="", version=clients.c.version + 1)
-    .returning(clients.c.version)
+    lambda: (
+        update(clients)
+        .where(clients.c.client_id == bindparam("of"), NOT_REMOVED)
+        .values(removed=True, logo="", version=clients.c.version + 1)
+        .returning(clients.c.version)
+    )
 )
 RAISED_REV: Final = {  # the new version tells caches that the epoch changed
     "rev": case((clients.c.rev >= bindparam("epoch"), clients.c.rev + 1), else_=bindparam("epoch")),
     "version": clients.c.version + 1,
 }
 RAISE_CLIENT = Statement(
-    update(clients).where(clients.c.client_id == bindparam("of"), NOT_REMOVED).values(RAISED_REV)
+    lambda: update(clients).where(clients.c.client_id == bindparam("of"), NOT_REMOVED).values(RAISED_REV)
 )
-ALL_CLIENTS = Statement(select(clients).where(NOT_REMOVED).order_by(clients.c.client_id))
+ALL_CLIENTS = Statement(lambda: select(clients).where(NOT_REMOVED).order_by(clients.c.client_id))
 _OF_APPLICATION = (NOT_REMOVED, clients.c.application_id == bindparam("application_id"))
-CLIENTS_OF_APPLICATION = Statement(select(clients).where(*_OF_APPLICATION).order_by(clients.c.client_id))
+CLIENTS_OF_APPLICATION = Statement(lambda: select(clients).where(*_OF_APPLICATION).order_by(clients.c.client_id))
 ORIGINS = Statement(
-    select(clients.c.origins).where(NOT_REMOVED, clients.c.origins != bindparam("none", [], type_=JsonDocument()))
+    lambda: select(clients.c.origins).where(
+        NOT_REMOVED, clients.c.origins != bindparam("none", [], type_=JsonDocument())
+    )
 )
-REMOVED_CLIENT_IDS = Statement(select(clients.c.client_id).where(clients.c.removed.is_(True)))
+REMOVED_CLIENT_IDS = Statement(lambda: select(clients.c.client_id).where(clients.c.removed.is_(True)))
 _IS_USED = or_(
     exists().where(grants.c.client_id == clients.c.client_id),
     exists().where(consents.c.client_id == clients.c.client_id),
 )
 USED_CLIENT = Statement(
-    select(clients.c.client_id).where(clients.c.client_id == bindparam("of"), NOT_REMOVED, _IS_USED)
+    lambda: select(clients.c.client_id).where(clients.c.client_id == bindparam("of"), NOT_REMOVED, _IS_USED)
 )
 # Clients with a metadata document that no one has used; they are stored again when their document is fetched.
 DELETE_UNUSED = Statement(
-    delete(clients)
-    .where(clients.c.client_id.like("https://%"), NOT_REMOVED, clients.c.created_at <= bindparam("by"), ~_IS_USED)
-    .returning(clients.c.client_id)
+    lambda: (
+        delete(clients)
+        .where(clients.c.client_id.like("https://%"), NOT_REMOVED, clients.c.created_at <= bindparam("by"), ~_IS_USED)
+        .returning(clients.c.client_id)
+    )
 )
-INSERT_SECRET = Statement(insert(client_secrets))
+INSERT_SECRET = Statement(lambda: insert(client_secrets))
 _BY_AGE = (client_secrets.c.created_at, client_secrets.c.slot)
 SECRETS_OF_CLIENT = Statement(
-    select(client_secrets).where(client_secrets.c.client_id == bindparam("client_id")).order_by(*_BY_AGE)
+    lambda: select(client_secrets).where(client_secrets.c.client_id == bindparam("client_id")).order_by(*_BY_AGE)
 )
-ALL_SECRETS = Statement(select(client_secrets).order_by(*_BY_AGE))
+ALL_SECRETS = Statement(lambda: select(client_secrets).order_by(*_BY_AGE))
 SECRETS_OF_APPLICATION = Statement(
-    select(client_secrets)
-    .join(clients, clients.c.client_id == client_secrets.c.client_id)
-    .where(*_OF_APPLICATION)
-    .order_by(*_BY_AGE)
+    lambda: (
+        select(client_secrets)
+        .join(clients, clients.c.client_id == client_secrets.c.client_id)
+        .where(*_OF_APPLICATION)
+        .order_by(*_BY_AGE)
+    )
 )
 DROP_SECRET = Statement(
-    delete(client_secrets).where(
+    lambda: delete(client_secrets).where(
         client_secrets.c.client_id == bindparam("of"), client_secrets.c.slot == bindparam("of_slot")
     )
 )
-DROP_SECRETS = Statement(delete(client_secrets).where(client_secrets.c.client_id == bindparam("of")))
+DROP_SECRETS = Statement(lambda: delete(client_secrets).where(client_secrets.c.client_id == bindparam("of")))
 SET_SECRET_END = Statement(
-    update(client_secrets)
-    .where(client_secrets.c.client_id == bindparam("of"), client_secrets.c.slot == bindparam("of_slot"))
-    .values(expires_at=bindparam("expires_at"))
+    lambda: (
+        update(client_secrets)
+        .where(client_secrets.c.client_id == bindparam("of"), client_secrets.c.slot == bindparam("of_slot"))
+        .values(expires_at=bindparam("expires_at"))
+    )
 )
 
 

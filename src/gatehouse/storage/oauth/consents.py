@@ -26,42 +26,48 @@ _APPLICATION_LOGO = (
 _SHOWN_LOGO = case((clients.c.logo != "", clients.c.logo), else_=func.coalesce(_APPLICATION_LOGO, ""))
 _SHOWN_CLIENT = (*(column for column in clients.c if column.name != "logo"), _SHOWN_LOGO.label("logo"))
 
-FIND_CONSENT = Statement(select(consents).where(_THIS_CONSENT))
+FIND_CONSENT = Statement(lambda: select(consents).where(_THIS_CONSENT))
 # Locks the row until the commit: of two concurrent consents the second one adds to what the first one wrote.
-LOCK_CONSENT = Statement(select(consents).where(_THIS_CONSENT).with_for_update())
-INSERT_CONSENT = Statement(insert(consents).on_conflict_do_nothing().returning(consents.c.client_id))
+LOCK_CONSENT = Statement(lambda: select(consents).where(_THIS_CONSENT).with_for_update())
+INSERT_CONSENT = Statement(lambda: insert(consents).on_conflict_do_nothing().returning(consents.c.client_id))
 REPLACE_CONSENT = Statement(
-    update(consents).where(_THIS_CONSENT).values(scopes=bindparam("all_scopes"), given_at=bindparam("at"))
+    lambda: update(consents).where(_THIS_CONSENT).values(scopes=bindparam("all_scopes"), given_at=bindparam("at"))
 )
 CONSENTS_OF_USER = Statement(
-    select(*_SHOWN_CLIENT, *(column.label(f"{CONSENT_PREFIX}{column.name}") for column in consents.c))
-    .join(consents, consents.c.client_id == clients.c.client_id)
-    .where(consents.c.user_id == bindparam("of"), clients.c.removed.is_(False))
+    lambda: (
+        select(*_SHOWN_CLIENT, *(column.label(f"{CONSENT_PREFIX}{column.name}") for column in consents.c))
+        .join(consents, consents.c.client_id == clients.c.client_id)
+        .where(consents.c.user_id == bindparam("of"), clients.c.removed.is_(False))
+    )
 )
 # Grants without a consent, which a trusted client does not need (R3, checklist LG-28).
 GRANTS_WITHOUT_CONSENT = Statement(
-    select(
-        *_SHOWN_CLIENT,
-        *(grants.c[name].label(f"{CONSENT_PREFIX}{name}") for name in ("user_id", "client_id", "scopes")),
-        grants.c.created_at.label(f"{CONSENT_PREFIX}given_at"),
+    lambda: (
+        select(
+            *_SHOWN_CLIENT,
+            *(grants.c[name].label(f"{CONSENT_PREFIX}{name}") for name in ("user_id", "client_id", "scopes")),
+            grants.c.created_at.label(f"{CONSENT_PREFIX}given_at"),
+        )
+        .join(grants, grants.c.client_id == clients.c.client_id)
+        .join(users, and_(users.c.user_id == grants.c.user_id, users.c.rev == grants.c.rev))
+        .where(
+            grants.c.user_id == bindparam("of"),
+            grants.c.revoked_at == 0,
+            grants.c.ends_at > bindparam("now"),
+            or_(grants.c.code.is_(None), grants.c.code_taken_at > 0),
+            clients.c.removed.is_(False),
+        )
+        .order_by(grants.c.created_at)
     )
-    .join(grants, grants.c.client_id == clients.c.client_id)
-    .join(users, and_(users.c.user_id == grants.c.user_id, users.c.rev == grants.c.rev))
-    .where(
-        grants.c.user_id == bindparam("of"),
-        grants.c.revoked_at == 0,
-        grants.c.ends_at > bindparam("now"),
-        or_(grants.c.code.is_(None), grants.c.code_taken_at > 0),
-        clients.c.removed.is_(False),
-    )
-    .order_by(grants.c.created_at)
 )
-DROP_CONSENT = Statement(delete(consents).where(_THIS_CONSENT).returning(consents.c.client_id))
+DROP_CONSENT = Statement(lambda: delete(consents).where(_THIS_CONSENT).returning(consents.c.client_id))
 REVOKE_GRANTS = Statement(
-    update(grants)
-    .where(grants.c.user_id == bindparam("of"), grants.c.client_id == bindparam("to"), grants.c.revoked_at == 0)
-    .values(revoked_at=bindparam("now"))
-    .returning(grants.c.grant_id)
+    lambda: (
+        update(grants)
+        .where(grants.c.user_id == bindparam("of"), grants.c.client_id == bindparam("to"), grants.c.revoked_at == 0)
+        .values(revoked_at=bindparam("now"))
+        .returning(grants.c.grant_id)
+    )
 )
 
 

@@ -24,32 +24,42 @@ _WAITING = and_(
     _UNEXPIRED,
 )
 
-INSERT_REQUEST = Statement(insert(device_requests).on_conflict_do_nothing().returning(device_requests.c.digest))
-BY_USER_CODE = Statement(select(device_requests).where(_WAITING))
-SET_STATE = Statement(
-    update(device_requests)
-    .where(_WAITING)
-    .values(state=bindparam("to"), grant_id=bindparam("granted"))
-    .returning(device_requests.c.digest)
+INSERT_REQUEST = Statement(
+    lambda: insert(device_requests).on_conflict_do_nothing().returning(device_requests.c.digest)
 )
-LOCK_REQUEST = Statement(select(device_requests).where(_THIS_REQUEST).with_for_update())
+BY_USER_CODE = Statement(lambda: select(device_requests).where(_WAITING))
+SET_STATE = Statement(
+    lambda: (
+        update(device_requests)
+        .where(_WAITING)
+        .values(state=bindparam("to"), grant_id=bindparam("granted"))
+        .returning(device_requests.c.digest)
+    )
+)
+LOCK_REQUEST = Statement(lambda: select(device_requests).where(_THIS_REQUEST).with_for_update())
 RECORD_POLL = Statement(
-    update(device_requests).where(_THIS_REQUEST).values(polled_at=bindparam("at"), interval=bindparam("every"))
+    lambda: (
+        update(device_requests).where(_THIS_REQUEST).values(polled_at=bindparam("at"), interval=bindparam("every"))
+    )
 )
 TAKE_APPROVED = Statement(
-    delete(device_requests)
-    .where(_THIS_REQUEST, _UNEXPIRED, device_requests.c.state == DeviceState.APPROVED.value)
-    .returning(device_requests.c.grant_id)
+    lambda: (
+        delete(device_requests)
+        .where(_THIS_REQUEST, _UNEXPIRED, device_requests.c.state == DeviceState.APPROVED.value)
+        .returning(device_requests.c.grant_id)
+    )
 )
 SET_FIRST_GENERATION = Statement(
-    update(grants)
-    .where(grants.c.grant_id == bindparam("of"))
-    .values(generation=bindparam("first"), refreshed_at=bindparam("at"), attempt=bindparam("by"))
+    lambda: (
+        update(grants)
+        .where(grants.c.grant_id == bindparam("of"))
+        .values(generation=bindparam("first"), refreshed_at=bindparam("at"), attempt=bindparam("by"))
+    )
 )
 REDEEMED_BY = Statement(
-    select(grants.c.grant_id).where(grants.c.grant_id == bindparam("of"), grants.c.attempt == bindparam("by"))
+    lambda: select(grants.c.grant_id).where(grants.c.grant_id == bindparam("of"), grants.c.attempt == bindparam("by"))
 )
-DROP_ENDED = Statement(delete(device_requests).where(device_requests.c.ends_at <= bindparam("ended_by")))
+DROP_ENDED = Statement(lambda: delete(device_requests).where(device_requests.c.ends_at <= bindparam("ended_by")))
 
 RETENTION_AFTER_END: Final = 600  # seconds in which a polling device learns that its code has expired
 SLOW_DOWN_SECONDS: Final = 5  # seconds more between two polls after one that came too early (RFC 8628 §3.5)

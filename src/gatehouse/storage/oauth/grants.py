@@ -53,7 +53,7 @@ def _lock_unrevoked(*, in_session: bool, consented: bool) -> CTE:
 
 def _create_statement(*, in_session: bool, consented: bool) -> Statement:
     held = _lock_unrevoked(in_session=in_session, consented=consented)
-    return Statement(insert_audit_record_if(insert_if(held, grants).cte("made")))
+    return Statement(lambda: insert_audit_record_if(insert_if(held, grants).cte("made")))
 
 
 CREATE_SINGLE_STATEMENT: Final = {
@@ -87,27 +87,33 @@ _USER_UNREVOKED = exists().where(
 _CLIENT_LIVE = exists().where(clients.c.client_id == grants.c.client_id, NOT_REMOVED, APPLICATION_LIVE)
 _ALIVE = and_(_UNEXPIRED, _USER_UNREVOKED, _CLIENT_LIVE)
 
-INSERT_GRANT = Statement(insert(grants))
+INSERT_GRANT = Statement(lambda: insert(grants))
 LOCK_UNREVOKED_USER = Statement(
-    select(users.c.user_id)
-    .where(users.c.user_id == bindparam("of"), users.c.rev == bindparam("rev"), users.c.blocked.is_(False))
-    .with_for_update(read=True)  # a concurrent revocation waits, or has won already
+    lambda: (
+        select(users.c.user_id)
+        .where(users.c.user_id == bindparam("of"), users.c.rev == bindparam("rev"), users.c.blocked.is_(False))
+        .with_for_update(read=True)
+    )  # a concurrent revocation waits, or has won already
 )
 
 LOCK_UNREVOKED_SESSION = Statement(  # the session must belong to the same person
-    select(users.c.user_id, sessions.c.session_id)
-    .where(
-        users.c.user_id == bindparam("of"),
-        users.c.rev == bindparam("rev"),
-        users.c.blocked.is_(False),
-        sessions.c.session_id == bindparam("session"),
+    lambda: (
+        select(users.c.user_id, sessions.c.session_id)
+        .where(
+            users.c.user_id == bindparam("of"),
+            users.c.rev == bindparam("rev"),
+            users.c.blocked.is_(False),
+            sessions.c.session_id == bindparam("session"),
+        )
+        .with_for_update(read=True)
     )
-    .with_for_update(read=True)
 )
 LOCK_CONSENTED_SCOPES = Statement(
-    select(consents.c.scopes)
-    .where(consents.c.user_id == bindparam("of"), consents.c.client_id == bindparam("to"))
-    .with_for_update(read=True)  # a concurrent withdrawal waits, and then revokes this grant too
+    lambda: (
+        select(consents.c.scopes)
+        .where(consents.c.user_id == bindparam("of"), consents.c.client_id == bindparam("to"))
+        .with_for_update(read=True)
+    )  # a concurrent withdrawal waits, and then revokes this grant too
 )
 
 
@@ -132,9 +138,9 @@ def _select_holders() -> Any:  # noqa: ANN401 - a select of everything
     )
 
 
-GRANT_BY_CODE = Statement(_select_holders().where(grants.c.code == bindparam("of")))
+GRANT_BY_CODE = Statement(lambda: _select_holders().where(grants.c.code == bindparam("of")))
 LIVE_GRANT_BY_ID = Statement(
-    _select_holders().where(
+    lambda: _select_holders().where(
         grants.c.grant_id == bindparam("of"),
         _UNEXPIRED,
         users.c.rev == grants.c.rev,
@@ -145,69 +151,83 @@ LIVE_GRANT_BY_ID = Statement(
 )
 # The conditions are part of the write: of two takers the second one finds no row left to change.
 REDEEM_CODE = Statement(
-    update(grants)
-    .where(
-        grants.c.code == bindparam("of"),
-        grants.c.code_taken_at == 0,
-        grants.c.code_ends_at > bindparam("now"),
-        _ALIVE,
+    lambda: (
+        update(grants)
+        .where(
+            grants.c.code == bindparam("of"),
+            grants.c.code_taken_at == 0,
+            grants.c.code_ends_at > bindparam("now"),
+            _ALIVE,
+        )
+        .values(
+            code_taken_at=bindparam("now"),
+            generation=bindparam("first"),
+            refreshed_at=bindparam("now"),
+            attempt=bindparam("by"),
+        )
+        .returning(grants.c.grant_id)
     )
-    .values(
-        code_taken_at=bindparam("now"),
-        generation=bindparam("first"),
-        refreshed_at=bindparam("now"),
-        attempt=bindparam("by"),
-    )
-    .returning(grants.c.grant_id)
 )
 REVOKE_REUSED_CODE = Statement(
-    update(grants)
-    .where(
-        grants.c.code == bindparam("of"),
-        grants.c.code_taken_at > 0,
-        grants.c.revoked_at == 0,
-        grants.c.attempt != bindparam("by"),
+    lambda: (
+        update(grants)
+        .where(
+            grants.c.code == bindparam("of"),
+            grants.c.code_taken_at > 0,
+            grants.c.revoked_at == 0,
+            grants.c.attempt != bindparam("by"),
+        )
+        .values(revoked_at=bindparam("now"))
+        .returning(grants.c.grant_id)
     )
-    .values(revoked_at=bindparam("now"))
-    .returning(grants.c.grant_id)
 )
 CODE_STATUS = Statement(
-    select(grants.c.code_taken_at, grants.c.revoked_at, grants.c.attempt).where(grants.c.code == bindparam("of"))
+    lambda: select(grants.c.code_taken_at, grants.c.revoked_at, grants.c.attempt).where(
+        grants.c.code == bindparam("of")
+    )
 )
 COUNT_CODE_FAILURE = Statement(
-    update(grants)
-    .where(grants.c.code == bindparam("of"), grants.c.code_taken_at == 0)
-    .values(
-        code_failures=grants.c.code_failures + 1,
-        code_ends_at=case((grants.c.code_failures + 1 >= bindparam("most"), 0), else_=grants.c.code_ends_at),
+    lambda: (
+        update(grants)
+        .where(grants.c.code == bindparam("of"), grants.c.code_taken_at == 0)
+        .values(
+            code_failures=grants.c.code_failures + 1,
+            code_ends_at=case((grants.c.code_failures + 1 >= bindparam("most"), 0), else_=grants.c.code_ends_at),
+        )
     )
 )
 ROTATE = Statement(
-    update(grants)
-    .where(grants.c.grant_id == bindparam("of"), grants.c.generation == bindparam("shown"), _ALIVE)
-    .values(generation=grants.c.generation + 1, refreshed_at=bindparam("now"), attempt=bindparam("by"))
-    .returning(grants.c.generation, grants.c.refreshed_at)
+    lambda: (
+        update(grants)
+        .where(grants.c.grant_id == bindparam("of"), grants.c.generation == bindparam("shown"), _ALIVE)
+        .values(generation=grants.c.generation + 1, refreshed_at=bindparam("now"), attempt=bindparam("by"))
+        .returning(grants.c.generation, grants.c.refreshed_at)
+    )
 )
 CURRENT_GENERATION = Statement(
-    select(grants.c.generation, grants.c.refreshed_at, grants.c.attempt).where(
+    lambda: select(grants.c.generation, grants.c.refreshed_at, grants.c.attempt).where(
         grants.c.grant_id == bindparam("of"), _ALIVE
     )
 )
 REVOKE_GRANT = Statement(
-    update(grants)
-    .where(grants.c.grant_id == bindparam("of"), _ALIVE)
-    .values(revoked_at=bindparam("now"))
-    .returning(grants.c.grant_id)
+    lambda: (
+        update(grants)
+        .where(grants.c.grant_id == bindparam("of"), _ALIVE)
+        .values(revoked_at=bindparam("now"))
+        .returning(grants.c.grant_id)
+    )
 )
 REVOKE_CLIENT_GRANTS = Statement(
-    update(grants)
-    .where(grants.c.client_id == bindparam("of"), _UNEXPIRED)
-    .values(revoked_at=bindparam("now"))
-    .returning(grants.c.grant_id)
+    lambda: (
+        update(grants)
+        .where(grants.c.client_id == bindparam("of"), _UNEXPIRED)
+        .values(revoked_at=bindparam("now"))
+        .returning(grants.c.grant_id)
+    )
 )
-SPEND_ASSERTION = Statement(insert(once).on_conflict_do_nothing().returning(once.c.digest))
+SPEND_ASSERTION = Statement(lambda: insert(once).on_conflict_do_nothing().returning(once.c.digest))
 ASSERTION_SPENT_BY = Statement(
-    select(once.c.details).where(once.c.kind == ASSERTION, once.c.digest == bindparam("of_digest"))
+    lambda: select(once.c.details).where(once.c.kind == ASSERTION, once.c.digest == bindparam("of_digest"))
 )
 # The client wants to be called when the session ends, however long ago its tokens ended.
 _AWAITS_LOGOUT_CALL = and_(

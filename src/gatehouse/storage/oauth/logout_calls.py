@@ -21,25 +21,29 @@ _GRANTS_OF_SESSION = and_(
 )
 _IS_OFFLINE = type_coerce(grants.c.scopes, Text).like('%"offline_access"%')
 
-CLIENTS_OF_SESSION = Statement(select(grants.c.client_id, grants.c.session_id).where(_GRANTS_OF_SESSION).distinct())
+CLIENTS_OF_SESSION = Statement(
+    lambda: select(grants.c.client_id, grants.c.session_id).where(_GRANTS_OF_SESSION).distinct()
+)
 REVOKE_SESSION_GRANTS = Statement(
-    update(grants).where(_GRANTS_OF_SESSION, not_(_IS_OFFLINE)).values(revoked_at=bindparam("now"))
+    lambda: update(grants).where(_GRANTS_OF_SESSION, not_(_IS_OFFLINE)).values(revoked_at=bindparam("now"))
 )
 # The revocation decides: of two transactions that end an account's grants, one finds each grant live.
 REVOKE_USER_GRANTS = Statement(
-    update(grants)
-    .where(grants.c.user_id == bindparam("of"), grants.c.revoked_at == 0)
-    .values(revoked_at=bindparam("now"))
-    .returning(grants.c.client_id, grants.c.session_id)
+    lambda: (
+        update(grants)
+        .where(grants.c.user_id == bindparam("of"), grants.c.revoked_at == 0)
+        .values(revoked_at=bindparam("now"))
+        .returning(grants.c.client_id, grants.c.session_id)
+    )
 )
 LOGOUT_URIS = Statement(
-    select(clients.c.client_id, clients.c.backchannel_logout_uri).where(
+    lambda: select(clients.c.client_id, clients.c.backchannel_logout_uri).where(
         InStringList(clients.c.client_id, "named"),
         clients.c.backchannel_logout_uri != "",
         clients.c.removed.is_(False),
     )
 )
-INSERT_CALL = Statement(insert(logout_calls))
+INSERT_CALL = Statement(lambda: insert(logout_calls))
 
 _IS_WAITING = logout_calls.c.next_try_at > 0
 _LEASED_BY_US = and_(logout_calls.c.call_id == bindparam("of"), logout_calls.c.tries == bindparam("held"))
@@ -54,17 +58,19 @@ _DUE = (
     .cte("due")
 )
 CLAIM_CALLS = Statement(
-    update(logout_calls)
-    .where(logout_calls.c.call_id.in_(select(_DUE.c.call_id)))
-    .values(next_try_at=bindparam("until"), tries=logout_calls.c.tries + 1)
-    .returning(*logout_calls.c)
+    lambda: (
+        update(logout_calls)
+        .where(logout_calls.c.call_id.in_(select(_DUE.c.call_id)))
+        .values(next_try_at=bindparam("until"), tries=logout_calls.c.tries + 1)
+        .returning(*logout_calls.c)
+    )
 )
-DROP_DELIVERED = Statement(delete(logout_calls).where(_LEASED_BY_US).returning(logout_calls.c.call_id))
+DROP_DELIVERED = Statement(lambda: delete(logout_calls).where(_LEASED_BY_US).returning(logout_calls.c.call_id))
 SCHEDULE_RETRY = Statement(
-    update(logout_calls).where(_LEASED_BY_US).values(next_try_at=bindparam("again"), trouble=bindparam("why"))
+    lambda: update(logout_calls).where(_LEASED_BY_US).values(next_try_at=bindparam("again"), trouble=bindparam("why"))
 )
-ALL_CALLS = Statement(select(logout_calls).order_by(logout_calls.c.created_at, logout_calls.c.call_id))
-DROP_OLD_CALLS = Statement(delete(logout_calls).where(logout_calls.c.created_at <= bindparam("before")))
+ALL_CALLS = Statement(lambda: select(logout_calls).order_by(logout_calls.c.created_at, logout_calls.c.call_id))
+DROP_OLD_CALLS = Statement(lambda: delete(logout_calls).where(logout_calls.c.created_at <= bindparam("before")))
 
 
 def revoke_session_grants(user_id: str, session_id: str, now: int) -> Verb[None]:

@@ -32,33 +32,43 @@ from gatehouse.storage.tables.projects import projects
 _HIGHEST = func.coalesce(func.max(application_ids.c.application_id), 0)
 _NEXT = case((_HIGHEST < FIRST_GENERATED_ID, literal(FIRST_GENERATED_ID)), else_=_HIGHEST + 1)
 RESERVE_NEXT_ID = Statement(  # without a WHERE, SQLite reads ON as part of a join
-    insert(application_ids)
-    .from_select(["application_id"], select(_NEXT).where(application_ids.c.application_id > 0))
-    .on_conflict_do_nothing()
-    .returning(application_ids.c.application_id)
+    lambda: (
+        insert(application_ids)
+        .from_select(["application_id"], select(_NEXT).where(application_ids.c.application_id > 0))
+        .on_conflict_do_nothing()
+        .returning(application_ids.c.application_id)
+    )
 )
-USED_IDS = Statement(select(application_ids.c.application_id))
+USED_IDS = Statement(lambda: select(application_ids.c.application_id))
 RESERVE_ID = Statement(
-    insert(application_ids)
-    .values(application_id=bindparam("application_id"))
-    .on_conflict_do_nothing()
-    .returning(application_ids.c.application_id)
+    lambda: (
+        insert(application_ids)
+        .values(application_id=bindparam("application_id"))
+        .on_conflict_do_nothing()
+        .returning(application_ids.c.application_id)
+    )
 )
 
 _FIXED_COLUMNS: Final = frozenset({"application_id", "created_at", "version"})
 _CHANGEABLE_COLUMNS: Final = tuple(column.name for column in applications.c if column.name not in _FIXED_COLUMNS)
 _THIS_APPLICATION = applications.c.application_id == bindparam("of")
 
-INSERT_APPLICATION = Statement(insert(applications).on_conflict_do_nothing().returning(applications.c.application_id))
-UPDATE_APPLICATION = Statement(
-    update(applications)
-    .where(_THIS_APPLICATION)
-    .values({name: bindparam(name) for name in _CHANGEABLE_COLUMNS} | {"version": applications.c.version + 1})
+INSERT_APPLICATION = Statement(
+    lambda: insert(applications).on_conflict_do_nothing().returning(applications.c.application_id)
 )
-LOCK_APPLICATION = Statement(select(applications.c.application_id).where(_THIS_APPLICATION).with_for_update())
-LOCK_PROJECT = Statement(select(projects.c.removed).where(projects.c.project_id == bindparam("of")).with_for_update())
+UPDATE_APPLICATION = Statement(
+    lambda: (
+        update(applications)
+        .where(_THIS_APPLICATION)
+        .values({name: bindparam(name) for name in _CHANGEABLE_COLUMNS} | {"version": applications.c.version + 1})
+    )
+)
+LOCK_APPLICATION = Statement(lambda: select(applications.c.application_id).where(_THIS_APPLICATION).with_for_update())
+LOCK_PROJECT = Statement(
+    lambda: select(projects.c.removed).where(projects.c.project_id == bindparam("of")).with_for_update()
+)
 FIND_SAME_NAME = Statement(
-    select(applications.c.application_id).where(
+    lambda: select(applications.c.application_id).where(
         applications.c.project_id == bindparam("project"),
         applications.c.name == bindparam("name"),
         applications.c.removed.is_(False),
@@ -67,34 +77,36 @@ FIND_SAME_NAME = Statement(
 )
 # Compared without case and final slash: two APIs that differ in nothing else would be taken for each other.
 FIND_SAME_RESOURCE = Statement(
-    select(applications.c.removed, applications.c.project_id).where(
+    lambda: select(applications.c.removed, applications.c.project_id).where(
         func.lower(func.rtrim(applications.c.api_resource, "/")) == bindparam("resource"),
         applications.c.application_id != bindparam("but"),
     )
 )
 FIND_ERASED_RESOURCE = Statement(
-    select(application_ids.c.application_id).where(
+    lambda: select(application_ids.c.application_id).where(
         func.lower(func.rtrim(application_ids.c.api_resource, "/")) == bindparam("resource")
     )
 )
-APPLICATION_BY_ID = Statement(select(*APPLICATION_COLUMNS).where(_THIS_APPLICATION))
+APPLICATION_BY_ID = Statement(lambda: select(*APPLICATION_COLUMNS).where(_THIS_APPLICATION))
 APPLICATIONS_IN_PROJECTS = Statement(
-    select(*APPLICATION_COLUMNS)
-    .where(InStringList(applications.c.project_id, "projects"), applications.c.removed.is_(False))
-    .order_by(applications.c.application_id)
+    lambda: (
+        select(*APPLICATION_COLUMNS)
+        .where(InStringList(applications.c.project_id, "projects"), applications.c.removed.is_(False))
+        .order_by(applications.c.application_id)
+    )
 )
-INSERT_KEY = Statement(insert(application_keys))
+INSERT_KEY = Statement(lambda: insert(application_keys))
 DROP_SERVICE_KEY = Statement(
-    delete(application_keys).where(
+    lambda: delete(application_keys).where(
         application_keys.c.application_id == bindparam("of"),
         application_keys.c.source == KeySource.SERVICE_META.value,
     )
 )
-INSERT_SITE = Statement(insert(protected_sites).on_conflict_do_nothing().returning(protected_sites.c.origin))
+INSERT_SITE = Statement(lambda: insert(protected_sites).on_conflict_do_nothing().returning(protected_sites.c.origin))
 COUNT_APPLICATIONS_WITH_SITES = Statement(
-    select(func.count(distinct(protected_sites.c.application_id)).label("total"))
+    lambda: select(func.count(distinct(protected_sites.c.application_id)).label("total"))
 )
-DROP_SITES = Statement(delete(protected_sites).where(protected_sites.c.application_id == bindparam("of")))
+DROP_SITES = Statement(lambda: delete(protected_sites).where(protected_sites.c.application_id == bindparam("of")))
 
 
 def application_by_id(application_id: int) -> Verb[Application]:

@@ -71,22 +71,26 @@ _CANDIDATE_QUERIES: Final[Mapping[str, tuple[Select[Any], ...]]] = {
 _LIST_CRITERIA: Final = frozenset(_CANDIDATE_QUERIES) - {"entries"}
 _APPLICATION_CRITERIA: Final = frozenset({"roles", "projects", "entries"})
 EVERY_USER = Statement(
-    select(users.c.user_id)
-    .where(users.c.user_id > bindparam("after"))
-    .order_by(users.c.user_id)
-    .limit(bindparam("most"))
+    lambda: (
+        select(users.c.user_id)
+        .where(users.c.user_id > bindparam("after"))
+        .order_by(users.c.user_id)
+        .limit(bindparam("most"))
+    )
 )
 
 
 MODEL_VERSIONS = Statement(
-    select(
-        applications.c.version,
-        application_schemas.c.version.label("schema_version"),
-        applications.c.removed,
-        applications.c.project_id,
+    lambda: (
+        select(
+            applications.c.version,
+            application_schemas.c.version.label("schema_version"),
+            applications.c.removed,
+            applications.c.project_id,
+        )
+        .join(application_schemas, application_schemas.c.application_id == applications.c.application_id)
+        .where(applications.c.application_id == bindparam("of", type_=BigInteger()))
     )
-    .join(application_schemas, application_schemas.c.application_id == applications.c.application_id)
-    .where(applications.c.application_id == bindparam("of", type_=BigInteger()))
 )
 
 
@@ -97,7 +101,9 @@ def _candidates_statement(criteria: frozenset[str]) -> Statement:
     The first page of the union is within the first pages of its parts, so no part is read to its end.
     """
     firsts = [_first_page(one).subquery() for way in sorted(criteria) for one in _CANDIDATE_QUERIES[way]]
-    return Statement(_first_page(select(union(*(select(first.c.user_id) for first in firsts)).subquery().c.user_id)))
+    return Statement(
+        lambda: _first_page(select(union(*(select(first.c.user_id) for first in firsts)).subquery().c.user_id))
+    )
 
 
 def _first_page(those: Select[Any]) -> Select[Any]:

@@ -25,42 +25,52 @@ from gatehouse.storage.tables.permissions import (
 )
 
 ROOT_ROLES = Statement(
-    select(roles.c.name)
-    .join(
-        role_assignments,
-        and_(
-            role_assignments.c.application_id == roles.c.application_id,
-            role_assignments.c.role_key == roles.c.role_key,
-        ),
+    lambda: (
+        select(roles.c.name)
+        .join(
+            role_assignments,
+            and_(
+                role_assignments.c.application_id == roles.c.application_id,
+                role_assignments.c.role_key == roles.c.role_key,
+            ),
+        )
+        .where(
+            roles.c.application_id == bindparam("application"),
+            role_assignments.c.user_id == bindparam("user_id"),
+            role_assignments.c.project_id == "",
+            UNEXPIRED,
+        )
+        .order_by(role_assignments.c.position)
     )
-    .where(
-        roles.c.application_id == bindparam("application"),
-        role_assignments.c.user_id == bindparam("user_id"),
-        role_assignments.c.project_id == "",
-        UNEXPIRED,
-    )
-    .order_by(role_assignments.c.position)
 )
 LOGIN_SECTION = Statement(
-    select(application_schemas.c.login)
-    .join(applications, applications.c.application_id == application_schemas.c.application_id)
-    .where(applications.c.application_id == bindparam("application"), applications.c.removed.is_(False))
+    lambda: (
+        select(application_schemas.c.login)
+        .join(applications, applications.c.application_id == application_schemas.c.application_id)
+        .where(applications.c.application_id == bindparam("application"), applications.c.removed.is_(False))
+    )
 )
 EMAIL_SECRET = Statement(
-    select(email_secrets.c.created_at).where(
+    lambda: select(email_secrets.c.created_at).where(
         email_secrets.c.application_id == bindparam("application"), email_secrets.c.digest == bindparam("digest")
     )
 )
-ADD_EMAIL_SECRET = Statement(insert(email_secrets))
+ADD_EMAIL_SECRET = Statement(lambda: insert(email_secrets))
 EMAIL_SECRETS = Statement(
-    select(email_secrets.c.digest, email_secrets.c.created_at)
-    .where(email_secrets.c.application_id == bindparam("application"))
-    .order_by(email_secrets.c.created_at.desc(), email_secrets.c.digest)
+    lambda: (
+        select(email_secrets.c.digest, email_secrets.c.created_at)
+        .where(email_secrets.c.application_id == bindparam("application"))
+        .order_by(email_secrets.c.created_at.desc(), email_secrets.c.digest)
+    )
 )
 DROP_EMAIL_SECRET = Statement(
-    delete(email_secrets)
-    .where(email_secrets.c.application_id == bindparam("application"), email_secrets.c.digest == bindparam("digest"))
-    .returning(email_secrets.c.digest)
+    lambda: (
+        delete(email_secrets)
+        .where(
+            email_secrets.c.application_id == bindparam("application"), email_secrets.c.digest == bindparam("digest")
+        )
+        .returning(email_secrets.c.digest)
+    )
 )
 
 

@@ -88,9 +88,9 @@ def _select_facts(user_id: ColumnElement[str]) -> Select[Any]:
 
 
 _USER_ID: Final = bindparam("user_id", type_=Text())
-FACTS = Statement(_select_facts(_USER_ID).where(users.c.user_id == _USER_ID))
+FACTS = Statement(lambda: _select_facts(_USER_ID).where(users.c.user_id == _USER_ID))
 FACTS_OF_MANY = Statement(
-    _select_facts(users.c.user_id).where(InStringList(users.c.user_id, "ids")).order_by(users.c.user_id)
+    lambda: _select_facts(users.c.user_id).where(InStringList(users.c.user_id, "ids")).order_by(users.c.user_id)
 )
 
 

@@ -75,15 +75,19 @@ def _count(query: Select[tuple[object, ...]], name: str) -> ColumnElement[int]:
 # -- what there is ------------------------------------------------------------------------------------
 
 APPLICATIONS = Statement(
-    select(applications.c.application_id)
-    .where(applications.c.project_id == _THIS_PROJECT)
-    .order_by(applications.c.application_id)
+    lambda: (
+        select(applications.c.application_id)
+        .where(applications.c.project_id == _THIS_PROJECT)
+        .order_by(applications.c.application_id)
+    )
 )
 HOLD_APPLICATIONS = Statement(
-    select(applications.c.application_id)
-    .where(applications.c.project_id == _THIS_PROJECT)
-    .order_by(applications.c.application_id)
-    .with_for_update()
+    lambda: (
+        select(applications.c.application_id)
+        .where(applications.c.project_id == _THIS_PROJECT)
+        .order_by(applications.c.application_id)
+        .with_for_update()
+    )
 )
 _ACCOUNTS = select(service_accounts.c.user_id).where(service_accounts.c.project_id == _THIS_PROJECT)
 _RECORD_USERS = union(
@@ -91,7 +95,7 @@ _RECORD_USERS = union(
     select(user_records.c.user_id).where(_in_applications(user_records)),
 ).subquery()
 COUNTS = Statement(
-    select(
+    lambda: select(
         _count(select(roles.c.role_key).where(_in_applications(roles)), "roles"),
         _count(select(clients.c.client_id).where(_in_applications(clients), clients.c.removed.is_(False)), "clients"),
         *(_count(select(table.c.application_id).where(_in_applications(table)), table.name) for table in KEY_TABLES),
@@ -133,62 +137,72 @@ def _count_contents(one: Project, its: Sequence[int]) -> Verb[ErasureCounts]:
 
 # -- removal -----------------------------------------------------------------------------------------
 
-ACCOUNTS = Statement(_ACCOUNTS.order_by(service_accounts.c.user_id))
+ACCOUNTS = Statement(lambda: _ACCOUNTS.order_by(service_accounts.c.user_id))
 DROP_ACCOUNT = Statement(
-    delete(users).where(users.c.user_id == bindparam("of"), users.c.kind == AccountKind.SERVICE.value)
+    lambda: delete(users).where(users.c.user_id == bindparam("of"), users.c.kind == AccountKind.SERVICE.value)
 )
 # The row of a client stays with its id alone, so that nothing issued to it is ever valid for another client.
 EMPTY_CLIENTS = Statement(
-    update(clients)
-    .where(_in_applications(clients))
-    .values(
-        {column: [] for column in ("redirect_hosts", "redirect_uris", "post_logout_uris", "origins")}
-        | dict.fromkeys(("name", "backchannel_logout_uri", "client_uri", "policy_uri", "tos_uri", "logo"), "")
-        | {"jwks": {}, "claims": {}, "application_id": null()}
-        | {"removed": True, "version": clients.c.version + 1}
+    lambda: (
+        update(clients)
+        .where(_in_applications(clients))
+        .values(
+            {column: [] for column in ("redirect_hosts", "redirect_uris", "post_logout_uris", "origins")}
+            | dict.fromkeys(("name", "backchannel_logout_uri", "client_uri", "policy_uri", "tos_uri", "logo"), "")
+            | {"jwks": {}, "claims": {}, "application_id": null()}
+            | {"removed": True, "version": clients.c.version + 1}
+        )
+        .returning(clients.c.client_id)
     )
-    .returning(clients.c.client_id)
 )
-DROP_OF_CLIENTS = tuple(
-    Statement(delete(table).where(InStringList(table.c.client_id, "clients")))
-    for table in (client_secrets, grants, consents, device_requests, logout_calls)
+DROP_OF_CLIENTS = Statement.for_each(
+    (client_secrets, grants, consents, device_requests, logout_calls),
+    lambda table: delete(table).where(InStringList(table.c.client_id, "clients")),
 )
-DROP_IN_APPLICATIONS = tuple(Statement(delete(table).where(_in_applications(table))) for table in APPLICATION_TABLES)
-DROP_HELD = tuple(
-    Statement(delete(table).where(_on_project(table)).returning(table.c.application_id, table.c.user_id))
-    for table in HOLDING_TABLES
+DROP_IN_APPLICATIONS = Statement.for_each(
+    APPLICATION_TABLES, lambda table: delete(table).where(_in_applications(table))
+)
+DROP_HELD = Statement.for_each(
+    HOLDING_TABLES,
+    lambda table: delete(table).where(_on_project(table)).returning(table.c.application_id, table.c.user_id),
 )
 CONNECTED = select(project_services.c.project_id).where(_in_applications(project_services))
 TOUCH_CONNECTED = Statement(
-    update(projects)
-    .where(projects.c.project_id.in_(CONNECTED), projects.c.project_id != _THIS_PROJECT)
-    .values(version=projects.c.version + 1)
+    lambda: (
+        update(projects)
+        .where(projects.c.project_id.in_(CONNECTED), projects.c.project_id != _THIS_PROJECT)
+        .values(version=projects.c.version + 1)
+    )
 )
-FORGET_APPLICATION = Statement(update(projects).where(_in_applications(projects)).values(application_id=null()))
+FORGET_APPLICATION = Statement(
+    lambda: update(projects).where(_in_applications(projects)).values(application_id=null())
+)
 DROP_CONNECTIONS = Statement(
-    delete(project_services).where(
+    lambda: delete(project_services).where(
         or_(project_services.c.project_id == _THIS_PROJECT, _in_applications(project_services))
     )
 )
 _ITS_BANS = or_(bans.c.project_id == _THIS_PROJECT, _in_applications(bans))
 DROP_DIGESTS_OF_BANS = Statement(
-    delete(ban_digests).where(ban_digests.c.ban_id.in_(select(bans.c.ban_id).where(_ITS_BANS)))
+    lambda: delete(ban_digests).where(ban_digests.c.ban_id.in_(select(bans.c.ban_id).where(_ITS_BANS)))
 )
-DROP_BANS = Statement(delete(bans).where(_ITS_BANS).returning(bans.c.user_id))
+DROP_BANS = Statement(lambda: delete(bans).where(_ITS_BANS).returning(bans.c.user_id))
 RESERVE_RESOURCES = Statement(
-    update(application_ids)
-    .where(_in_applications(application_ids))
-    .values(
-        api_resource=select(applications.c.api_resource)
-        .where(applications.c.application_id == application_ids.c.application_id)
-        .scalar_subquery()
+    lambda: (
+        update(application_ids)
+        .where(_in_applications(application_ids))
+        .values(
+            api_resource=select(applications.c.api_resource)
+            .where(applications.c.application_id == application_ids.c.application_id)
+            .scalar_subquery()
+        )
     )
 )
-DROP_APPLICATIONS = Statement(delete(applications).where(_in_applications(applications)))
+DROP_APPLICATIONS = Statement(lambda: delete(applications).where(_in_applications(applications)))
 _GROUPS = select(groups.c.group_id).where(groups.c.project_id == _THIS_PROJECT)
-DROP_MEMBERS = Statement(delete(group_members).where(group_members.c.group_id.in_(_GROUPS)))
-DROP_GROUPS = Statement(delete(groups).where(groups.c.project_id == _THIS_PROJECT))
-DROP_PROJECT = Statement(delete(projects).where(projects.c.project_id == _THIS_PROJECT))
+DROP_MEMBERS = Statement(lambda: delete(group_members).where(group_members.c.group_id.in_(_GROUPS)))
+DROP_GROUPS = Statement(lambda: delete(groups).where(groups.c.project_id == _THIS_PROJECT))
+DROP_PROJECT = Statement(lambda: delete(projects).where(projects.c.project_id == _THIS_PROJECT))
 
 
 def erase_project(project_id: str, entry: Callable[[ErasureCounts], AuditRecord]) -> Verb[ErasureCounts]:

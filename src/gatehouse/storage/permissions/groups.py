@@ -29,28 +29,32 @@ from gatehouse.storage.tables.projects import group_members, groups
 _FIXED_COLUMNS: Final = frozenset({"group_id", "project_id", "created_at", "version"})
 _CHANGEABLE_COLUMNS: Final = tuple(column.name for column in groups.c if column.name not in _FIXED_COLUMNS)
 _THIS_GROUP = groups.c.group_id == bindparam("of")
-LOCK_GROUP = Statement(select(groups.c.group_id).where(_THIS_GROUP).with_for_update())
-INSERT_GROUP = Statement(insert(groups).on_conflict_do_nothing().returning(groups.c.group_id))
+LOCK_GROUP = Statement(lambda: select(groups.c.group_id).where(_THIS_GROUP).with_for_update())
+INSERT_GROUP = Statement(lambda: insert(groups).on_conflict_do_nothing().returning(groups.c.group_id))
 UPDATE_GROUP = Statement(
-    update(groups)
-    .where(_THIS_GROUP)
-    .values({name: bindparam(name) for name in _CHANGEABLE_COLUMNS} | {"version": groups.c.version + 1})
+    lambda: (
+        update(groups)
+        .where(_THIS_GROUP)
+        .values({name: bindparam(name) for name in _CHANGEABLE_COLUMNS} | {"version": groups.c.version + 1})
+    )
 )
 FIND_SAME_TITLE = Statement(
-    select(groups.c.group_id).where(
+    lambda: select(groups.c.group_id).where(
         groups.c.project_id == bindparam("project"),
         groups.c.title_key == bindparam("title_key"),
         groups.c.group_id != bindparam("but"),
     )
 )
-DROP_GROUP = Statement(delete(groups).where(_THIS_GROUP))
-DROP_MEMBERS = Statement(delete(group_members).where(group_members.c.group_id == bindparam("of")))
-INSERT_MEMBER = Statement(insert(group_members))
+DROP_GROUP = Statement(lambda: delete(groups).where(_THIS_GROUP))
+DROP_MEMBERS = Statement(lambda: delete(group_members).where(group_members.c.group_id == bindparam("of")))
+INSERT_MEMBER = Statement(lambda: insert(group_members))
 LOCK_USERS_SHARED = Statement(
-    select(users.c.user_id)
-    .where(InStringList(users.c.user_id, "ids"))
-    .order_by(users.c.user_id)
-    .with_for_update(read=True, key_share=True)
+    lambda: (
+        select(users.c.user_id)
+        .where(InStringList(users.c.user_id, "ids"))
+        .order_by(users.c.user_id)
+        .with_for_update(read=True, key_share=True)
+    )
 )
 
 

@@ -36,69 +36,83 @@ def _select_live(table: Table, *conditions: ColumnElement[bool]) -> Select[tuple
 
 
 LOCK_APPLICATION = Statement(
-    select(applications.c.application_id)
-    .where(applications.c.application_id == bindparam("of"), applications.c.removed.is_(False))
-    .with_for_update()
+    lambda: (
+        select(applications.c.application_id)
+        .where(applications.c.application_id == bindparam("of"), applications.c.removed.is_(False))
+        .with_for_update()
+    )
 )
 IS_LIVE = Statement(
-    select(applications.c.application_id)
-    .select_from(APPLICATIONS_WITH_PROJECT)
-    .where(applications.c.application_id == bindparam("of"), IS_LIVE_APPLICATION)
+    lambda: (
+        select(applications.c.application_id)
+        .select_from(APPLICATIONS_WITH_PROJECT)
+        .where(applications.c.application_id == bindparam("of"), IS_LIVE_APPLICATION)
+    )
 )
 ACCESS_KEYS = Statement(
-    select(access_keys)
-    .where(access_keys.c.application_id == bindparam("of"))
-    .order_by(access_keys.c.created_at, access_keys.c.slot)
+    lambda: (
+        select(access_keys)
+        .where(access_keys.c.application_id == bindparam("of"))
+        .order_by(access_keys.c.created_at, access_keys.c.slot)
+    )
 )
 ALL_ACCESS_KEYS = Statement(
-    select(access_keys).order_by(access_keys.c.application_id, access_keys.c.created_at, access_keys.c.slot)
+    lambda: select(access_keys).order_by(access_keys.c.application_id, access_keys.c.created_at, access_keys.c.slot)
 )
 ALL_CUSTOM_KEYS = Statement(
-    select(application_keys)
-    .where(application_keys.c.source == KeySource.CUSTOM.value)
-    .order_by(application_keys.c.application_id, application_keys.c.pem)
+    lambda: (
+        select(application_keys)
+        .where(application_keys.c.source == KeySource.CUSTOM.value)
+        .order_by(application_keys.c.application_id, application_keys.c.pem)
+    )
 )
-ACCESS_KEY_BY_DIGEST = Statement(_select_live(access_keys, access_keys.c.digest == bindparam("digest")))
-INSERT_ACCESS_KEY = Statement(insert(access_keys))
+ACCESS_KEY_BY_DIGEST = Statement(lambda: _select_live(access_keys, access_keys.c.digest == bindparam("digest")))
+INSERT_ACCESS_KEY = Statement(lambda: insert(access_keys))
 DELETE_ACCESS_KEY = Statement(
-    delete(access_keys)
-    .where(access_keys.c.application_id == bindparam("of"), access_keys.c.key_id == bindparam("key"))
-    .returning(access_keys.c.key_id)
+    lambda: (
+        delete(access_keys)
+        .where(access_keys.c.application_id == bindparam("of"), access_keys.c.key_id == bindparam("key"))
+        .returning(access_keys.c.key_id)
+    )
 )
 RECORD_USE = Statement(
-    update(access_keys)
-    .where(
-        access_keys.c.key_id == bindparam("key"),
-        access_keys.c.last_used < bindparam("not_before"),
-        access_keys.c.last_used < bindparam("now"),
+    lambda: (
+        update(access_keys)
+        .where(
+            access_keys.c.key_id == bindparam("key"),
+            access_keys.c.last_used < bindparam("not_before"),
+            access_keys.c.last_used < bindparam("now"),
+        )
+        .values(last_used=bindparam("now"))
     )
-    .values(last_used=bindparam("now"))
 )
 APPLICATION_KEYS = Statement(
-    _select_live(application_keys, application_keys.c.application_id == bindparam("of")).order_by(
+    lambda: _select_live(application_keys, application_keys.c.application_id == bindparam("of")).order_by(
         application_keys.c.created_at, application_keys.c.kid
     )
 )
-APPLICATION_KEY = Statement(_select_live(application_keys, application_keys.c.kid == bindparam("kid")))
+APPLICATION_KEY = Statement(lambda: _select_live(application_keys, application_keys.c.kid == bindparam("kid")))
 COUNT_CUSTOM_KEYS = Statement(
-    select(func.count().label("found")).where(
+    lambda: select(func.count().label("found")).where(
         application_keys.c.application_id == bindparam("of"), application_keys.c.source == KeySource.CUSTOM.value
     )
 )
-INSERT_KEY = Statement(insert(application_keys))
+INSERT_KEY = Statement(lambda: insert(application_keys))
 DELETE_KEY = Statement(
-    delete(application_keys)
-    .where(
-        application_keys.c.application_id == bindparam("of"),
-        application_keys.c.kid == bindparam("key"),
-        application_keys.c.source == KeySource.CUSTOM.value,  # the other kind is deleted with service_meta
+    lambda: (
+        delete(application_keys)
+        .where(
+            application_keys.c.application_id == bindparam("of"),
+            application_keys.c.kid == bindparam("key"),
+            application_keys.c.source == KeySource.CUSTOM.value,  # the other kind is deleted with service_meta
+        )
+        .returning(application_keys.c.kid)
     )
-    .returning(application_keys.c.kid)
 )
-INSERT_SERVICE_TOKEN = Statement(insert(service_tokens))
+INSERT_SERVICE_TOKEN = Statement(lambda: insert(service_tokens))
 _EPOCH = select(cast(installation.c.value, BigInteger)).where(installation.c.name == EPOCH).scalar_subquery()
 SERVICE_TOKEN = Statement(
-    _select_live(
+    lambda: _select_live(
         service_tokens,
         service_tokens.c.jti == bindparam("jti"),
         # A restore brings back rows as they were, but what was issued before it is still refused (R3).
@@ -106,15 +120,19 @@ SERVICE_TOKEN = Statement(
     ).add_columns(KEYS_VERSION)
 )
 SERVICE_TOKENS = Statement(
-    select(service_tokens)
-    .where(service_tokens.c.application_id == bindparam("of"))
-    .order_by(service_tokens.c.created_at, service_tokens.c.jti)
+    lambda: (
+        select(service_tokens)
+        .where(service_tokens.c.application_id == bindparam("of"))
+        .order_by(service_tokens.c.created_at, service_tokens.c.jti)
+    )
 )
 REVOKE_SERVICE_TOKEN = Statement(
-    update(service_tokens)
-    .where(service_tokens.c.application_id == bindparam("application"), service_tokens.c.jti == bindparam("of"))
-    .values(revoked=True)
-    .returning(service_tokens.c.jti)
+    lambda: (
+        update(service_tokens)
+        .where(service_tokens.c.application_id == bindparam("application"), service_tokens.c.jti == bindparam("of"))
+        .values(revoked=True)
+        .returning(service_tokens.c.jti)
+    )
 )
 
 

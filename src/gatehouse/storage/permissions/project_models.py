@@ -56,28 +56,30 @@ PROJECT_ID_BY_NAME = (
     select(project_names.c.project_id).where(project_names.c.name == bindparam("name")).scalar_subquery()
 )
 PROJECT_BY_NAME = Statement(
-    _PROJECT_MODEL.add_columns(_MEMBERS.scalar_subquery().label("members")).where(
+    lambda: _PROJECT_MODEL.add_columns(_MEMBERS.scalar_subquery().label("members")).where(
         projects.c.project_id == PROJECT_ID_BY_NAME
     )
 )
-PROJECTS_BY_ID = Statement(_PROJECT_MODEL.where(InStringList(projects.c.project_id, "ids")))
+PROJECTS_BY_ID = Statement(lambda: _PROJECT_MODEL.where(InStringList(projects.c.project_id, "ids")))
 ALL_PROJECTS = Statement(
-    _PROJECT_MODEL.add_columns(_MEMBERS.scalar_subquery().label("members")).order_by(projects.c.project_id)
+    lambda: _PROJECT_MODEL.add_columns(_MEMBERS.scalar_subquery().label("members")).order_by(projects.c.project_id)
 )
 CONNECTING_PROJECTS = Statement(
-    select(project_services.c.application_id, project_services.c.project_id)
-    .distinct()
-    .join(projects, projects.c.project_id == project_services.c.project_id)
-    .where(
-        InNumberList(project_services.c.application_id, "applications"),
-        project_services.c.group_id != "",
-        projects.c.removed.is_(False),
+    lambda: (
+        select(project_services.c.application_id, project_services.c.project_id)
+        .distinct()
+        .join(projects, projects.c.project_id == project_services.c.project_id)
+        .where(
+            InNumberList(project_services.c.application_id, "applications"),
+            project_services.c.group_id != "",
+            projects.c.removed.is_(False),
+        )
+        .order_by(project_services.c.application_id, project_services.c.project_id)
     )
-    .order_by(project_services.c.application_id, project_services.c.project_id)
 )
 _MEMBERS_OF_ONE = select(RowsAsJson(*_MEMBER_COLUMNS)).where(group_members.c.group_id == bindparam("of"))
 GROUP_BY_ID = Statement(  # one statement, so that all rows are consistent
-    select(
+    lambda: select(
         select(RowsAsJson(*_GROUP_COLUMNS))
         .where(groups.c.group_id == bindparam("of"))
         .scalar_subquery()

@@ -32,32 +32,34 @@ _FIXED_COLUMNS: Final = frozenset({"project_id", "author", "created_at", "versio
 _CHANGEABLE_COLUMNS: Final = tuple(column.name for column in projects.c if column.name not in _FIXED_COLUMNS)
 _OWN_COLUMNS: Final = tuple(name for name in _CHANGEABLE_COLUMNS if name != "allowed_domains")
 
-INSERT_PROJECT = Statement(insert(projects).on_conflict_do_nothing().returning(projects.c.project_id))
+INSERT_PROJECT = Statement(lambda: insert(projects).on_conflict_do_nothing().returning(projects.c.project_id))
 UPDATE_PROJECT = Statement(
-    update(projects)
-    .where(projects.c.project_id == bindparam("of"))
-    .values({name: bindparam(name) for name in _CHANGEABLE_COLUMNS} | {"version": projects.c.version + 1})
+    lambda: (
+        update(projects)
+        .where(projects.c.project_id == bindparam("of"))
+        .values({name: bindparam(name) for name in _CHANGEABLE_COLUMNS} | {"version": projects.c.version + 1})
+    )
 )
 LOCK_PROJECT = Statement(
-    select(projects.c.project_id).where(projects.c.project_id == PROJECT_ID_BY_NAME).with_for_update()
+    lambda: select(projects.c.project_id).where(projects.c.project_id == PROJECT_ID_BY_NAME).with_for_update()
 )
 FIND_SAME_TITLE = Statement(
-    select(projects.c.project_id).where(
+    lambda: select(projects.c.project_id).where(
         InStringList(projects.c.title_key, "title_keys"), projects.c.project_id != bindparam("but")
     )
 )
 NAMES_TAKEN = Statement(
-    select(project_names.c.name).where(
+    lambda: select(project_names.c.name).where(
         InStringList(project_names.c.name, "names"), project_names.c.project_id != bindparam("but")
     )
 )
-INSERT_NAME = Statement(insert(project_names))
+INSERT_NAME = Statement(lambda: insert(project_names))
 DROP_ALIASES = Statement(
-    delete(project_names).where(project_names.c.project_id == bindparam("of"), project_names.c.position > 0)
+    lambda: delete(project_names).where(project_names.c.project_id == bindparam("of"), project_names.c.position > 0)
 )
 _COUNT_AUTHORED = select(func.count().label("projects")).where(projects.c.author == bindparam("author"))
-COUNT_EVER_AUTHORED = Statement(_COUNT_AUTHORED)
-COUNT_AUTHORED = Statement(_COUNT_AUTHORED.where(projects.c.removed.is_(False)))
+COUNT_EVER_AUTHORED = Statement(lambda: _COUNT_AUTHORED)
+COUNT_AUTHORED = Statement(lambda: _COUNT_AUTHORED.where(projects.c.removed.is_(False)))
 
 
 def publish_project(

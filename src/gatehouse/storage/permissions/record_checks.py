@@ -41,17 +41,19 @@ _OWNERS = (
 )
 # Only owners without an end count: a project must not lose its last owner by expiry (R5).
 IS_PERMANENT = or_(role_assignments.c.ttl != 0, role_assignments.c.expired == 0)
-OWNED_PROJECTS = Statement(_OWNERS.where(role_assignments.c.user_id == bindparam("user_id")))
+OWNED_PROJECTS = Statement(lambda: _OWNERS.where(role_assignments.c.user_id == bindparam("user_id")))
 _UNBLOCKED_OWNERS = _OWNERS.join(users, users.c.user_id == role_assignments.c.user_id).where(
     InStringList(role_assignments.c.project_id, "projects"), users.c.blocked.is_(False)
 )
-OWNERS = Statement(_UNBLOCKED_OWNERS)
-PERMANENT_OWNERS = Statement(_UNBLOCKED_OWNERS.where(IS_PERMANENT))
+OWNERS = Statement(lambda: _UNBLOCKED_OWNERS)
+PERMANENT_OWNERS = Statement(lambda: _UNBLOCKED_OWNERS.where(IS_PERMANENT))
 # Locked before an owner is removed: two transactions cannot each remove one of the last two.
 LOCK_OWNER_ROLE = Statement(
-    select(roles.c.role_key)
-    .where(roles.c.application_id == CENTRAL_APPLICATION, roles.c.role_key == OWNER_ROLE)
-    .with_for_update()
+    lambda: (
+        select(roles.c.role_key)
+        .where(roles.c.application_id == CENTRAL_APPLICATION, roles.c.role_key == OWNER_ROLE)
+        .with_for_update()
+    )
 )
 
 
@@ -85,51 +87,60 @@ def refuse_last_owner(user_id: str, now: int) -> Verb[None]:
 
 
 IS_SERVICE = Statement(
-    select(users.c.user_id).where(users.c.user_id == bindparam("of"), users.c.kind == AccountKind.SERVICE.value)
+    lambda: select(users.c.user_id).where(
+        users.c.user_id == bindparam("of"), users.c.kind == AccountKind.SERVICE.value
+    )
 )
 IS_GUEST = Statement(
-    select(identities.c.user_id).where(
+    lambda: select(identities.c.user_id).where(
         identities.c.user_id == bindparam("of"), identities.c.provider == GUEST_PROVIDER
     )
 )
 _ROLES_BY_KEY = select(roles.c.role_key, roles.c.protected, roles.c.user_limit).where(
     roles.c.application_id == bindparam("application"), InStringList(roles.c.role_key, "keys")
 )
-ROLES_BY_KEY = Statement(_ROLES_BY_KEY)
-LOCK_ROLES = Statement(_ROLES_BY_KEY.order_by(roles.c.role_key).with_for_update())
+ROLES_BY_KEY = Statement(lambda: _ROLES_BY_KEY)
+LOCK_ROLES = Statement(lambda: _ROLES_BY_KEY.order_by(roles.c.role_key).with_for_update())
 _COUNT_HOLDERS = (
     select(role_assignments.c.role_key, func.count(role_assignments.c.user_id.distinct()).label("holders"))
     .where(role_assignments.c.application_id == bindparam("application"), HOLDS_SEAT)
     .group_by(role_assignments.c.role_key)
 )
-COUNT_HOLDERS = Statement(_COUNT_HOLDERS)
+COUNT_HOLDERS = Statement(lambda: _COUNT_HOLDERS)
 REMOVED_PROJECTS = Statement(
-    select(projects.c.project_id).where(InStringList(projects.c.project_id, "ids"), projects.c.removed.is_(True))
+    lambda: select(projects.c.project_id).where(
+        InStringList(projects.c.project_id, "ids"), projects.c.removed.is_(True)
+    )
 )
-COUNT_HOLDERS_OF = Statement(_COUNT_HOLDERS.where(InStringList(role_assignments.c.role_key, "keys")))
+COUNT_HOLDERS_OF = Statement(lambda: _COUNT_HOLDERS.where(InStringList(role_assignments.c.role_key, "keys")))
 # Locked before the role is removed: two transactions cannot each remove one of the last two.
 LOCK_ADMINISTRATOR_ROLE = Statement(
-    select(roles.c.role_key)
-    .where(roles.c.application_id == CENTRAL_APPLICATION, roles.c.role_key == ADMINISTRATOR_ROLE)
-    .with_for_update()
+    lambda: (
+        select(roles.c.role_key)
+        .where(roles.c.application_id == CENTRAL_APPLICATION, roles.c.role_key == ADMINISTRATOR_ROLE)
+        .with_for_update()
+    )
 )
 PERMANENT_ADMINISTRATORS = Statement(
-    select(role_assignments.c.user_id, user_records.c.private_data)
-    .join(users, users.c.user_id == role_assignments.c.user_id)
-    .join(
-        user_records,
-        and_(
-            user_records.c.user_id == role_assignments.c.user_id, user_records.c.application_id == CENTRAL_APPLICATION
-        ),
-    )
-    .where(
-        role_assignments.c.application_id == CENTRAL_APPLICATION,
-        role_assignments.c.role_key == ADMINISTRATOR_ROLE,
-        role_assignments.c.project_id == "",
-        users.c.blocked.is_(False),
-        NOT_BANNED_FOR_GOOD,
-        IS_PERMANENT,
-        ACCOUNT_NOT_ENDED,
+    lambda: (
+        select(role_assignments.c.user_id, user_records.c.private_data)
+        .join(users, users.c.user_id == role_assignments.c.user_id)
+        .join(
+            user_records,
+            and_(
+                user_records.c.user_id == role_assignments.c.user_id,
+                user_records.c.application_id == CENTRAL_APPLICATION,
+            ),
+        )
+        .where(
+            role_assignments.c.application_id == CENTRAL_APPLICATION,
+            role_assignments.c.role_key == ADMINISTRATOR_ROLE,
+            role_assignments.c.project_id == "",
+            users.c.blocked.is_(False),
+            NOT_BANNED_FOR_GOOD,
+            IS_PERMANENT,
+            ACCOUNT_NOT_ENDED,
+        )
     )
 )
 

@@ -80,7 +80,7 @@ def holdings_of(user_id: ColumnElement[str]) -> tuple[ColumnElement[Any], ...]:
 
 
 HOLDINGS: Final = holdings_of(bindparam("user_id"))
-READ_HOLDINGS = Statement(select(*HOLDINGS))
+READ_HOLDINGS = Statement(lambda: select(*HOLDINGS))
 
 
 def read_record(application_id: int, user_id: str) -> Verb[UserRecord]:

@@ -42,26 +42,32 @@ SECTIONS: Final = ("login", "private_data", "public_data", "secret_data")
 COMPRESSION: Final = 3  # of 9: shrinks a section to a tenth, in a third of the time that 9 takes
 
 _VERSIONS_OF_APPLICATION: Final = schema_versions.c.application_id == bindparam("of")
-INSERT_VERSION = Statement(upsert(schema_versions).on_conflict_do_nothing())
+INSERT_VERSION = Statement(lambda: upsert(schema_versions).on_conflict_do_nothing())
 SET_REPLACED = Statement(
-    update(schema_versions)
-    .where(_VERSIONS_OF_APPLICATION, schema_versions.c.version == bindparam("number"))
-    .values(replaced=bindparam("parts"))
+    lambda: (
+        update(schema_versions)
+        .where(_VERSIONS_OF_APPLICATION, schema_versions.c.version == bindparam("number"))
+        .values(replaced=bindparam("parts"))
+    )
 )
 VERSION_SIZES = Statement(
-    select(schema_versions.c.version, func.length(schema_versions.c.replaced).label("size"))
-    .where(_VERSIONS_OF_APPLICATION)
-    .order_by(schema_versions.c.version.desc())
+    lambda: (
+        select(schema_versions.c.version, func.length(schema_versions.c.replaced).label("size"))
+        .where(_VERSIONS_OF_APPLICATION)
+        .order_by(schema_versions.c.version.desc())
+    )
 )
 VERSIONS_SINCE = Statement(
-    select(schema_versions.c.version, schema_versions.c.saved_at, schema_versions.c.replaced)
-    .where(_VERSIONS_OF_APPLICATION, schema_versions.c.version >= bindparam("number"))
-    .order_by(schema_versions.c.version.desc())
+    lambda: (
+        select(schema_versions.c.version, schema_versions.c.saved_at, schema_versions.c.replaced)
+        .where(_VERSIONS_OF_APPLICATION, schema_versions.c.version >= bindparam("number"))
+        .order_by(schema_versions.c.version.desc())
+    )
 )
 DROP_OLD_VERSIONS = Statement(
-    delete(schema_versions).where(_VERSIONS_OF_APPLICATION, schema_versions.c.version <= bindparam("up_to"))
+    lambda: delete(schema_versions).where(_VERSIONS_OF_APPLICATION, schema_versions.c.version <= bindparam("up_to"))
 )
-DROP_VERSIONS = Statement(delete(schema_versions).where(_VERSIONS_OF_APPLICATION))
+DROP_VERSIONS = Statement(lambda: delete(schema_versions).where(_VERSIONS_OF_APPLICATION))
 
 
 class ReplacedParts(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -186,24 +192,30 @@ def _role_from_document(application_id: int, fields: dict[str, Any]) -> Role:
 # Stores schemas and roles of applications, which are edited together (ApplicationStore).
 
 
-INSERT_SCHEMA = Statement(insert(application_schemas))
+INSERT_SCHEMA = Statement(lambda: insert(application_schemas))
 UPDATE_SCHEMA = Statement(
-    update(application_schemas)
-    .where(application_schemas.c.application_id == bindparam("of"))
-    .values(
-        {name: bindparam(name) for name in ("login", "private_data", "public_data", "secret_data", "updated_at")}
-        | {"version": application_schemas.c.version + 1}
+    lambda: (
+        update(application_schemas)
+        .where(application_schemas.c.application_id == bindparam("of"))
+        .values(
+            {name: bindparam(name) for name in ("login", "private_data", "public_data", "secret_data", "updated_at")}
+            | {"version": application_schemas.c.version + 1}
+        )
     )
 )
 TOUCH_SCHEMA = Statement(  # PostgreSQL would rewrite a long section even if it is unchanged
-    update(application_schemas)
-    .where(application_schemas.c.application_id == bindparam("of"))
-    .values(updated_at=bindparam("updated_at"), version=application_schemas.c.version + 1)
+    lambda: (
+        update(application_schemas)
+        .where(application_schemas.c.application_id == bindparam("of"))
+        .values(updated_at=bindparam("updated_at"), version=application_schemas.c.version + 1)
+    )
 )
 LOCK_SCHEMA = Statement(
-    select(application_schemas.c.version)
-    .where(application_schemas.c.application_id == bindparam("of"))
-    .with_for_update()
+    lambda: (
+        select(application_schemas.c.version)
+        .where(application_schemas.c.application_id == bindparam("of"))
+        .with_for_update()
+    )
 )
 _SCHEMA_PREFIX: Final = "schema_"
 _MODELS = (
@@ -218,36 +230,38 @@ _MODELS = (
     .join(application_schemas, application_schemas.c.application_id == applications.c.application_id)
     .order_by(applications.c.application_id)
 )
-MODELS = Statement(_MODELS.where(InNumberList(applications.c.application_id, "applications")))
-ALL_MODELS = Statement(_MODELS)
+MODELS = Statement(lambda: _MODELS.where(InNumberList(applications.c.application_id, "applications")))
+ALL_MODELS = Statement(lambda: _MODELS)
 # Each role is its own row, not part of one document: each is decoded by its own short call.
 _ROLES = select(*(column for column in roles.c if column is not roles.c.role_key)).order_by(
     roles.c.application_id, roles.c.role_key
 )
-ROLES = Statement(_ROLES.where(InNumberList(roles.c.application_id, "applications")))
-ALL_ROLES = Statement(_ROLES)
+ROLES = Statement(lambda: _ROLES.where(InNumberList(roles.c.application_id, "applications")))
+ALL_ROLES = Statement(lambda: _ROLES)
 _THIS_ROLE = (roles.c.application_id == bindparam("of"), roles.c.role_key == bindparam("key"))
-INSERT_ROLE = Statement(insert(roles))
+INSERT_ROLE = Statement(lambda: insert(roles))
 UPDATE_ROLE = Statement(
-    update(roles)
-    .where(*_THIS_ROLE)
-    .values(
-        {
-            column.name: bindparam(column.name)
-            for column in roles.c
-            if column.name not in {"application_id", "role_key", "version"}
-        }
-        | {"version": roles.c.version + 1}
+    lambda: (
+        update(roles)
+        .where(*_THIS_ROLE)
+        .values(
+            {
+                column.name: bindparam(column.name)
+                for column in roles.c
+                if column.name not in {"application_id", "role_key", "version"}
+            }
+            | {"version": roles.c.version + 1}
+        )
     )
 )
-DROP_ROLE = Statement(delete(roles).where(*_THIS_ROLE))
+DROP_ROLE = Statement(lambda: delete(roles).where(*_THIS_ROLE))
 _DROP_ASSIGNMENTS = (
     delete(role_assignments)
     .where(role_assignments.c.application_id == bindparam("of"), InStringList(role_assignments.c.role_key, "keys"))
     .returning(role_assignments.c.user_id)
 )
-DROP_ASSIGNMENTS = Statement(_DROP_ASSIGNMENTS)
-DROP_PROJECT_ASSIGNMENTS = Statement(_DROP_ASSIGNMENTS.where(role_assignments.c.project_id != ""))
+DROP_ASSIGNMENTS = Statement(lambda: _DROP_ASSIGNMENTS)
+DROP_PROJECT_ASSIGNMENTS = Statement(lambda: _DROP_ASSIGNMENTS.where(role_assignments.c.project_id != ""))
 
 
 def insert_schema(application_id: int, schema: ApplicationSchema, its_roles: Iterable[Role]) -> Verb[None]:

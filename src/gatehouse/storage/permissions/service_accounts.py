@@ -28,27 +28,37 @@ _COLUMN_NAMES: Final = tuple(field.name for field in fields(ServiceAccount))
 ACCOUNT_COLUMNS: Final = columns(service_accounts, *_COLUMN_NAMES)
 
 ACCOUNTS_OF_PROJECT = Statement(
-    select(RowsAsJson(*ACCOUNT_COLUMNS).label("rows")).where(service_accounts.c.project_id == bindparam("project"))
+    lambda: select(RowsAsJson(*ACCOUNT_COLUMNS).label("rows")).where(
+        service_accounts.c.project_id == bindparam("project")
+    )
 )
 LOCK_PROJECT_SHARED = Statement(
-    select(projects.c.project_id)
-    .where(projects.c.project_id == bindparam("of"), projects.c.removed.is_(False))
-    .with_for_update(read=True)
+    lambda: (
+        select(projects.c.project_id)
+        .where(projects.c.project_id == bindparam("of"), projects.c.removed.is_(False))
+        .with_for_update(read=True)
+    )
 )
-ALL_ACCOUNTS = Statement(select(RowsAsJson(*ACCOUNT_COLUMNS).label("rows")))
+ALL_ACCOUNTS = Statement(lambda: select(RowsAsJson(*ACCOUNT_COLUMNS).label("rows")))
 _CHANGEABLE_COLUMNS: Final = tuple(one.name for one in CHANGEABLE_ACCOUNT_FIELDS)
 UPDATE_ACCOUNT = Statement(
-    update(service_accounts)
-    .where(service_accounts.c.user_id == bindparam("of"), service_accounts.c.version == bindparam("seen"))
-    .values({name: bindparam(name) for name in _CHANGEABLE_COLUMNS} | {"version": service_accounts.c.version + 1})
-    .returning(service_accounts.c.user_id)
+    lambda: (
+        update(service_accounts)
+        .where(service_accounts.c.user_id == bindparam("of"), service_accounts.c.version == bindparam("seen"))
+        .values({name: bindparam(name) for name in _CHANGEABLE_COLUMNS} | {"version": service_accounts.c.version + 1})
+        .returning(service_accounts.c.user_id)
+    )
 )
-INSERT_ACCOUNT = Statement(insert(service_accounts).on_conflict_do_nothing().returning(service_accounts.c.user_id))
+INSERT_ACCOUNT = Statement(
+    lambda: insert(service_accounts).on_conflict_do_nothing().returning(service_accounts.c.user_id)
+)
 REVOKE_ACCOUNT = Statement(
-    update(service_accounts)
-    .where(service_accounts.c.user_id == bindparam("of"))
-    .values(revoked=True, version=service_accounts.c.version + 1)
-    .returning(service_accounts.c.version)
+    lambda: (
+        update(service_accounts)
+        .where(service_accounts.c.user_id == bindparam("of"))
+        .values(revoked=True, version=service_accounts.c.version + 1)
+        .returning(service_accounts.c.version)
+    )
 )
 
 

@@ -39,20 +39,22 @@ class AdvisoryLock(DialectFunction[int]):
 STRUCTURE_VERSION = func.coalesce(
     select(permission_clock.c.structure).where(permission_clock.c.only == 1).scalar_subquery(), 0
 )
-INSERT_VERSION_ROW = Statement(upsert(permission_clock).values(only=1, structure=0).on_conflict_do_nothing())
-READ_STRUCTURE_VERSION = Statement(select(STRUCTURE_VERSION.label("structure")))
+INSERT_VERSION_ROW = Statement(lambda: upsert(permission_clock).values(only=1, structure=0).on_conflict_do_nothing())
+READ_STRUCTURE_VERSION = Statement(lambda: select(STRUCTURE_VERSION.label("structure")))
 LOCK_STRUCTURE_SHARED = Statement(
-    select(AdvisoryLock(func.pg_advisory_xact_lock_shared(ADVISORY_LOCK_ID)).label("held"))
+    lambda: select(AdvisoryLock(func.pg_advisory_xact_lock_shared(ADVISORY_LOCK_ID)).label("held"))
 )
-LOCK_STRUCTURE = Statement(select(AdvisoryLock(func.pg_advisory_xact_lock(ADVISORY_LOCK_ID)).label("held")))
+LOCK_STRUCTURE = Statement(lambda: select(AdvisoryLock(func.pg_advisory_xact_lock(ADVISORY_LOCK_ID)).label("held")))
 BUMP_STRUCTURE_VERSION = Statement(
-    upsert(permission_clock)
-    .values(only=1, structure=1)
-    .on_conflict_do_update(index_elements=["only"], set_={"structure": permission_clock.c.structure + 1})
+    lambda: (
+        upsert(permission_clock)
+        .values(only=1, structure=1)
+        .on_conflict_do_update(index_elements=["only"], set_={"structure": permission_clock.c.structure + 1})
+    )
 )
 
 MEMBERS_AMONG = Statement(
-    select(group_members.c.user_id).where(InStringList(group_members.c.user_id, "ids")).limit(1)
+    lambda: select(group_members.c.user_id).where(InStringList(group_members.c.user_id, "ids")).limit(1)
 )
 
 
@@ -103,20 +105,20 @@ SERVICE_COLUMNS: Final = columns(
     project_services, "application_id", "position", "group_id", "roles", "action", "project_id"
 )
 SERVICES_OF_APPLICATION = Statement(
-    select(RowsAsJson(*SERVICE_COLUMNS).label("rows")).where(
+    lambda: select(RowsAsJson(*SERVICE_COLUMNS).label("rows")).where(
         project_services.c.application_id == bindparam("application")
     )
 )
-INSERT_SERVICE = Statement(insert(project_services))
-DROP_SERVICES = Statement(delete(project_services).where(project_services.c.project_id == bindparam("of")))
+INSERT_SERVICE = Statement(lambda: insert(project_services))
+DROP_SERVICES = Statement(lambda: delete(project_services).where(project_services.c.project_id == bindparam("of")))
 DROP_SERVICES_OF_APPLICATION = Statement(
-    delete(project_services).where(
+    lambda: delete(project_services).where(
         project_services.c.project_id == bindparam("of"),
         project_services.c.application_id == bindparam("application"),
     )
 )
 TOUCH_PROJECT = Statement(
-    update(projects).where(projects.c.project_id == bindparam("of")).values(version=projects.c.version + 1)
+    lambda: update(projects).where(projects.c.project_id == bindparam("of")).values(version=projects.c.version + 1)
 )
 
 

@@ -74,42 +74,49 @@ _THIS_RECORD = (user_records.c.application_id == bindparam("application"), user_
 
 # Locks the schema while a record of the application is written: no role is removed or becomes protected.
 LOCK_SCHEMA_SHARED = Statement(
-    select(application_schemas.c.version)
-    .where(application_schemas.c.application_id == bindparam("application"))
-    .with_for_update(read=True, key_share=True)
+    lambda: (
+        select(application_schemas.c.version)
+        .where(application_schemas.c.application_id == bindparam("application"))
+        .with_for_update(read=True, key_share=True)
+    )
 )
 LOCK_USER_SHARED = Statement(
-    select(users.c.user_id)
-    .where(users.c.user_id == bindparam("of"))
-    .with_for_update(read=True, key_share=True)  # the lock prevents only the deletion of the user
+    lambda: (
+        select(users.c.user_id).where(users.c.user_id == bindparam("of")).with_for_update(read=True, key_share=True)
+    )  # the lock prevents only the deletion of the user
 )
 # Locks the record until the commit and increments its version: the first step of every change.
 TOUCH_RECORD = Statement(
-    insert(user_records)
-    .values(
-        application_id=bindparam("application_id"),
-        user_id=bindparam("user_id"),
-        **{name: bindparam(name) for name in ("login", "private_data", "public_data", "secret_data")},
-        version=1,
+    lambda: (
+        insert(user_records)
+        .values(
+            application_id=bindparam("application_id"),
+            user_id=bindparam("user_id"),
+            **{name: bindparam(name) for name in ("login", "private_data", "public_data", "secret_data")},
+            version=1,
+        )
+        .on_conflict_do_update(
+            index_elements=["application_id", "user_id"], set_={"version": user_records.c.version + 1}
+        )
     )
-    .on_conflict_do_update(index_elements=["application_id", "user_id"], set_={"version": user_records.c.version + 1})
 )
 BLANK_RECORD: dict[str, object] = {"login": {}, "private_data": {}, "public_data": {}, "secret_data": {}}
 UPDATE_RECORD = Statement(
-    update(user_records).where(*_THIS_RECORD).values({name: bindparam(name) for name in BLANK_RECORD})
+    lambda: update(user_records).where(*_THIS_RECORD).values({name: bindparam(name) for name in BLANK_RECORD})
 )
 DROP_ASSIGNMENTS = Statement(
-    delete(role_assignments).where(
+    lambda: delete(role_assignments).where(
         role_assignments.c.application_id == bindparam("application"), role_assignments.c.user_id == bindparam("of")
     )
 )
 DROP_ENTRIES = Statement(
-    delete(scope_records).where(
+    lambda: delete(scope_records).where(
         scope_records.c.application_id == bindparam("application"), scope_records.c.user_id == bindparam("of")
     )
 )
-DROP_HOLDINGS_ON = tuple(
-    Statement(
+DROP_HOLDINGS_ON = Statement.for_each(
+    (role_assignments, scope_records),
+    lambda table: (
         delete(table)
         .where(
             InStringList(table.c.project_id, "projects"),
@@ -117,19 +124,18 @@ DROP_HOLDINGS_ON = tuple(
             table.c.resource_id == bindparam("resource"),
         )
         .returning(table.c.application_id, table.c.user_id)
-    )
-    for table in (role_assignments, scope_records)
+    ),
 )
-INSERT_ASSIGNMENT = Statement(insert(role_assignments))
-INSERT_ENTRY = Statement(insert(scope_records))
+INSERT_ASSIGNMENT = Statement(lambda: insert(role_assignments))
+INSERT_ENTRY = Statement(lambda: insert(scope_records))
 NEXT_POSITION = Statement(
-    select((func.coalesce(func.max(role_assignments.c.position), 0) + 1).label("position")).where(
+    lambda: select((func.coalesce(func.max(role_assignments.c.position), 0) + 1).label("position")).where(
         role_assignments.c.application_id == bindparam("application"),
         role_assignments.c.user_id == bindparam("user_id"),
         role_assignments.c.project_id == "",
     )
 )
-ASSIGN_ROLE = Statement(insert(role_assignments).on_conflict_do_nothing())
+ASSIGN_ROLE = Statement(lambda: insert(role_assignments).on_conflict_do_nothing())
 
 
 def _in_project(table: Table) -> ColumnElement[bool]:
@@ -146,7 +152,7 @@ _VERSIONS = select(RowsAsJson(user_records.c.user_id, user_records.c.version)).w
     ),
 )
 RECORDS_IN_PROJECT = Statement(  # one statement, so that all rows are consistent
-    select(
+    lambda: select(
         _VERSIONS.scalar_subquery().label("versions"),
         select(RowsAsJson(*ENTRY_COLUMNS)).where(_in_project(scope_records)).scalar_subquery().label("entries"),
         select(RowsAsJson(*ASSIGNMENT_COLUMNS))

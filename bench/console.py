@@ -79,7 +79,7 @@ async def measure(url: str, data: Path, kind: str) -> list[Figure]:
         for start in range(0, MANY_USERS, AT_ONCE):
             await services.storage.runner.write(partial(insert_people, application_id, range(start, start + AT_ONCE)))
         await services.storage.runner.write(analyze)
-        await services.administration.create(
+        await services.accounts.administration.create(
             login=LOGIN, nick="Ada", password=PASSWORD, origin=ORIGIN, administrator=True
         )
         browser_client = HttpBrowser(service)

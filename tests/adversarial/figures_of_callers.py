@@ -82,7 +82,10 @@ async def measured_installation(target: Target) -> AsyncIterator[MeasuredInstall
     loaded = load_test_settings(url, target.data, port=target.node.port)
     async with open_services(loaded, clock=SystemClock(), serving=False) as services:
         owner, other_user = [await a_person(services.storage, user_id) for user_id in (OWNER, OTHER_USER)]
-        jwts = [await services.user_tokens.issue(user, auth="login", factor=FACTOR) for user in (owner, other_user)]
+        jwts = [
+            await services.accounts.user_tokens.issue(user, auth="login", factor=FACTOR)
+            for user in (owner, other_user)
+        ]
         await publish(services.storage, a_project(), owners=[OWNER])
         shop = await create_application(services.storage, name="Shop", project_id=PROJECT)
         client = Client(
@@ -97,7 +100,7 @@ async def measured_installation(target: Target) -> AsyncIterator[MeasuredInstall
             target=target,
             services=services,
             user_id=OWNER,
-            secret=await services.clients.create(client, ORIGIN) or "",
+            secret=await services.oauth.clients.commands.create(client, ORIGIN) or "",
             application_id=shop.application_id,
             owner=headers_of(jwts[0]),
             other_user=headers_of(jwts[1]),

@@ -53,7 +53,7 @@ async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningSe
 
 
 async def create(service: RunningService, login: str = LOGIN, *, administrator: bool = False) -> User:
-    return await service.services.administration.create(
+    return await service.services.accounts.administration.create(
         login=login, nick="Anna", password=PASSWORD, origin=TEST_ORIGIN, administrator=administrator
     )
 

@@ -48,7 +48,7 @@ async def anna(service: RunningService) -> User:
 
 
 async def create(service: RunningService, login: str) -> User:
-    administration = service.services.administration
+    administration = service.services.accounts.administration
     return await administration.create(login=login, nick="Someone", password=PASSWORD, origin=OURS)
 
 
@@ -116,7 +116,7 @@ async def test_lg_05_registering_hashes_one_password_for_known_and_unknown(
 
 def count_hash_jobs(service: RunningService) -> Iterator[object]:
     """The number of hash computations inside the block."""
-    passwords, done = service.services.passwords, []
+    passwords, done = service.services.accounts.passwords, []
     run = passwords._run
 
     async def run_and_count(work: object) -> object:
@@ -191,7 +191,7 @@ async def test_lg_15_it_is_dead_after_a_change_of_address(
 async def test_lg_15_a_second_factor_is_still_asked_for(
     service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
-    totp = service.services.totp
+    totp = service.services.factors.totp
     enrolment = await totp.begin_enrollment(anna)
     app = pyotp.TOTP(enrolment.secret)
     await totp.confirm_enrollment(anna, app.generate_otp(service.clock.now() // 30), origin=OURS)
@@ -277,9 +277,9 @@ async def test_lg_17_a_nul_ends_no_password(service: RunningService, browser_cli
         await choose(browser_client, link, "abcdefghijk\0x and more")
     ).status_code == 400  # refused centrally (S-19)
     assert await read_user(service, anna) == anna
-    password_hash = await service.services.passwords.hash("abc\0x")
-    assert await service.services.passwords.matches("abc\0x", password_hash)
-    assert not await service.services.passwords.matches("abc\0y", password_hash)
+    password_hash = await service.services.accounts.passwords.hash("abc\0x")
+    assert await service.services.accounts.passwords.matches("abc\0x", password_hash)
+    assert not await service.services.accounts.passwords.matches("abc\0y", password_hash)
 
 
 @pytest.mark.parametrize(("size", "status"), [(1_025, 400), (100_000, 400), (2**20, 413)])

@@ -121,10 +121,10 @@ async def operate(url: str, data: Path, caller: Caller, *, rounds: int) -> tuple
             for _ in range(ROUND // 2):
                 created = await access_key(service, caller, "save", {})
                 await access_key(service, caller, "delete", {"id": created["id"]})
-            await service.services.audit_sealer.seal_all()
+            await service.services.audit.sealer.seal_all()
             end = await service.services.storage.audit.chain_end()
             seals.append(end.last_place)
-            heads.append((await service.services.audit_verification().verify()).head)
+            heads.append((await service.services.audit.make_verifier().verify()).head)
     return seals, heads
 
 
@@ -167,7 +167,7 @@ class Victim:
     async def _append_record(self) -> None:
         async with self.open_victim() as services:
             await note(services)
-            await services.audit_sealer.seal_all()
+            await services.audit.sealer.seal_all()
 
     @asynccontextmanager
     async def open_victim(self) -> AsyncIterator[Services]:
@@ -177,7 +177,7 @@ class Victim:
 
 async def note(services: Services) -> None:
     await services.storage.accounts.add_record(
-        services.recorder.record(AuditEvent.USER_CHANGED, ORIGIN, subject="1000000001")
+        services.core.recorder.record(AuditEvent.USER_CHANGED, ORIGIN, subject="1000000001")
     )
 
 
@@ -456,8 +456,8 @@ def test_op_04_a_replaced_database_that_went_on_is_found_by_a_noted_head(older_v
             for number in range(log.old_end + 1, log.end + 5):
                 await note(services)
                 if number in log.seals:
-                    await services.audit_sealer.seal_all()
-            await services.audit_sealer.seal_all()
+                    await services.audit.sealer.seal_all()
+            await services.audit.sealer.seal_all()
 
     run_in_thread(append_record())
     assert older_victim.problems() == []

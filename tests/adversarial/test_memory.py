@@ -76,7 +76,7 @@ async def a_studio(url: str, data: Path, **settings: str) -> AsyncIterator[Studi
         async with client_of(node) as client, open_services(loaded, clock=SystemClock(), serving=False) as services:
             owner = await a_person(services.storage, OWNER)
             await publish(services.storage, a_project(), owners=[OWNER])
-            jwt = await services.user_tokens.issue(owner, auth="login", factor=FACTOR)
+            jwt = await services.accounts.user_tokens.issue(owner, auth="login", factor=FACTOR)
             yield Studio(
                 target=Target(node=node, data=data, client=client),
                 storage=services.storage,

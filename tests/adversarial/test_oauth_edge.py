@@ -43,7 +43,7 @@ async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningSe
 
 @pytest.fixture
 async def anna(service: RunningService) -> User:
-    return await service.services.administration.create(
+    return await service.services.accounts.administration.create(
         login="anna@studio.example", nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 

@@ -86,8 +86,8 @@ async def read_secrets_and_rows(installation: InstallationPaths) -> tuple[list[P
     async with open_services(installation.load_settings(), clock=SystemClock(), serving=False) as services:
         await services.storage.runner.snapshot_read(partial(dump_rows, put))
         kids = [key.kid for key in (await services.storage.keys.load_keys()).keys]
-        opened = [await services.keyring.verification_key(kid, services.clock.now()) for kid in kids]
-        return [key.private for key in opened if key is not None], services.instance_key, bytes(contents)
+        opened = [await services.keys.keyring.verification_key(kid, services.clock.now()) for kid in kids]
+        return [key.private for key in opened if key is not None], services.core.instance_key, bytes(contents)
 
 
 async def files_of(installation: InstallationPaths, cluster_data: Path | None) -> bytes:
@@ -157,7 +157,7 @@ class Load:
 
     async def run(self) -> None:
         async with open_services(self._installation.load_settings(), clock=SystemClock(), serving=False) as services:
-            await asyncio.gather(*(self._create(services.administration, line) for line in range(4)))
+            await asyncio.gather(*(self._create(services.accounts.administration, line) for line in range(4)))
 
     def stop(self) -> None:
         self._stop = True

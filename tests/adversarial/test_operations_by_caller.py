@@ -462,7 +462,7 @@ async def create_clients(studio: Studio, administrator: Person, elsewhere: Appli
 async def create_callers(studio: Studio, administrator: Person, elsewhere: Application) -> Mapping[str, Caller]:
     owner = studio.owner
     service_jwt, access_key = await studio.service_jwt(), await studio.access_key()
-    central_jwt = (await studio.service.services.service_tokens.issue(1, origin=ORIGIN)).jwt
+    central_jwt = (await studio.service.services.permissions.service_tokens.issue(1, origin=ORIGIN)).jwt
     stranger = await create_person_with(studio)
     personal = await personal_token(studio)
     exchanged = success_body(await studio.service.client.post(EXCHANGE_TOKEN, headers=bearer_headers(personal)))
@@ -498,7 +498,7 @@ async def create_callers(studio: Studio, administrator: Person, elsewhere: Appli
 async def sign_in(studio: Studio, user_id: str) -> Person:
     services = studio.service.services
     user = await services.storage.accounts.user(user_id)
-    return Person(user_id=user_id, jwt=await services.user_tokens.issue(user, auth="login", factor=FACTOR))
+    return Person(user_id=user_id, jwt=await services.accounts.user_tokens.issue(user, auth="login", factor=FACTOR))
 
 
 async def headers_for_shop_alone(studio: Studio, access_key: str) -> Mapping[str, str]:

@@ -34,7 +34,7 @@ async def test_lg_22_every_page_has_the_strict_headers(installed_url: str, tmp_p
 async def test_lg_02_over_https_every_cookie_is_bound_to_this_host(installed_url: str, tmp_path: Path) -> None:
     https = {"GATEHOUSE__SERVER__BASE_URL": "https://localhost"}
     async with running_service(installed_url, tmp_path, environment=https) as service:
-        await service.services.administration.create(
+        await service.services.accounts.administration.create(
             login="anna@studio.example", nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
         for cookie in await cookies_of_a_sign_in(service):

@@ -161,7 +161,9 @@ async def test_op_05_r_23_nothing_that_clients_held_before_a_restore_works_after
 ) -> None:
     file, clock = tmp_path / "backup.gz", MovableClock(SystemClock().now())
     async with serve(installation, clock) as service:
-        await service.services.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN)
+        await service.services.accounts.administration.create(
+            login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN
+        )
         web, oidc_client, tv = await clients_of(service)
         browser = HttpBrowser(service)
         await browser.sign_in(LOGIN)

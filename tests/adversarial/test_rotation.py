@@ -38,13 +38,13 @@ async def test_op_06_r_24_signing_keys_rotate_under_load_without_one_token_that_
     migrated_url: str, tmp_path: Path
 ) -> None:
     async with running_service(migrated_url, tmp_path) as service, housekeeping(service.services):
-        user = await service.services.administration.create(
+        user = await service.services.accounts.administration.create(
             login="anna@studio.example", nick="Anna", password=PASSWORD, origin=OPERATOR
         )
         before = await log_in_and_verify(service, user)
         seen: set[str] = set()
         for _ in range(ROUNDS):
-            rotation = service.services.key_rotation.rotate(RSA, origin=OPERATOR, mode=RotationMode.AT_ONCE)
+            rotation = service.services.keys.rotation.rotate(RSA, origin=OPERATOR, mode=RotationMode.AT_ONCE)
             *kids, _ = await asyncio.gather(*(log_in_and_verify(service, user) for _ in range(4)), rotation)
             seen.update(map(str, kids))
         assert await log_in_and_verify(service, user) != before
@@ -94,7 +94,7 @@ async def test_op_06_a_client_secret_rotates_under_load_without_one_failed_reque
 ) -> None:
     unlimited = {"GATEHOUSE__RATES__ENABLED": "false"}
     async with running_service(migrated_url, tmp_path, environment=unlimited) as service:
-        anna = await service.services.administration.create(
+        anna = await service.services.accounts.administration.create(
             login="anna@studio.example", nick="Anna", password=PASSWORD, origin=OPERATOR
         )
         client = first = await kind(service)
@@ -104,7 +104,9 @@ async def test_op_06_a_client_secret_rotates_under_load_without_one_failed_reque
                 working.create_task(shop.run())
             for _ in range(ROUNDS):
                 await all_have(shops, 1)
-                secret = await service.services.clients.rotate_secret(client.client.client_id, OPERATOR)
+                secret = await service.services.oauth.clients.commands.rotate_secret(
+                    client.client.client_id, OPERATOR
+                )
                 await all_have(shops, 2)  # still with the old one
                 for shop in shops:
                     shop.set_secret(secret)
@@ -123,11 +125,13 @@ async def test_op_06_the_former_secret_of_a_client_ends_on_its_second(
     migrated_url: str, tmp_path: Path, kind: Callable[[RunningService], Awaitable[RelyingPartyClient]]
 ) -> None:
     async with running_service(migrated_url, tmp_path) as service:
-        anna = await service.services.administration.create(
+        anna = await service.services.accounts.administration.create(
             login="anna@studio.example", nick="Anna", password=PASSWORD, origin=OPERATOR
         )
         old = await kind(service)
-        new = replace(old, secret=await service.services.clients.rotate_secret(old.client.client_id, OPERATOR))
+        new = replace(
+            old, secret=await service.services.oauth.clients.commands.rotate_secret(old.client.client_id, OPERATOR)
+        )
         await service.clock.advance(OLD_SECRET_LIFETIME - 1)
         for client in (old, new):
             assert success_body(await client.redeem(await client.issue_code(anna)))

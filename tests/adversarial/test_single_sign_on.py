@@ -53,7 +53,7 @@ async def nodes(installed_url: str, tmp_path: Path) -> AsyncIterator[Nodes]:
 
 @pytest.fixture
 async def anna(nodes: Nodes) -> User:
-    return await nodes.here.services.administration.create(
+    return await nodes.here.services.accounts.administration.create(
         login=LOGIN, nick="Anna", password=PASSWORD, origin=TEST_ORIGIN
     )
 
@@ -158,7 +158,7 @@ async def remove_project(studio: Studio, _: AccountBrowser) -> None:
 
 
 async def remove_client(studio: Studio, _: AccountBrowser) -> None:
-    await studio.service.services.clients.remove("sky", ORIGIN)
+    await studio.service.services.oauth.clients.commands.remove("sky", ORIGIN)
 
 
 @pytest.mark.parametrize("out", [withdraw_consent, remove_application, remove_project, remove_client])
@@ -229,7 +229,7 @@ SUPPORT: Final = {
 async def test_lg_23_no_client_is_kept_under_a_name_that_deceives(nodes: Nodes, profile: ClientProfile) -> None:
     for name in DECEPTIVE:
         with pytest.raises(BadClient):
-            await nodes.here.services.clients.create(client_named(profile, name), ORIGIN)
+            await nodes.here.services.oauth.clients.commands.create(client_named(profile, name), ORIGIN)
     assert await nodes.here.services.storage.clients.clients() == []
 
 

@@ -105,7 +105,7 @@ async def send_attempt(browser: HttpBrowser, path: str, login: str) -> httpx2.Re
 
 async def people_of(service: RunningService, number: int) -> list[str]:
     """Accounts as registration leaves them, all with the same password."""
-    hashed = await service.services.passwords.hash("correct horse battery staple")
+    hashed = await service.services.accounts.passwords.hash("correct horse battery staple")
     logins = [f"known{n:04}@studio.example" for n in range(number)]
     for one, login in enumerate(logins):
         user = User(user_id=str(2_000_000_000 + one), login=login, nick="Known", password_hash=hashed, reg_time=1)
@@ -140,7 +140,7 @@ async def test_tk_27_a_wrong_secret_takes_as_long_wherever_it_differs(
 
 async def comparisons(service: RunningService) -> Mapping[str, tuple[Check, str]]:
     """The methods that the token and the revoke endpoint call, each with the right value."""
-    client_secrets = service.services.client_secrets
+    client_secrets = service.services.oauth.clients.secrets
     native, oidc = await a_native_client(service), await an_oidc_client(service)
     source = "192.0.2.1"
 

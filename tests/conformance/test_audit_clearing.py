@@ -37,9 +37,9 @@ async def open_with_keys(url: str, data: Path, *keys: str) -> AsyncIterator[Serv
 
 async def seal_record(services: Services) -> None:
     await services.storage.accounts.add_record(
-        services.recorder.record(AuditEvent.USER_CHANGED, ORIGIN, subject="1000000001")
+        services.core.recorder.record(AuditEvent.USER_CHANGED, ORIGIN, subject="1000000001")
     )
-    await services.audit_sealer.seal_all()
+    await services.audit.sealer.seal_all()
 
 
 async def delete_fact(services: Services, name: str) -> None:
@@ -65,7 +65,7 @@ async def marked(migrated_url: str, tmp_path: Path) -> AsyncIterator[Services]:
     ):
         await seal_record(old)
         await delete_fact(new, MASTER_KEYS)
-        new.masters.follow(master_key_id(parse_master_key(NEW)))
+        new.core.masters.follow(master_key_id(parse_master_key(NEW)))
         for _ in range(2):
             await seal_record(new)
             await seal_record(old)
@@ -73,26 +73,26 @@ async def marked(migrated_url: str, tmp_path: Path) -> AsyncIterator[Services]:
 
 
 async def test_mk_03_a_break_by_a_missing_master_key_is_cleared_and_the_log_verifies(marked: Services) -> None:
-    verdict = await marked.audit_verification().verify()
+    verdict = await marked.audit.make_verifier().verify()
     assert [problem.partition(";")[0].partition(": ")[2] for problem in verdict.problems] == [
         "the head of the log was missing or unreadable"
     ], "the second break replaced the head with the first"
-    heads = marked.head_exporter.parse_all(verdict.head)
-    assert await marked.break_clearing.clear(heads, ORIGIN) == 1
-    await marked.audit_sealer.seal_all()
-    after = await marked.audit_verification().verify(heads)
+    heads = marked.audit.head_exporter.parse_all(verdict.head)
+    assert await marked.audit.break_clearing.clear(heads, ORIGIN) == 1
+    await marked.audit.sealer.seal_all()
+    after = await marked.audit.make_verifier().verify(heads)
     assert after.problems == ()
     [cleared] = await marked.storage.audit.newest_records(10, "", AuditEvent.LOG_CLEARED)
     assert (cleared.details, cleared.actor) == ({"breaks": 1}, ORIGIN.actor)
     assert len(await marked.storage.audit.newest_records(10, "", AuditEvent.LOG_BROKEN)) == 2
-    assert await marked.break_clearing.clear((), ORIGIN) == 0
+    assert await marked.audit.break_clearing.clear((), ORIGIN) == 0
 
 
 async def test_mk_03_nothing_is_cleared_if_a_record_is_missing(marked: Services) -> None:
     await delete_record(marked, 3)
     with pytest.raises(LogNotWhole, match="record 3 is missing"):
-        await marked.break_clearing.clear((), ORIGIN)
-    assert len((await marked.audit_verification().verify()).problems) == 2
+        await marked.audit.break_clearing.clear((), ORIGIN)
+    assert len((await marked.audit.make_verifier().verify()).problems) == 2
 
 
 async def test_mk_03_nothing_is_cleared_if_the_log_was_cut_as_well(marked: Services) -> None:
@@ -100,13 +100,13 @@ async def test_mk_03_nothing_is_cleared_if_the_log_was_cut_as_well(marked: Servi
     await delete_record(marked, end.last_place)
     await seal_record(marked)
     with pytest.raises(LogNotWhole, match="its records at record"):
-        await marked.break_clearing.clear((), ORIGIN)
+        await marked.audit.break_clearing.clear((), ORIGIN)
 
 
 async def test_mk_03_nothing_is_cleared_without_a_head(marked: Services) -> None:
     await delete_fact(marked, AUDIT_HEAD)
     with pytest.raises(LogNotWhole, match="missing or was changed"):
-        await marked.break_clearing.clear((), ORIGIN)
+        await marked.audit.break_clearing.clear((), ORIGIN)
 
 
 async def test_mk_03_nothing_is_cleared_if_a_stored_head_shows_that_the_end_was_cut_off(
@@ -118,11 +118,11 @@ async def test_mk_03_nothing_is_cleared_if_a_stored_head_shows_that_the_end_was_
         cut = (await services.storage.audit.chain_end()).last_place
         await seal_record(services)
         await seal_record(services)
-        heads = services.head_exporter.parse_all((await services.audit_verification().verify()).head)
+        heads = services.audit.head_exporter.parse_all((await services.audit.make_verifier().verify()).head)
         await delete_after(services, cut)
         await seal_record(services)
         with pytest.raises(LogNotWhole, match="the stored head"):
-            await services.break_clearing.clear(heads, ORIGIN)
+            await services.audit.break_clearing.clear(heads, ORIGIN)
 
 
 async def delete_after(services: Services, place: int) -> None:

@@ -33,22 +33,22 @@ async def open_services_at(url: str, data: Path) -> AsyncIterator[Services]:
 
 async def note(services: Services) -> None:
     await services.storage.accounts.add_record(
-        services.recorder.record(AuditEvent.USER_CHANGED, ORIGIN, subject="1000000001")
+        services.core.recorder.record(AuditEvent.USER_CHANGED, ORIGIN, subject="1000000001")
     )
 
 
 async def test_a_new_installation_has_a_head_from_the_start(migrated_url: str, tmp_path: Path) -> None:
     async with open_services_at(migrated_url, tmp_path) as services:
-        head = HeadCodec(services.masters).decode(await services.storage.audit.chain_end())
+        head = HeadCodec(services.core.masters).decode(await services.storage.audit.chain_end())
         assert head is not None
         assert (head.place, head.begins, head.unlinked) == (0, 1, 0)
-        assert (await services.audit_verification().verify()).problems == ()
+        assert (await services.audit.make_verifier().verify()).problems == ()
 
 
 async def test_processes_that_start_together_make_one_key_and_one_head(migrated_url: str, tmp_path: Path) -> None:
     async def start() -> tuple[bytes, str | None]:
         async with open_services_at(migrated_url, tmp_path) as services:
-            return services.instance_key, (await services.storage.audit.chain_end()).head
+            return services.core.instance_key, (await services.storage.audit.chain_end()).head
 
     assert len(set(await asyncio.gather(*(start() for _ in range(4))))) == 1
 
@@ -58,31 +58,31 @@ async def test_an_installation_from_before_gets_a_head_at_its_first_start(
     migrated_url: str, tmp_path: Path, forgotten: int
 ) -> None:
     async with open_services_at(migrated_url, tmp_path) as services:
-        await services.audit_sealer.seal_all()
+        await services.audit.sealer.seal_all()
         for _ in range(3):
             await note(services)
-            await services.audit_sealer.seal_all()
+            await services.audit.sealer.seal_all()
         if forgotten:
-            assert await services.audit_retention.delete_before(services.clock.now() + 1) > 0
+            assert await services.audit.retention.delete_before(services.clock.now() + 1) > 0
             await note(services)
-            await services.audit_sealer.seal_all()
+            await services.audit.sealer.seal_all()
         await make_older(services)
     async with open_services_at(migrated_url, tmp_path) as services:
-        assert (await services.audit_verification().verify()).problems == ()
+        assert (await services.audit.make_verifier().verify()).problems == ()
         await note(services)
-        await services.audit_sealer.seal_all()
-        assert (await services.audit_verification().verify()).problems == ()
+        await services.audit.sealer.seal_all()
+        assert (await services.audit.make_verifier().verify()).problems == ()
         await delete_records(services, AUDIT_HEAD)
-        assert len((await services.audit_verification().verify()).problems) > 0
+        assert len((await services.audit.make_verifier().verify()).problems) > 0
     async with open_services_at(migrated_url, tmp_path) as services:  # no second head is created
-        assert len((await services.audit_verification().verify()).problems) > 0
+        assert len((await services.audit.make_verifier().verify()).problems) > 0
 
 
 async def make_older(services: Services) -> None:
     """Change it to the state of the previous version: no mark, no head, and seals without a predecessor."""
-    sealed = services.masters.seal(services.instance_key, purpose=INSTANCE_KEY)
+    sealed = services.core.masters.seal(services.core.instance_key, purpose=INSTANCE_KEY)
     seals = [
-        {"of": seal.place, "signed": services.audit_signer.sign(unlinked_seal_message(seal))[1]}
+        {"of": seal.place, "signed": services.audit.signer.sign(unlinked_seal_message(seal))[1]}
         for seal in await services.storage.audit.seals_from(1, 100)
     ]
 

@@ -55,26 +55,29 @@ async def services(url: str, tmp_path: Path) -> AsyncIterator[Services]:
     """Three clients and a TOTP secret sealed under the old key; opened with the new key and the old one."""
     async with open_with_keys(url, tmp_path, OLD) as before:
         for client_id in ("a", "b", "c"):
-            await before.clients.create(a_client(client_id), ORIGIN)
+            await before.oauth.clients.commands.create(a_client(client_id), ORIGIN)
         user = a_user()
-        sealed = before.masters.seal(b"secret", purpose=f"totp:{user.user_id}")
+        sealed = before.core.masters.seal(b"secret", purpose=f"totp:{user.user_id}")
         await before.storage.accounts.create_user(a_user(user_id=user.user_id, sealed_totp=sealed), a_record())
     async with open_with_keys(url, tmp_path, NEW, OLD) as after:
         yield after
 
 
 async def key_ids(services: Services) -> dict[str, str]:
-    return {client.client_id: sealing_key_id(client.secrets[0].secret) for client in await services.clients.list()}
+    return {
+        client.client_id: sealing_key_id(client.secrets[0].secret)
+        for client in await services.oauth.clients.commands.list()
+    }
 
 
 async def test_everything_moves_once(services: Services) -> None:
     kinds = {"signing_keys": 5, "client_secrets": 3, "totp_factors": 1, "installation": 2}
-    assert await count_under_old_keys(services.storage, services.masters) == kinds
+    assert await count_under_old_keys(services.storage, services.core.masters) == kinds
     progress: list[int] = []
     outcome = await rewrap_all(services, ORIGIN, progress.append)
     assert (outcome.moved, outcome.left) == (kinds, {})
     assert sum(progress) == 11
-    assert set((await key_ids(services)).values()) == {services.masters.primary_id}
+    assert set((await key_ids(services)).values()) == {services.core.masters.primary_id}
     again = await rewrap_all(services, ORIGIN)
     assert (again.moved, again.left) == ({}, {})
 
@@ -87,8 +90,8 @@ async def test_rewrapping_resumes_where_it_stopped(services: Services, monkeypat
 
     with pytest.raises(Interrupted):
         await rewrap_column(services, CLIENT_SECRETS, ORIGIN, stop)
-    assert sorted((await key_ids(services)).values()).count(services.masters.primary_id) == 1
-    assert (await count_under_old_keys(services.storage, services.masters))["client_secrets"] == 2
+    assert sorted((await key_ids(services)).values()).count(services.core.masters.primary_id) == 1
+    assert (await count_under_old_keys(services.storage, services.core.masters))["client_secrets"] == 2
     outcome = await rewrap_all(services, ORIGIN)
     assert (outcome.moved["client_secrets"], outcome.left) == (2, {})
 
@@ -99,17 +102,17 @@ def every_secret() -> Verb[Sequence[Row]]:
 
 
 async def test_a_secret_replaced_meanwhile_stays(services: Services) -> None:
-    primary = rewrapping.primary_key_prefix(services.masters)
+    primary = rewrapping.primary_key_prefix(services.core.masters)
     rows = await services.storage.runner.snapshot_read(partial(CLIENT_SECRETS.read_page, primary, None, 10))
     moved = [
-        moved_row for row in rows if (moved_row := rewrap_row(CLIENT_SECRETS, row, services.masters)) is not None
+        moved_row for row in rows if (moved_row := rewrap_row(CLIENT_SECRETS, row, services.core.masters)) is not None
     ]
-    fresh = (await services.clients.list())[0]
+    fresh = (await services.oauth.clients.commands.list())[0]
     await services.storage.clients.rotate_secret(
-        fresh.client_id, services.clients.stored_secret(fresh, "first"), a_record(), old_ends_at=1
+        fresh.client_id, services.oauth.clients.commands.stored_secret(fresh, "first"), a_record(), old_ends_at=1
     )
     await services.storage.clients.rotate_secret(
-        fresh.client_id, services.clients.stored_secret(fresh, "second"), a_record(), old_ends_at=1
+        fresh.client_id, services.oauth.clients.commands.stored_secret(fresh, "second"), a_record(), old_ends_at=1
     )
     before = (await services.storage.clients.client(fresh.client_id)).secrets
     assert {secret.kind for secret in before} == {SecretKind.SEALED}
@@ -123,7 +126,7 @@ async def test_a_secret_replaced_meanwhile_stays(services: Services) -> None:
 
 
 async def test_a_damaged_secret_is_left_counted_and_holds_up_no_other(services: Services) -> None:
-    stored = services.clients.stored_secret(a_client("d"), "text")
+    stored = services.oauth.clients.commands.stored_secret(a_client("d"), "text")
     broken = replace(stored, secret=stored.secret[:1] + bytes(8) + stored.secret[9:])
     await services.storage.clients.create_client(replace(a_client("d"), secrets=(broken,)), a_record())
     outcome = await rewrap_all(services, ORIGIN)
@@ -133,7 +136,7 @@ async def test_a_damaged_secret_is_left_counted_and_holds_up_no_other(services: 
 
 async def test_a_former_key_taken_away_too_early_is_noticed_at_the_start(url: str, tmp_path: Path) -> None:
     async with open_with_keys(url, tmp_path, OLD) as services:
-        await services.clients.create(a_client("a"), ORIGIN)
+        await services.oauth.clients.commands.create(a_client("a"), ORIGIN)
     async with open_with_keys(url, tmp_path, NEW, OLD) as services:
         await rewrap_column(services, CLIENT_SECRETS, ORIGIN, lambda _: None)
     with pytest.raises(rewrapping.WrongMasterKey):
@@ -143,19 +146,19 @@ async def test_a_former_key_taken_away_too_early_is_noticed_at_the_start(url: st
 
 async def test_access_keys_and_private_keys_of_applications_open_under_the_new_key(url: str, tmp_path: Path) -> None:
     async with open_with_keys(url, tmp_path, OLD) as before:
-        sealed = before.masters.seal(b"private", purpose=PRIVATE_KEY_PURPOSE)
+        sealed = before.core.masters.seal(b"private", purpose=PRIVATE_KEY_PURPOSE)
         shop = await create_application(before.storage, sealed_private_key=sealed)
-        new = new_access_key(shop.application_id, "ci", masters=before.masters, now=before.clock.now())
+        new = new_access_key(shop.application_id, "ci", masters=before.core.masters, now=before.clock.now())
         await before.storage.application_keys.add_access_key(new.key, [a_record()])
     async with open_with_keys(url, tmp_path, NEW, OLD) as between:
         outcome = await rewrap_all(between, ORIGIN)
         assert (outcome.moved["access_keys"], outcome.moved["applications"], outcome.left) == (1, 1, {})
     async with open_with_keys(url, tmp_path, NEW) as after:
         [key] = await after.storage.application_keys.access_keys(shop.application_id)
-        assert after.masters.open(key.sealed, purpose=access_key_purpose(key.key_id)).decode() == new.value
+        assert after.core.masters.open(key.sealed, purpose=access_key_purpose(key.key_id)).decode() == new.value
         sealed_private_key = (await after.storage.applications.application(shop.application_id)).sealed_private_key
         assert sealed_private_key is not None
-        assert after.masters.open(sealed_private_key, purpose=PRIVATE_KEY_PURPOSE) == b"private"
+        assert after.core.masters.open(sealed_private_key, purpose=PRIVATE_KEY_PURPOSE) == b"private"
 
 
 async def test_the_head_of_the_audit_log_moves_with_the_master_key(
@@ -163,10 +166,10 @@ async def test_the_head_of_the_audit_log_moves_with_the_master_key(
 ) -> None:
     await forget_records_of_builders(services)
     await rewrap_all(services, ORIGIN)
-    await services.audit_sealer.seal_all()
-    head = (await services.audit_verification().verify()).head
+    await services.audit.sealer.seal_all()
+    head = (await services.audit.make_verifier().verify()).head
     async with open_with_keys(url, tmp_path, NEW) as after:
-        verdict = await after.audit_verification().verify(after.head_exporter.parse_all(head))
+        verdict = await after.audit.make_verifier().verify(after.audit.head_exporter.parse_all(head))
     assert verdict.problems == ()
     assert verdict.records > 0
 

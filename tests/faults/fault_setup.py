@@ -97,7 +97,7 @@ async def fault_setup(url: str, data: Path, base_url: str) -> AsyncIterator[Faul
     loaded = load_test_settings(url, data, port=ANY_PORT, GATEHOUSE__SERVER__BASE_URL=base_url)
     async with open_services(loaded, clock=SystemClock(), serving=False, initialize=True) as services:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(builders, "RECORDER", services.recorder)  # so that the builders' records verify too
+            patch.setattr(builders, "RECORDER", services.core.recorder)  # so that the builders' records verify too
             yield await fill_installation(services, url, data)
 
 
@@ -118,12 +118,12 @@ async def fill_installation(services: Services, url: str, data: Path) -> FaultSe
 
 async def with_password(services: Services, nick: str) -> User:
     login = f"{nick}@studio.example"
-    return await services.administration.create(login=login, nick=nick, password=PASSWORD, origin=ORIGIN)
+    return await services.accounts.administration.create(login=login, nick=nick, password=PASSWORD, origin=ORIGIN)
 
 
 async def create_person(services: Services, **fields: Any) -> Person:
     user = await a_person(services.storage, new_user_id(), **fields)
-    return Person(user=user, jwt=await services.user_tokens.issue(user, auth="login", factor=FACTOR))
+    return Person(user=user, jwt=await services.accounts.user_tokens.issue(user, auth="login", factor=FACTOR))
 
 
 async def write_user_record(services: Services, user_id: str, application_id: int, **fields: Any) -> None:
@@ -159,4 +159,4 @@ async def create_relying_client(services: Services) -> RelyingClient:
         first_party=True,
         may_exchange=False,
     )
-    return RelyingClient(client_id="shelf", secret=await services.clients.create(client, ORIGIN) or "")
+    return RelyingClient(client_id="shelf", secret=await services.oauth.clients.commands.create(client, ORIGIN) or "")

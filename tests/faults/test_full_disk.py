@@ -110,7 +110,7 @@ async def test_r_09_whatever_the_disk_says_it_is_503_and_ends_with_its_cause(
     disk: FaultyDisk, migrated_sqlite_url: str, tmp_path: Path, failure: type[apsw.Error]
 ) -> None:
     async with running_service(migrated_sqlite_url, tmp_path) as service:
-        token = await service.services.setup.new_link(AuditOrigin(actor="test"))
+        token = await service.services.accounts.setup.new_link(AuditOrigin(actor="test"))
         disk.write_failure = failure
         await only_reading_works(service.client, token)
         disk.write_failure = None

@@ -54,7 +54,7 @@ async def service(proxy: PostgresProxy, installed_postgres_url: str, tmp_path: P
 
 @pytest.fixture
 async def anna(service: RunningService) -> User:
-    return await service.services.administration.create(
+    return await service.services.accounts.administration.create(
         login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 
@@ -184,7 +184,7 @@ async def test_r_90_tk_90_a_rotated_client_secret_is_shown_and_the_one_before_st
 ) -> None:
     oidc_client = await an_oidc_client(service)
     proxy.cut_commit_of(ADD_SECRET, early=early)
-    secret = await service.services.clients.rotate_secret(oidc_client.client.client_id, ORIGIN)
+    secret = await service.services.oauth.clients.commands.rotate_secret(oidc_client.client.client_id, ORIGIN)
     assert proxy.cuts == 1
     for known in (secret, oidc_client.secret):
         response: httpx2.Response = await replace(oidc_client, secret=known).redeem(

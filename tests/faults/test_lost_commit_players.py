@@ -67,7 +67,9 @@ async def service(proxy: PostgresProxy, installed_postgres_url: str, tmp_path: P
 
 @pytest.fixture
 async def anna(service: RunningService) -> User:
-    return await service.services.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN)
+    return await service.services.accounts.administration.create(
+        login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN
+    )
 
 
 @pytest.fixture
@@ -97,7 +99,7 @@ async def test_r_90_challenge_puzzle_and_ticket_are_used_once(
 
     protection = {"protection.proof_of_work": "on", "protection.difficulty": DIFFICULTY}
     await service.services.settings_editor.save(protection, ORIGIN)
-    proof_of_work = service.services.proof_of_work
+    proof_of_work = service.services.limits.proof_of_work
     puzzle = await proof_of_work.issue_puzzle(PuzzlePurpose.GUEST)
     assert puzzle is not None
     proxy.cut_commit_of(MARK_USED, early=early)
@@ -191,7 +193,7 @@ def rows(number: int) -> Iterator[FileRow]:
 
 async def run_import(service: RunningService) -> ImportTotals:
     job = ImportJob(source=ImportFormat.CSV, import_id="players", origin=ORIGIN)
-    return await service.services.importer.run(rows(600), job, report=lambda _: None)
+    return await service.services.accounts.importer.run(rows(600), job, report=lambda _: None)
 
 
 @both
@@ -203,8 +205,8 @@ async def test_r_90_sweep_of_idle_guests_and_import_go_on(
     await service.clock.advance(31 * DAY)
     proxy.cut_commit_of(ERASE, early=early)
     with pytest.raises(Unavailable):
-        await service.services.guest_expiry.erase_idle(ORIGIN)
-    await service.services.guest_expiry.erase_idle(ORIGIN)
+        await service.services.accounts.guest_expiry.erase_idle(ORIGIN)
+    await service.services.accounts.guest_expiry.erase_idle(ORIGIN)
     assert await service.services.storage.accounts.all_users() == []
     assert await count_events(service, AuditEvent.USER_ERASED) == 3
 

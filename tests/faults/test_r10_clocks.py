@@ -92,8 +92,12 @@ class Shop:
 async def a_shop(url: str, data: Path) -> Shop:
     async with open_services_on(url, data) as services:
         now = services.clock.now()
-        anna = await services.administration.create(login="anna@x.example", nick="A", password=PASSWORD, origin=TEST)
-        bob = await services.administration.create(login="bob@x.example", nick="B", password=PASSWORD, origin=TEST)
+        anna = await services.accounts.administration.create(
+            login="anna@x.example", nick="A", password=PASSWORD, origin=TEST
+        )
+        bob = await services.accounts.administration.create(
+            login="bob@x.example", nick="B", password=PASSWORD, origin=TEST
+        )
         client = Client(
             client_id="web",
             name="Web",
@@ -101,7 +105,7 @@ async def a_shop(url: str, data: Path) -> Shop:
             redirect_hosts=("shop.example",),
             created_at=now,
         )
-        secret = await services.clients.create(client, TEST)
+        secret = await services.oauth.clients.commands.create(client, TEST)
         for code, user in (("spent", anna), ("blocked", bob)):
             grant = a_grant(
                 grant_id=sha256(code).hex()[:32],
@@ -119,7 +123,7 @@ async def a_shop(url: str, data: Path) -> Shop:
 async def block_bob(url: str, data: Path) -> None:
     async with open_services_on(url, data) as services:
         [bob] = [user for user in await services.storage.accounts.all_users() if user.nick == "B"]
-        await services.administration.block(bob.user_id, TEST)
+        await services.accounts.administration.block(bob.user_id, TEST)
 
 
 @in_full_run

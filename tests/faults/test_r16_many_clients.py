@@ -41,7 +41,7 @@ async def service(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[
 
 @pytest.fixture
 async def anna(service: RunningService) -> User:
-    return await service.services.administration.create(
+    return await service.services.accounts.administration.create(
         login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 
@@ -62,7 +62,7 @@ async def test_r_16_a_held_poll_takes_no_thread_and_no_connection_and_one_approv
         assert await watcher.fetchval(BUSY) == 0
         await approve_in_storage(games[7], anna)
         assert (await polls[7]).json()["status"] == "OK"
-        assert len(service.services.waiters) == MANY - 1
+        assert len(service.services.games.waiters) == MANY - 1
         assert len(looked) <= 2  # those of the approved session
     ends = [timer.due for timer in service.clock._timers if not timer.cancelled and timer.due <= POLL_HOLD_SECONDS]
     assert len(ends) == MANY - 1
@@ -98,7 +98,7 @@ async def test_r_17_sockets_that_flap_write_next_to_nothing_and_leave_no_descrip
             await open_and_close_sockets(service, games)
         await wait_until(lambda: descriptors() <= before)
         assert len(writes) <= 3 * len(games)  # for fifty connections and fifty disconnections
-        assert len(service.services.presence) == 0
+        assert len(service.services.games.presence) == 0
 
 
 async def open_and_close_sockets(service: RunningService, games: list[Any]) -> None:

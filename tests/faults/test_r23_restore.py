@@ -51,7 +51,7 @@ class Studio:
 
     async def fill(self) -> None:
         """Create a person with a session, a redeemed grant, a grant with an unused code, and a link."""
-        await self._services.clients.create(a_client("web"), ORIGIN)
+        await self._services.oauth.clients.commands.create(a_client("web"), ORIGIN)
         anna = await self.person("anna")
         for name in ("taken", "waiting"):
             await self._grant(anna, name)
@@ -66,7 +66,7 @@ class Studio:
 
     async def person(self, name: str) -> str:
         login = f"{name}@studio.example"
-        user = await self._services.administration.create(login=login, nick=name, password=None, origin=TEST)
+        user = await self._services.accounts.administration.create(login=login, nick=name, password=None, origin=TEST)
         return user.user_id
 
     async def people(self) -> set[str]:
@@ -125,7 +125,7 @@ class Studio:
         assert await self._services.storage.grants.create_grant(grant, self._record(AuditEvent.GRANT_MADE))
 
     def _record(self, event: AuditEvent) -> AuditRecord:
-        return self._services.recorder.record(event, TEST, subject="studio")
+        return self._services.core.recorder.record(event, TEST, subject="studio")
 
 
 def grant_id(name: str) -> str:

@@ -91,7 +91,7 @@ async def test_r_24_a_rotation_killed_in_the_middle_costs_no_token_and_is_finish
 ) -> None:
     installation = InstallationPaths(data=tmp_path, url=url, environment=UNLIMITED)
     async with open_services_on(url, tmp_path) as services:
-        await services.administration.create(
+        await services.accounts.administration.create(
             login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
     with Node(data=tmp_path, database_url=url, environment=UNLIMITED) as node:
@@ -126,12 +126,14 @@ async def test_r_24_a_new_master_key_is_taken_over_though_the_command_was_killed
     only = InstallationPaths(data=tmp_path, url=url, environment={**UNLIMITED, MASTER: new})
     await seal_many(url, tmp_path)
     async with open_installation(both) as services:
-        before = sum((await count_under_old_keys(services.storage, services.masters)).values())
+        before = sum((await count_under_old_keys(services.storage, services.core.masters)).values())
         with command(both, "key", "rewrap") as moving:
-            while (left := sum((await count_under_old_keys(services.storage, services.masters)).values())) == before:
+            while (
+                left := sum((await count_under_old_keys(services.storage, services.core.masters)).values())
+            ) == before:
                 assert moving.running, moving.output()
             moving.kill()
-        left = sum((await count_under_old_keys(services.storage, services.masters)).values())
+        left = sum((await count_under_old_keys(services.storage, services.core.masters)).values())
     assert 0 <= left < before
     if left:
         with pytest.raises(DidNotStart, match="encrypted with"):
@@ -142,7 +144,7 @@ async def test_r_24_a_new_master_key_is_taken_over_though_the_command_was_killed
     with Node(data=tmp_path, environment=only.settings) as node:
         assert httpx2.get(f"{node.address}/readyz").status_code == 200
     async with open_installation(only) as services:
-        assert await count_under_old_keys(services.storage, services.masters) == {}
+        assert await count_under_old_keys(services.storage, services.core.masters) == {}
 
 
 async def seal_many(url: str, data: Path) -> None:
@@ -152,7 +154,7 @@ async def seal_many(url: str, data: Path) -> None:
                 "client_id": f"c{number}",
                 "slot": 1,
                 "kind": "sealed",
-                "secret": services.masters.seal(b"secret", purpose=client_secret_purpose(f"c{number}")),
+                "secret": services.core.masters.seal(b"secret", purpose=client_secret_purpose(f"c{number}")),
                 "created_at": 1,
                 "expires_at": 0,
             }

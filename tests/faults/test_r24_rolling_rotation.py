@@ -68,7 +68,7 @@ class RollingNode:
         service = running_service(self._url, self._data, clock=clock, environment=key_settings(keys))
         self.service = await self._stack.enter_async_context(service)
         self.keys = keys
-        await self.service.services.node_reporter.run_once()
+        await self.service.services.keys.node_reporter.run_once()
         self._work = asyncio.create_task(self._sign_in_and_seal())
 
     async def stop(self) -> None:
@@ -77,7 +77,7 @@ class RollingNode:
             with suppress(asyncio.CancelledError):
                 await self._work
             self._work = None
-            await self.service.services.node_reporter.leave()
+            await self.service.services.keys.node_reporter.leave()
             await self._stack.aclose()
 
     async def wait_for_sign_ins(self, *, status: int) -> None:
@@ -95,9 +95,9 @@ class RollingNode:
         try:
             while True:
                 await self._sign_in()
-                await self.service.services.node_reporter.run_once()
+                await self.service.services.keys.node_reporter.run_once()
                 with suppress(MasterKeyMissing):
-                    await self.service.services.audit_sealer.seal_all()
+                    await self.service.services.audit.sealer.seal_all()
         finally:
             async with self._answered:
                 self._answered.notify_all()
@@ -178,7 +178,7 @@ class Rotation:
         """Every node serves that has a key the installation uses."""
         in_use = (await self.nodes["a"].service.services.storage.nodes.master_keys_in_use()).split()
         for node in self.nodes.values():
-            held = set(in_use) <= set(node.service.services.masters.key_ids)
+            held = set(in_use) <= set(node.service.services.core.masters.key_ids)
             await node.wait_for_sign_ins(status=200 if held else 503)
             assert await node.is_ready() is held
 
@@ -191,7 +191,7 @@ async def test_mk_01_any_order_of_a_rolling_rotation_leaves_a_sound_log(
     url: str, tmp_path: Path, order: str, *, force: bool
 ) -> None:
     async with open_services_on(url, tmp_path) as services:
-        await services.administration.create(
+        await services.accounts.administration.create(
             login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
     rotation = Rotation(url, tmp_path, (tmp_path / "dev.key").read_text().strip(), force=force)
@@ -206,7 +206,7 @@ async def test_mk_01_any_order_of_a_rolling_rotation_leaves_a_sound_log(
         for node in rotation.nodes.values():
             await node.stop()
     async with open_command(url, tmp_path, rotation.only_new) as services:
-        assert await count_under_old_keys(services.storage, services.masters) == {}
+        assert await count_under_old_keys(services.storage, services.core.masters) == {}
         events = [record.event for record in await verified_audit_log(services)]
         assert "audit.broken" not in events
         assert events.count("login.done") >= 2 * len(order)

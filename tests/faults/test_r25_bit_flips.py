@@ -25,10 +25,12 @@ PAGE: Final = 4_096
 
 
 async def fill_tables(services: Services) -> None:
-    await services.administration.create(login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test"))
+    await services.accounts.administration.create(
+        login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
+    )
     for client_id in ("hit", "spared"):
-        await services.clients.create(a_client(client_id), ORIGIN)
-    await services.audit_sealer.seal_all()
+        await services.oauth.clients.commands.create(a_client(client_id), ORIGIN)
+    await services.audit.sealer.seal_all()
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ async def keep_writing(services: Services, numbers: "count[int]") -> None:
 
 async def make_account(services: Services, numbers: "count[int]") -> None:
     login = f"{secrets.token_hex(8)}@studio.example"
-    user = await services.administration.create(
+    user = await services.accounts.administration.create(
         login=login, nick="Anna", password=None, origin=AuditOrigin(actor="writer")
     )
     print(f"kept {next(numbers)} {user.user_id}", flush=True)  # noqa: T201

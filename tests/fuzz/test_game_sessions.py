@@ -175,11 +175,11 @@ async def poll_until_timeout(game: Game) -> httpx2.Response:
         waiting = asyncio.create_task(wait_until_held(game.service))
         await asyncio.wait({poll, waiting}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
-        await game.service.services.write_behind.flush()  # which the service does within a second
+        await game.service.services.games.write_behind.flush()  # which the service does within a second
         await game.service.clock.advance(HOLD)
         await asyncio.wait({poll}, timeout=A_MOMENT)
     answer = await poll
-    await game.service.services.write_behind.flush()
+    await game.service.services.games.write_behind.flush()
     return answer
 
 
@@ -190,7 +190,7 @@ async def two_polls(game: Game, user: User) -> list[dict[str, Any]]:
     first = await older
     assert await confirm_session(game, user)
     answers = [first.json(), (await newer).json()]
-    await game.service.services.write_behind.flush()
+    await game.service.services.games.write_behind.flush()
     return answers
 
 

@@ -185,7 +185,7 @@ async def run_with_moving_clock(service: RunningService, command: Sequence[str])
         while not ended.done():
             with suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(ended), A_MOMENT)
-            if len(service.services.waiters):
+            if len(service.services.games.waiters):
                 await service.clock.advance(HELD)
     finally:
         if child.returncode is None:

@@ -98,7 +98,7 @@ async def a_player_setup(bench: SteppedService) -> AsyncIterator[PlayerSetup]:
     await a_public_client(
         service, BACK_END, application_id=application.application_id, redirect_uris=(), game_id_token=True
     )
-    anna = await service.services.administration.create(
+    anna = await service.services.accounts.administration.create(
         login="anna@studio.example", nick="Anna", password=PASSWORD, origin=ORIGIN
     )
     game = application.application_id
@@ -141,7 +141,7 @@ def sign_in_as_guest(setup: PlayerSetup, data: st.DataObject) -> None:
 
 def solve_puzzle(setup: PlayerSetup, data: st.DataObject) -> None:
     """The puzzle of a form, on the page."""
-    puzzle = setup.bench.run(setup.service.services.proof_of_work.issue_puzzle(PuzzlePurpose.RESET))
+    puzzle = setup.bench.run(setup.service.services.limits.proof_of_work.issue_puzzle(PuzzlePurpose.RESET))
     assert puzzle is not None
     fields = {"puzzle": puzzle.puzzle, "solution": "0.0.0.0.0.0.0.0", "login": setup.anna.login or ""}
     drawn = {name: str(text) for name, text in data.draw(changed(fields)).items()}

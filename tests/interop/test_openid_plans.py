@@ -32,7 +32,9 @@ async def op(installed_url: str, tmp_path: Path) -> AsyncIterator[Certifier]:
         back_channel = await stack.enter_async_context(run_stub_server(StubServer()))
         service = await stack.enter_async_context(running_service(installed_url, tmp_path, environment=OUTBOUND))
         origin = AuditOrigin(actor="test")
-        await service.services.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=origin)
+        await service.services.accounts.administration.create(
+            login=LOGIN, nick="Anna", password=PASSWORD, origin=origin
+        )
         uri = f"http://127.0.0.1:{back_channel.port}/logout"
         fields: dict[str, Any] = {"post_logout_uris": (BACK,), "backchannel_logout_uri": uri, "first_party": False}
         client = await an_oidc_client(service, **fields)

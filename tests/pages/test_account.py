@@ -33,7 +33,7 @@ AUTHENTICATOR = {
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def anna(service: RunningService) -> User:
-    return await service.services.administration.create(
+    return await service.services.accounts.administration.create(
         login=LOGIN, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 

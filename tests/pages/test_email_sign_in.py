@@ -41,7 +41,7 @@ async def test_code_and_link_sign_in_and_a_link_elsewhere_explains(
     service: RunningService, browser: Browser, page: Page
 ) -> None:
     await service.services.settings_editor.save({"accounts.email_sign_in": True}, ORIGIN)
-    await service.services.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN)
+    await service.services.accounts.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN)
     await page.goto(f"{service.base_url}/sign-in")
     await page.get_by_label("Email or user name").fill(LOGIN)
     await page.get_by_role("button", name="Email me a sign-in link").click()

@@ -24,7 +24,7 @@ OVER = "This sign-in has ended"
 
 @pytest_asyncio.fixture(autouse=True, loop_scope="session")
 async def anna(service: RunningService) -> User:
-    return await service.services.administration.create(
+    return await service.services.accounts.administration.create(
         login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 

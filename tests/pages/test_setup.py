@@ -10,7 +10,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def setup_link(service: RunningService) -> str:
-    secret = await service.services.setup.new_link(AuditOrigin(actor="test"))
+    secret = await service.services.accounts.setup.new_link(AuditOrigin(actor="test"))
     return f"{service.base_url}/setup?token={secret}"
 
 
@@ -31,7 +31,7 @@ async def test_the_first_administrator_is_made_by_mouse_and_keyboard(service: Ru
     await fill_in(page)
     await page.get_by_role("button", name="Create administrator").click()
     await expect(page.get_by_role("heading", name="Welcome, Anna")).to_be_visible()
-    assert await service.services.setup.is_closed()
+    assert await service.services.accounts.setup.is_closed()
     assert [message.text for message in errors] == []
     dead = await page.goto(link)
     assert dead is not None

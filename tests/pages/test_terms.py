@@ -19,7 +19,7 @@ async def test_player_accepts_the_terms_before_the_game(
     document = {"title": "Rules", "url": "https://studio.example/rules", "version": "1", "minimum_age": 16}
     wanted = {f"terms.rules.{name}": value for name, value in document.items()}
     await service.services.settings_editor.save(wanted, ORIGIN)
-    await service.services.administration.create(
+    await service.services.accounts.administration.create(
         login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN, more={"lang": locale[:2]}
     )
     game = await register_game(service, factor="device")

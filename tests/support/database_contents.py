@@ -101,7 +101,7 @@ async def administrator_logins(services: Services) -> list[str]:
 
 async def verified_audit_log(services: Services) -> list[AuditRecord]:
     """Return every audit record in order, after verifying the chain."""
-    await services.audit_sealer.seal_all()
-    verdict = await services.audit_verification().verify()
+    await services.audit.sealer.seal_all()
+    verdict = await services.audit.make_verifier().verify()
     assert (verdict.problems, verdict.unsealed) == ((), 0)
     return list(await services.storage.audit.records_from(1, MAX_RECORDS))

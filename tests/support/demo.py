@@ -100,7 +100,7 @@ async def running_demo(url: str, data: Path) -> AsyncIterator[Demo]:
     secrets = await seed(loaded, clock)
     assert secrets is not None
     async with open_services(loaded, clock=clock, serving=True) as services:
-        await services.audit_sealer.seal_all()
+        await services.audit.sealer.seal_all()
         served = build_app(services, stopping=stopping, demo=True)
         async with serve_in_loop(served.app, port=port, clock=clock, stopping=stopping):
             yield loaded.settings.server.base_url, secrets

@@ -16,7 +16,7 @@ Ending = Callable[[RunningService, AccountBrowser, User], Awaitable[None]]
 
 
 async def block(node: RunningService, _: AccountBrowser, user: User) -> None:
-    await node.services.administration.block(user.user_id, TEST_ORIGIN)
+    await node.services.accounts.administration.block(user.user_id, TEST_ORIGIN)
 
 
 async def delete(_: RunningService, account_browser: AccountBrowser, __: User) -> None:
@@ -31,7 +31,7 @@ async def change_password(_: RunningService, account_browser: AccountBrowser, __
 
 
 async def sign_out_everywhere(node: RunningService, _: AccountBrowser, user: User) -> None:
-    await node.services.sessions.sign_out_everywhere(user.user_id, TEST_ORIGIN)
+    await node.services.accounts.sessions.sign_out_everywhere(user.user_id, TEST_ORIGIN)
 
 
 async def end_others(_: RunningService, account_browser: AccountBrowser, __: User) -> None:
@@ -39,7 +39,7 @@ async def end_others(_: RunningService, account_browser: AccountBrowser, __: Use
 
 
 async def reset_factors(node: RunningService, _: AccountBrowser, user: User) -> None:
-    await node.services.second_factors.reset(user, origin=TEST_ORIGIN)
+    await node.services.factors.second_factors.reset(user, origin=TEST_ORIGIN)
 
 
 ENDINGS: Final[tuple[Ending, ...]] = (

@@ -76,7 +76,7 @@ def game_from_response(service: RunningService, response: httpx2.Response) -> Ga
 
 async def wait_until_held(service: RunningService, number: int = 1) -> None:
     """Wait until this many polls are held; the test's time limit ends a hang."""
-    while len(service.services.waiters) < number or not service.services.waiters.all_numbered():  # noqa: ASYNC110
+    while len(service.services.games.waiters) < number or not service.services.games.waiters.all_numbered():  # noqa: ASYNC110
         await asyncio.sleep(0.001)
 
 
@@ -96,7 +96,7 @@ async def advance_through_delay(service: RunningService, polling: "asyncio.Task[
 
 async def wait_until_marks_stored(game: Game) -> None:
     """Wait until the poll marks are stored; the clock may have passed their due time."""
-    while game.service.services.write_behind.newest_poll_number(game.gsid):  # noqa: ASYNC110
+    while game.service.services.games.write_behind.newest_poll_number(game.gsid):  # noqa: ASYNC110
         await asyncio.sleep(0.001)
 
 

@@ -19,7 +19,7 @@ async def new_messages(service: RunningService) -> list[Message]:
     sealed = [claim.mail for claim in claims]
     return [
         msgspec.json.decode(
-            services.masters.open(mail.sealed, purpose=mail_sealing_purpose(mail.mail_id)), type=Message
+            services.core.masters.open(mail.sealed, purpose=mail_sealing_purpose(mail.mail_id)), type=Message
         )
         for mail in sealed
     ]

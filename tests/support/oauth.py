@@ -162,7 +162,7 @@ async def a_public_client(service: RunningService, client_id: str = "app", **fie
 
 async def a_relying_party(service: RunningService, client_id: str, **fields: Any) -> RelyingPartyClient:
     client = Client(**{"client_id": client_id, "name": "Web shop", "created_at": service.clock.now(), **fields})
-    secret = await service.services.clients.create(client, ORIGIN)
+    secret = await service.services.oauth.clients.commands.create(client, ORIGIN)
     stored = await service.services.storage.clients.client(client_id)
     return RelyingPartyClient(service=service, client=stored, secret=secret or "", redirect_uri=REDIRECT)
 

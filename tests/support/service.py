@@ -13,7 +13,7 @@ import pytest
 from gatehouse.accounts import passwords
 from gatehouse.accounts.passwords import PasswordCost
 from gatehouse.app.endpoints import build_app
-from gatehouse.app.services import Services, core, open_services
+from gatehouse.app.services import Services, accounts, open_services
 from gatehouse.images import conversion
 from gatehouse.settings.merge import LoadedSettings, load
 from gatehouse.web.server.server import ShutdownSignal, serve_in_loop
@@ -63,7 +63,7 @@ async def running_service(
         patch.setattr(passwords, "LOWEST_PRIORITY", os.getpriority(os.PRIO_PROCESS, 0))
         patch.setattr(conversion, "LOWEST_PRIORITY", 0)  # added to that of this process
         if not any(name.startswith("GATEHOUSE__PASSWORDS__") for name in environment or {}):
-            patch.setattr(core, "PasswordCost", lambda **_: CHEAP)
+            patch.setattr(accounts, "PasswordCost", lambda **_: CHEAP)
         async with open_services(loaded, clock=clock, serving=True) as services:
             served = build_app(services, stopping=stopping)
             async with (

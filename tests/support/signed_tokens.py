@@ -33,7 +33,7 @@ TOKEN_LINES: Final[tuple[KeyLine, ...]] = tuple(line for line in KEY_LINES if li
 async def distrust_all(services: Services) -> None:
     """Do what `gatehouse key rotate --distrust` does."""
     for line in TOKEN_LINES:
-        await services.key_rotation.rotate(line, origin=ORIGIN, mode=RotationMode.DISTRUST)
+        await services.keys.rotation.rotate(line, origin=ORIGIN, mode=RotationMode.DISTRUST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class TokenScenario:
     async def issue(self, http: httpx2.AsyncClient, services: Services) -> SignedTokens:
         tokens = await self.tokens(http, await self.code(services))
         exchanged = await http.post(EXCHANGE_TOKEN, headers=bearer(tokens["access_token"]))
-        service = await services.service_tokens.issue(self.application_id, origin=ORIGIN)
+        service = await services.permissions.service_tokens.issue(self.application_id, origin=ORIGIN)
         return SignedTokens(
             user_jwt=await self.log_in(http),
             service_jwt=service.jwt,
@@ -148,7 +148,7 @@ class TokenScenario:
 
 
 async def token_scenario(services: Services) -> TokenScenario:
-    user = await services.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN)
+    user = await services.accounts.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN)
     client = Client(
         client_id=CLIENT,
         name="Web shop",
@@ -157,7 +157,7 @@ async def token_scenario(services: Services) -> TokenScenario:
         redirect_hosts=("shop.example",),
         first_party=True,
     )
-    secret = await services.clients.create(client, ORIGIN) or ""
+    secret = await services.oauth.clients.commands.create(client, ORIGIN) or ""
     application = await create_application(services.storage, name="Shop")
     return TokenScenario(user=user, application_id=application.application_id, secret=secret)
 

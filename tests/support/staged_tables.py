@@ -40,7 +40,7 @@ def staged_edits(page: str) -> list[list[Any]]:
 
 async def held_names(service: RunningService, application_id: int, *user_ids: str) -> Changed:
     """The names of all rules and roles that these people have, evaluated as for a request."""
-    reading, now = service.services.permission_loader, service.services.clock.now()
+    reading, now = service.services.permissions.loader, service.services.clock.now()
     names = {}
     for user_id in user_ids:
         facts = await reading.load_facts(user_id, (application_id,))

@@ -82,7 +82,7 @@ class Studio:
 
     async def service_jwt(self, application: Application | None = None) -> str:
         about = (application or self.shop).application_id
-        issued = await self.service.services.service_tokens.issue(about, origin=ORIGIN)
+        issued = await self.service.services.permissions.service_tokens.issue(about, origin=ORIGIN)
         return issued.jwt
 
     async def access_key(self, application: Application | None = None) -> str:
@@ -124,7 +124,7 @@ async def a_studio(service: RunningService) -> Studio:
 
 async def create_person(service: RunningService, user_id: str) -> Person:
     user = await a_person(service.services.storage, user_id)
-    jwt = await service.services.user_tokens.issue(user, auth="login", factor=FACTOR)
+    jwt = await service.services.accounts.user_tokens.issue(user, auth="login", factor=FACTOR)
     return Person(user_id=user_id, jwt=jwt)
 
 

@@ -73,7 +73,7 @@ async def wait_until_read(*sockets: ClientConnection) -> None:
 
 async def wait_until_idle(service: RunningService) -> None:
     """Wait until no lookups or writes for sockets are pending."""
-    await wait_until(lambda: not service.services.presence._tasks)
+    await wait_until(lambda: not service.services.games.presence._tasks)
 
 
 async def expect_no_message(socket: ClientConnection) -> None:
@@ -86,7 +86,7 @@ async def expect_no_message(socket: ClientConnection) -> None:
 
 async def wait_until_connected(service: RunningService, number: int) -> None:
     """Wait until this many sockets are connected."""
-    await wait_until(lambda: len(service.services.presence) == number)
+    await wait_until(lambda: len(service.services.games.presence) == number)
 
 
 @asynccontextmanager

@@ -222,7 +222,9 @@ class DemoStudio:
         return self.steam.ticket()
 
     async def user_jwt(self) -> str:
-        return await self.service.services.user_tokens.issue(await self.user("mara"), auth="login", factor=FACTOR)
+        return await self.service.services.accounts.user_tokens.issue(
+            await self.user("mara"), auth="login", factor=FACTOR
+        )
 
     async def code(self, **changes: str) -> str:
         jonas = BY_NAME["jonas"]
@@ -313,7 +315,7 @@ async def studio(installed_sqlite_url: str, tmp_path: Path) -> AsyncIterator[Dem
                 service=service, client=client, secret=secrets.client_secret, redirect_uri=REDIRECT
             ),
             variables={
-                "JWT": await service.services.user_tokens.issue(mara, auth="login", factor=FACTOR),
+                "JWT": await service.services.accounts.user_tokens.issue(mara, auth="login", factor=FACTOR),
                 "FACTOR": FACTOR,
                 "ACCESS_KEY": "",
                 "ACCESS_TOKEN": "",

@@ -44,7 +44,7 @@ MAX_REASON_LENGTH: Final = 200
 SAVE_ATTEMPTS: Final = 3  # of a save without a version, against concurrent changes
 
 
-class SignInServices(Struct, frozen=True, kw_only=True):
+class PersonSignIn(Struct, frozen=True, kw_only=True):
     """The services for a person's second factors."""
 
     sessions: Sessions
@@ -66,7 +66,7 @@ class PeopleAdmin:
         erasure: Erasure,
         consents: Consents,
         schemas: UserRecordCommands,
-        sign_in: SignInServices,
+        sign_in: PersonSignIn,
         images: ImageLoader,
         lists: PeopleListStore,
         clock: Clock,

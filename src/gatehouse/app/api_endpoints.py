@@ -69,28 +69,32 @@ from gatehouse.web.server.server import ShutdownSignal
 
 def key_set_endpoints(services: Services) -> list[Endpoint]:
     """Interface §4.2 and §4.4: the service's public keys."""
-    return KeySetEndpoints(KeySetPublisher(keyring=services.keyring, clock=services.clock)).endpoints()
+    return KeySetEndpoints(KeySetPublisher(keyring=services.keys.keyring, clock=services.clock)).endpoints()
 
 
 def oauth_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
     """Interface §4.2, then what R3 adds to it; the pages that authorize leads to are in page_endpoints.py."""
-    denied_page = AccessDeniedPage(reasons=services.denial_reasons, owners=services.application_owners, pages=pages)
+    denied_page = AccessDeniedPage(reasons=services.oauth.denial_reasons, owners=services.oauth.owners, pages=pages)
     authorize = AuthorizeEndpoint(
-        authorize=services.authorize,
+        authorize=services.oauth.authorize,
         sign_in_flows=services.sign_in_flows,
-        browsers=services.browsers,
-        error_page=ClientErrorPage(rules=services.login_rules, pages=pages, refusals=services.page_refusals),
+        browsers=services.accounts.browsers,
+        error_page=ClientErrorPage(
+            rules=services.permissions.login_rules, pages=pages, refusals=services.audit.page_refusals
+        ),
         denied_page=denied_page,
-        rate_limiter=services.rate_limiter,
+        rate_limiter=services.limits.requests,
         pages=pages,
     )
-    exchange = ExchangeEndpoints(id_tokens=services.id_token_exchange, user_jwts=services.user_jwt_exchange)
+    exchange = ExchangeEndpoints(
+        id_tokens=services.oauth.tokens.id_token_exchange, user_jwts=services.oauth.tokens.user_jwt_exchange
+    )
     logout = LogoutEndpoints(
-        logouts=services.logout_requests,
-        sessions=services.sessions,
-        browsers=services.browsers,
+        logouts=services.oauth.logout_requests,
+        sessions=services.accounts.sessions,
+        browsers=services.accounts.browsers,
         pages=pages,
-        refusals=services.page_refusals,
+        refusals=services.audit.page_refusals,
     )
     return [
         *DiscoveryEndpoints(
@@ -101,11 +105,11 @@ def oauth_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
             )
         ).endpoints(),
         *authorize.endpoints(),
-        TokenHttpEndpoint(services.token_endpoint).endpoint(),
-        UserInfoEndpoint(services.userinfo).endpoint(),
-        *RevocationEndpoints(services.revocation).endpoints(),
+        TokenHttpEndpoint(services.oauth.token_endpoint).endpoint(),
+        UserInfoEndpoint(services.oauth.userinfo).endpoint(),
+        *RevocationEndpoints(services.oauth.revocation).endpoints(),
         *exchange.endpoints(),
-        IntrospectionEndpoint(services.introspection).endpoint(),
+        IntrospectionEndpoint(services.oauth.introspection).endpoint(),
         *device_endpoints(services, denied_page, pages),
         *logout.endpoints(),
     ]
@@ -113,16 +117,16 @@ def oauth_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
 
 def device_endpoints(services: Services, denied_page: AccessDeniedPage, pages: PageRenderer) -> list[Endpoint]:
     authorization = DeviceAuthorizationEndpoint(
-        authentication=services.client_authenticator,
-        device_authorization=services.device_authorization,
-        rate_limiter=services.rate_limiter,
+        authentication=services.oauth.clients.authenticator,
+        device_authorization=services.oauth.device_authorization,
+        rate_limiter=services.limits.requests,
         base_url=services.base_url,
     )
     device_pages = DevicePages(
-        device_authorization=services.device_authorization,
+        device_authorization=services.oauth.device_authorization,
         clients=services.storage.clients,
         sign_in_flows=services.sign_in_flows,
-        browsers=services.browsers,
+        browsers=services.accounts.browsers,
         denied_page=denied_page,
         pages=pages,
     )
@@ -134,17 +138,17 @@ def site_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
     cookies = SiteCookies()
     denied_page = SiteDeniedPage(pages=pages, base_url=services.base_url)
     forward_auth = ForwardAuthEndpoint(
-        authentication=services.site_authentication, cookies=cookies, denied_page=denied_page
+        authentication=services.sites.authentication, cookies=cookies, denied_page=denied_page
     )
     site_pages = SiteSignInPages(
-        site_sign_in=services.site_sign_in,
+        site_sign_in=services.sites.sign_in,
         cookies=cookies,
         sign_in_flows=services.sign_in_flows,
-        browsers=services.browsers,
-        owners=services.application_owners,
+        browsers=services.accounts.browsers,
+        owners=services.oauth.owners,
         denied_page=denied_page,
         pages=pages,
-        rate_limiter=services.rate_limiter,
+        rate_limiter=services.limits.requests,
         base_url=services.base_url,
     )
     return [forward_auth.endpoint(), *site_pages.endpoints()]
@@ -152,14 +156,14 @@ def site_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
 
 def game_endpoints(services: Services, stopping: ShutdownSignal) -> list[Endpoint]:
     """Interface §4.3: game sessions."""
-    stopping.when_begun(services.waiters.stop)
+    stopping.when_begun(services.games.waiters.stop)
     return GameSessionEndpoints(
-        registration=services.game_registration,
-        polls=services.polls,
-        game_sessions=services.game_sessions,
-        guests=services.guest_sign_in,
-        keys=AccessKeySignatureVerifier(services.access_key_verifier),
-        records=services.game_refusals,
+        registration=services.games.registration,
+        polls=services.games.polls,
+        game_sessions=services.games.sessions,
+        guests=services.sign_in.guests,
+        keys=AccessKeySignatureVerifier(services.permissions.access_keys),
+        records=services.games.refusals,
         clock=services.clock,
         base_url=services.base_url,
     ).endpoints()
@@ -169,104 +173,127 @@ def login_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
     """Interface §4.11: the ordinary login operation; R10: with a ticket of a platform, and of guests."""
     completion = LoginCompletion(
         accounts=services.storage.accounts,
-        factors=services.second_factors,
-        email_codes=services.email_codes,
+        factors=services.factors.second_factors,
+        email_codes=services.factors.email_codes,
         sign_in_flows=services.sign_in_flows,
-        login_result=services.login_result,
-        masters=services.masters,
+        login_result=services.sign_in.login_result,
+        masters=services.core.masters,
     )
     return [
-        LoginEndpoint(sign_in=services.password_sign_in, completion=completion).endpoint(),
-        PlatformLoginEndpoint(sign_in=services.platform_sign_in, completion=completion, pages=pages).endpoint(),
+        LoginEndpoint(sign_in=services.sign_in.passwords, completion=completion).endpoint(),
+        PlatformLoginEndpoint(sign_in=services.sign_in.platforms, completion=completion, pages=pages).endpoint(),
         GuestEndpoint(
-            guests=services.guest_sign_in, login_result=services.login_result, completion=completion, pages=pages
+            guests=services.sign_in.guests,
+            login_result=services.sign_in.login_result,
+            completion=completion,
+            pages=pages,
         ).endpoint(),
     ]
 
 
 def permission_endpoints(services: Services, readiness: Readiness, stopping: ShutdownSignal) -> list[Endpoint]:
     """Interface §4.4 to §4.10, §4.14; management adds lists and Idempotency-Key to some of them."""
-    stopping.when_begun(services.change_streams.stop)
+    stopping.when_begun(services.changes.streams.stop)
     return add_management(services, basic_permission_endpoints(services, readiness))
 
 
 def basic_permission_endpoints(services: Services, readiness: Readiness) -> list[Endpoint]:
     return [
         *ApplicationEndpoints(
-            applications=services.application_commands,
-            authenticator=services.authenticator,
+            applications=services.commands.applications,
+            authenticator=services.permissions.authenticator,
             base_url=services.base_url,
         ).endpoints(),
-        CustomKeyEndpoint(keys=services.custom_key_commands, authenticator=services.authenticator).endpoint(),
-        *PublicKeyEndpoints(services.application_keys).endpoints(),
-        ExchangeJwtEndpoint(services.jwt_exchange).endpoint(),
+        CustomKeyEndpoint(
+            keys=services.commands.custom_keys, authenticator=services.permissions.authenticator
+        ).endpoint(),
+        *PublicKeyEndpoints(services.permissions.application_keys).endpoints(),
+        ExchangeJwtEndpoint(services.permissions.jwt_exchange).endpoint(),
         *user_endpoints(services),
         *ProjectEndpoints(
-            publishing=services.project_publisher,
-            projects=services.project_commands,
-            memberships=services.membership_commands,
-            full_removal=services.full_removal,
-            authenticator=services.authenticator,
+            publishing=services.commands.publishing,
+            projects=services.commands.projects,
+            memberships=services.commands.memberships,
+            full_removal=services.commands.full_removal,
+            authenticator=services.permissions.authenticator,
         ).endpoints(),
-        *GroupEndpoints(groups=services.group_commands, authenticator=services.authenticator).endpoints(),
-        AccessKeyEndpoint(keys=services.access_key_commands, authenticator=services.authenticator).endpoint(),
+        *GroupEndpoints(
+            groups=services.commands.groups, authenticator=services.permissions.authenticator
+        ).endpoints(),
+        AccessKeyEndpoint(
+            keys=services.commands.access_keys, authenticator=services.permissions.authenticator
+        ).endpoint(),
         *SchemaEndpoints(
-            schemas=services.schema_commands,
+            schemas=services.commands.schemas,
             load_past_model=past_model_reader(services),
-            roles=services.role_list,
-            authenticator=services.authenticator,
+            roles=services.questions.role_list,
+            authenticator=services.permissions.authenticator,
         ).endpoints(),
         SchemaVersionsEndpoint(
-            versions=services.schema_version_storage, authenticator=services.authenticator
+            versions=services.admin.schema_versions, authenticator=services.permissions.authenticator
         ).endpoint(),
-        ServiceAccountEndpoint(accounts=services.service_accounts, authenticator=services.authenticator).endpoint(),
+        ServiceAccountEndpoint(
+            accounts=services.commands.service_accounts, authenticator=services.permissions.authenticator
+        ).endpoint(),
         *question_endpoints(services),
         ClientEndpoint(
-            clients=services.application_clients, authenticator=services.authenticator, base_url=services.base_url
+            clients=services.admin.application_clients,
+            authenticator=services.permissions.authenticator,
+            base_url=services.base_url,
         ).endpoint(),
-        ServiceTokenEndpoint(tokens=services.service_token_commands, authenticator=services.authenticator).endpoint(),
-        EmailSecretEndpoint(secrets=services.email_secrets, authenticator=services.authenticator).endpoint(),
+        ServiceTokenEndpoint(
+            tokens=services.commands.service_tokens, authenticator=services.permissions.authenticator
+        ).endpoint(),
+        EmailSecretEndpoint(
+            secrets=services.commands.email_secrets, authenticator=services.permissions.authenticator
+        ).endpoint(),
         GameSessionEndpoint(
-            games=services.visible_game_sessions,
-            administration=services.game_session_admin,
-            authenticator=services.authenticator,
+            games=services.admin.visible_game_sessions,
+            administration=services.games.administration,
+            authenticator=services.permissions.authenticator,
         ).endpoint(),
-        ActivityEndpoint(find=visible_record_reader(services), authenticator=services.authenticator).endpoint(),
+        ActivityEndpoint(
+            find=visible_record_reader(services), authenticator=services.permissions.authenticator
+        ).endpoint(),
         settings_endpoint(services, readiness),
-        WebhookEndpoint(webhooks=services.webhooks, authenticator=services.authenticator).endpoint(),
-        ChangesEndpoint(streams=services.change_streams, readers=services.change_readers).endpoint(),
+        WebhookEndpoint(
+            webhooks=services.webhooks.commands, authenticator=services.permissions.authenticator
+        ).endpoint(),
+        ChangesEndpoint(streams=services.changes.streams, readers=services.changes.readers).endpoint(),
     ]
 
 
 def user_endpoints(services: Services) -> list[Endpoint]:
-    people = services.user_label_commands
+    people = services.commands.user_labels
     return [
-        *UserEndpoints(people=people, authenticator=services.authenticator).endpoints(),
+        *UserEndpoints(people=people, authenticator=services.permissions.authenticator).endpoints(),
         user_admin_endpoint(services),
         BanEndpoint(
-            bans=services.ban_commands,
-            cursors=Cursors(masters=services.masters, clock=services.clock),
-            authenticator=services.authenticator,
+            bans=services.commands.bans,
+            cursors=Cursors(masters=services.core.masters, clock=services.clock),
+            authenticator=services.permissions.authenticator,
             clock=services.clock,
         ).endpoint(),
-        UserImportEndpoint(people=PeopleImport(services.importer), authenticator=services.authenticator).endpoint(),
+        UserImportEndpoint(
+            people=PeopleImport(services.accounts.importer), authenticator=services.permissions.authenticator
+        ).endpoint(),
         *UserSessionEndpoints(
             people=people,
-            sessions=services.sessions,
-            consents=services.consents,
-            profile=services.account_profile,
+            sessions=services.accounts.sessions,
+            consents=services.oauth.consents,
+            profile=services.accounts.profile,
             places=services.geoip,
-            authenticator=services.authenticator,
+            authenticator=services.permissions.authenticator,
         ).endpoints(),
         UserRolesEndpoint(
             people=people,
             find_direct_permissions=direct_permissions_reader(services),
-            authenticator=services.authenticator,
+            authenticator=services.permissions.authenticator,
         ).endpoint(),
         *UserRecordEndpoint(
-            views=services.user_record_views,
-            schemas=services.user_record_commands,
-            authenticator=services.authenticator,
+            views=services.questions.user_record_views,
+            schemas=services.commands.user_records,
+            authenticator=services.permissions.authenticator,
             clock=services.clock,
             max_age=services.settings.permissions.max_age_seconds,
         ).endpoints(),
@@ -282,9 +309,9 @@ def user_admin_endpoint(services: Services) -> Endpoint:
 
     return UserAdminEndpoint(
         load=load,
-        data_requests=services.data_requests,
-        data_export=services.data_export,
-        authenticator=services.authenticator,
+        data_requests=services.personal_data.requests,
+        data_export=services.personal_data.export,
+        authenticator=services.permissions.authenticator,
         clock=services.clock,
         base_url=services.base_url,
     ).endpoint()
@@ -293,19 +320,21 @@ def user_admin_endpoint(services: Services) -> Endpoint:
 def question_endpoints(services: Services) -> list[Endpoint]:
     """check, explain, members and simulate."""
     questions = QuestionEndpoints(
-        checks=services.checks,
-        explanations=services.guarded_explainer,
-        members=services.member_search,
-        authenticator=services.authenticator,
+        checks=services.questions.checks,
+        explanations=services.questions.guarded_explainer,
+        members=services.questions.member_search,
+        authenticator=services.permissions.authenticator,
         max_age=services.settings.permissions.max_age_seconds,
     )
-    simulate = SimulationEndpoint(simulation=services.simulation, authenticator=services.authenticator)
+    simulate = SimulationEndpoint(
+        simulation=services.questions.simulation, authenticator=services.permissions.authenticator
+    )
     return [*questions.endpoints(), simulate.endpoint()]
 
 
 def past_model_reader(services: Services) -> LoadPastModel:
     async def load(model: ApplicationModel, version: int) -> ApplicationModel:
-        return (await schema_at_version(services.schema_version_storage, model, version)).model
+        return (await schema_at_version(services.admin.schema_versions, model, version)).model
 
     return load
 
@@ -335,4 +364,4 @@ def settings_endpoint(services: Services, readiness: Readiness) -> Endpoint:
 
         return setting_parts(services, readiness)
 
-    return SettingsEndpoint(parts=parts, authenticator=services.authenticator).endpoint()
+    return SettingsEndpoint(parts=parts, authenticator=services.permissions.authenticator).endpoint()

@@ -91,7 +91,7 @@ def build_app(
     assets = packaged_assets()
     pages = PageRenderer(
         assets,
-        https=services.is_https,
+        https=services.core.is_https,
         demo=demo,
         brand=lambda: branding(services.settings.branding).brand,
         language_policy=lambda: language_policy(services.settings.languages),
@@ -101,7 +101,7 @@ def build_app(
         clock=services.clock,
         is_stopping=lambda: stopping.announced,
     )
-    services.game_notices  # noqa: B018 - listens from here on
+    listen_for_notices(services)
     table = endpoints(services, readiness=readiness, pages=pages, assets=assets, stopping=stopping, samples=samples)
     names = ["health.alive", "health.ready", "health.metrics", *(endpoint.name for endpoint in table)]
     metrics = Metrics(names, figures=figures_of(services))
@@ -117,23 +117,23 @@ def build_app(
     table += docs_page(services, pages, table).endpoints()
     errors = ErrorRenderer(
         render_error=pages.render_error,
-        identify_reader=services.browsers.read,
-        store_refusal=services.page_refusals.store,
+        identify_reader=services.accounts.browsers.read,
+        store_refusal=services.audit.page_refusals.store,
         permissions_always_200=settings.permissions.always_200,
     )
     sockets = game_sockets(services, errors=errors, stopping=stopping)
     served = build_application(
         table,
-        limiter=services.rate_limiter,
+        limiter=services.limits.requests,
         errors=errors,
-        is_registered_origin=services.client_origins.is_registered,
+        is_registered_origin=services.oauth.clients.origins.is_registered,
         more_routes=[sockets.route()],
     )
     log = AccessLog(metrics=metrics, clock=services.clock)
     context = RequestContext(
         served,
         errors=errors,
-        https=services.is_https,
+        https=services.core.is_https,
         trusted_proxies=settings.server.trusted_proxies,
         log=log,
     )
@@ -144,13 +144,19 @@ def build_app(
     )
 
 
+def listen_for_notices(services: Services) -> None:
+    """Hear from here on what other processes did to game sessions, and of sealed audit records."""
+    services.storage.game_sessions.listen_for_changes(services.games.notices.handle_notice)
+    services.storage.audit.listen_for_seals(lambda _: services.changes.feed.notify())
+
+
 def docs_page(services: Services, pages: PageRenderer, table: Sequence[Endpoint]) -> DocsPage:
     return DocsPage(
         tuple(table),
-        view=account_view(services, pages, NoticeCookie(https=services.is_https)),
+        view=account_view(services, pages, NoticeCookie(https=services.core.is_https)),
         pages=pages,
-        browsers=services.browsers,
-        tokens=services.user_tokens,
+        browsers=services.accounts.browsers,
+        tokens=services.accounts.user_tokens,
         base_url=services.settings.server.base_url,
         version=__version__,
     )
@@ -186,7 +192,7 @@ def endpoints(
 def lazy_console(
     services: Services, *, readiness: Readiness, pages: PageRenderer, samples: SampleCommands
 ) -> LazyConsole:
-    sign_in_gate = SignInGate(browsers=services.browsers, sign_in_flows=services.sign_in_flows)
+    sign_in_gate = SignInGate(browsers=services.accounts.browsers, sign_in_flows=services.sign_in_flows)
 
     def build() -> ConsoleHandler:
         from gatehouse.app.services.console import build_console  # noqa: PLC0415 - few processes use it
@@ -197,12 +203,12 @@ def lazy_console(
 
 
 def game_sockets(services: Services, *, errors: ErrorRenderer, stopping: ShutdownSignal) -> GameSocketEndpoint:
-    stopping.when_begun(services.presence.stop)
+    stopping.when_begun(services.games.presence.stop)
     return GameSocketEndpoint(
-        presence=services.presence,
-        records=services.game_refusals,
+        presence=services.games.presence,
+        records=services.games.refusals,
         errors=errors,
-        limiter=services.rate_limiter,
+        limiter=services.limits.requests,
         clock=services.clock,
         base_url=services.base_url,
         sockets_per_source=services.settings.game.sockets_per_source,

@@ -11,12 +11,14 @@ from gatehouse.web.http.metrics import Figure
 
 def figures_of(services: Services) -> list[Figure]:
     return [
-        value("gatehouse_held_requests", "Requests being held open (long polling).", lambda: len(services.waiters)),
-        value("gatehouse_change_streams", "Open change streams.", lambda: len(services.change_streams)),
+        value(
+            "gatehouse_held_requests", "Requests being held open (long polling).", lambda: len(services.games.waiters)
+        ),
+        value("gatehouse_change_streams", "Open change streams.", lambda: len(services.changes.streams)),
         value(
             "gatehouse_permission_cache_bytes",
             "Estimated memory of cached permission models and evaluations.",
-            lambda: services.permission_loader.cache_weight,
+            lambda: services.permissions.loader.cache_weight,
         ),
         Figure(
             name="gatehouse_cache_bytes",
@@ -24,7 +26,7 @@ def figures_of(services: Services) -> list[Figure]:
             labels=("cache",),
             read=lambda: {
                 ("clients",): services.storage.clients.cache_weight,
-                ("user_jwts",): services.caller_jwts.cache_weight,
+                ("user_jwts",): services.permissions.caller_jwts.cache_weight,
             },
         ),
         Figure(
@@ -36,43 +38,43 @@ def figures_of(services: Services) -> list[Figure]:
         value(
             "gatehouse_audit_sealing_lag_seconds",
             "Time since this process found every audit record sealed.",
-            lambda: services.audit_sealer.lag,
+            lambda: services.audit.sealer.lag,
         ),
         counter(
             "gatehouse_sign_ins",
             "Sign-ins by method; refused ones are wrong passwords, codes and tickets.",
             ("method", "result"),
-            lambda: {**services.tally.by_method},
+            lambda: {**services.core.tally.by_method},
         ),
         counter(
             "gatehouse_second_factors",
             "Checked codes and passkeys; a refused code has the factor `code`.",
             ("factor", "result"),
-            lambda: {**services.second_factors.outcomes, **services.passkeys.outcomes},
+            lambda: {**services.factors.second_factors.outcomes, **services.factors.passkeys.outcomes},
         ),
         counter(
             "gatehouse_tokens_issued",
             "Successful token requests.",
             ("grant_type",),
-            lambda: by_label(services.token_endpoint.issued),
+            lambda: by_label(services.oauth.token_endpoint.issued),
         ),
         counter(
             "gatehouse_game_sessions",
             "Game sessions by what became of them.",
             ("outcome",),
-            lambda: by_label(services.game_results.outcomes),
+            lambda: by_label(services.games.results.outcomes),
         ),
         counter(
             "gatehouse_mails",
             "Attempts to send an email.",
             ("outcome",),
-            lambda: by_label(services.outbox_worker.outcomes),
+            lambda: by_label(services.mail.outbox.outcomes),
         ),
         counter(
             "gatehouse_webhook_deliveries",
             "Attempts to deliver to a webhook.",
             ("outcome",),
-            lambda: by_label(services.webhook_deliveries.outcomes),
+            lambda: by_label(services.webhooks.deliveries.outcomes),
         ),
     ]
 

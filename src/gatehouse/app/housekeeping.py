@@ -7,7 +7,8 @@ from typing import Final
 
 import structlog
 
-from gatehouse.app.services.core import DAY, SERVICE_ORIGIN, CoreServices, check_promotion
+from gatehouse.app.services import Services
+from gatehouse.app.services.core import DAY, SERVICE_ORIGIN, check_promotion
 from gatehouse.kernel.errors import GatehouseError
 from gatehouse.storage.keys import CHANNEL as KEYS_CHANGED
 from gatehouse.storage.mail import CHANNEL as MAIL_QUEUED
@@ -34,14 +35,14 @@ DECOYS_EVERY: Final = 60.0  # how soon the hashes of an import count here
 
 
 @asynccontextmanager
-async def housekeeping(services: CoreServices) -> AsyncIterator[None]:
+async def housekeeping(services: Services) -> AsyncIterator[None]:
     """Run the background jobs while the body runs; at the end, seal what was recorded."""
     notified = {
-        "mail": (MAIL_QUEUED, MAIL_EVERY, services.outbox_worker.run_once),
+        "mail": (MAIL_QUEUED, MAIL_EVERY, services.mail.outbox.run_once),
         "settings": (SETTINGS_CHANGED, SETTINGS_EVERY, lambda: apply_settings(services)),
-        "data": (DATA_ASKED, DATA_EVERY, services.data_jobs.run_once),
-        "logout": (SIGNED_OUT, LOGOUT_EVERY, services.backchannel_logout.run_once),
-        "webhooks": (WEBHOOK_DUE, WEBHOOKS_EVERY, services.webhook_deliveries.start_due),
+        "data": (DATA_ASKED, DATA_EVERY, services.personal_data.jobs.run_once),
+        "logout": (SIGNED_OUT, LOGOUT_EVERY, services.oauth.backchannel_logout.run_once),
+        "webhooks": (WEBHOOK_DUE, WEBHOOKS_EVERY, services.webhooks.deliveries.start_due),
     }
     events = {name: asyncio.Event() for name in notified}
     keys_changed = asyncio.Event()
@@ -49,18 +50,18 @@ async def housekeeping(services: CoreServices) -> AsyncIterator[None]:
     for name, (channel, _, _) in notified.items():
         events[name].set()  # what an earlier run, or another node that died, left undone
         stop_listening.append(listen(services, channel, events[name]))
-    await check_promotion(services)
-    await run_job(services.node_reporter.run_once)
-    await run_job(services.decoy_hashes.load)
+    await check_promotion(services.core)
+    await run_job(services.keys.node_reporter.run_once)
+    await run_job(services.accounts.decoy_hashes.load)
     jobs = {
         "seal": run_every(services, SEAL_EVERY, lambda: seal_audit_log(services, events["webhooks"])),
-        "audit-head": run_every(services, HEADS_EVERY, services.head_publisher.run_once),
+        "audit-head": run_every(services, HEADS_EVERY, services.webhooks.head_publisher.run_once),
         "keys": run_every(services, KEYS_EVERY, lambda: rotate_and_reload_keys(services)),
         "reload-keys": reload_keys_on_notice(services, keys_changed),
-        "node": run_every(services, NODE_EVERY, services.node_reporter.run_once),
-        "tally": run_every(services, TALLY_EVERY, services.tally.flush),
-        "verify": run_every(services, VERIFY_EVERY, services.continuous_verifier.run_once),
-        "decoys": run_every(services, DECOYS_EVERY, services.decoy_hashes.run_once),
+        "node": run_every(services, NODE_EVERY, services.keys.node_reporter.run_once),
+        "tally": run_every(services, TALLY_EVERY, services.core.tally.flush),
+        "verify": run_every(services, VERIFY_EVERY, services.audit.continuous_verifier.run_once),
+        "decoys": run_every(services, DECOYS_EVERY, services.accounts.decoy_hashes.run_once),
         "sweep": run_every(services, SWEEP_EVERY, lambda: delete_expired(services)),
     }
     for name, (_, seconds, job) in notified.items():
@@ -75,18 +76,18 @@ async def housekeeping(services: CoreServices) -> AsyncIterator[None]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await run_job(services.tally.flush)
-        await services.webhook_deliveries.stop()
-        await run_job(services.audit_sealer.seal_all)
-        await run_job(services.node_reporter.leave)
+        await run_job(services.core.tally.flush)
+        await services.webhooks.deliveries.stop()
+        await run_job(services.audit.sealer.seal_all)
+        await run_job(services.keys.node_reporter.leave)
 
 
-def listen(services: CoreServices, channel: str, event: asyncio.Event) -> Callable[[], None]:
+def listen(services: Services, channel: str, event: asyncio.Event) -> Callable[[], None]:
     """Set the event at every notice on the channel, until the returned function is called."""
     return services.storage.runner.listen(channel, lambda _: event.set())
 
 
-async def run_every(services: CoreServices, seconds: float, job: Callable[[], Awaitable[object]]) -> None:
+async def run_every(services: Services, seconds: float, job: Callable[[], Awaitable[object]]) -> None:
     while True:
         await services.clock.sleep(seconds)
         await run_job(job)
@@ -102,34 +103,34 @@ async def run_job(job: Callable[[], Awaitable[object]]) -> None:
         log.exception("housekeeping failed")
 
 
-async def seal_audit_log(services: CoreServices, webhooks_due: asyncio.Event) -> None:
+async def seal_audit_log(services: Services, webhooks_due: asyncio.Event) -> None:
     """Seal, then wake up the webhook deliveries; if this process dies in between, another one sends them.
 
     Without the master key in use nothing can be sealed, as the job "node" reports once.
     """
-    if services.masters.missing:
+    if services.core.masters.missing:
         return
-    if await services.audit_sealer.seal_all():
+    if await services.audit.sealer.seal_all():
         webhooks_due.set()
 
 
-async def apply_settings(services: CoreServices) -> None:
-    await services.live_settings.reload()
-    await services.label_rules.apply()
+async def apply_settings(services: Services) -> None:
+    await services.core.live_settings.reload()
+    await services.accounts.label_rules.apply()
 
 
-async def rotate_and_reload_keys(services: CoreServices) -> None:
-    await services.key_rotation.rotate_due(origin=SERVICE_ORIGIN)
-    await services.keyring.reload()
+async def rotate_and_reload_keys(services: Services) -> None:
+    await services.keys.rotation.rotate_due(origin=SERVICE_ORIGIN)
+    await services.keys.keyring.reload()
 
 
-async def reload_keys_on_notice(services: CoreServices, keys_changed: asyncio.Event) -> None:
+async def reload_keys_on_notice(services: Services, keys_changed: asyncio.Event) -> None:
     """Reload keys after another node changed them, or after notices were missed without a database connection."""
     while True:
         await keys_changed.wait()
         keys_changed.clear()
-        await run_job(services.keyring.reload)
-        await run_job(lambda: check_promotion(services))
+        await run_job(services.keys.keyring.reload)
+        await run_job(lambda: check_promotion(services.core))
 
 
 async def run_on_event(job: Callable[[], Awaitable[object]], event: asyncio.Event) -> None:
@@ -139,13 +140,13 @@ async def run_on_event(job: Callable[[], Awaitable[object]], event: asyncio.Even
         await run_job(job)
 
 
-async def delete_expired(services: CoreServices) -> None:
+async def delete_expired(services: Services) -> None:
     """Delete what has expired; nothing relies on it, because every reader checks the time itself (faults I15)."""
     now = services.clock.now()
     await services.storage.sweep(now)
-    await services.guest_expiry.erase_idle(SERVICE_ORIGIN)
-    await services.erasure.erase_lost(SERVICE_ORIGIN)
+    await services.accounts.guest_expiry.erase_idle(SERVICE_ORIGIN)
+    await services.accounts.erasure.erase_lost(SERVICE_ORIGIN)
     while await services.storage.audit.erase_old_sign_ins(now - services.settings.sessions.history_days * DAY):
         pass
     if services.settings.audit.retention_days:
-        await services.audit_retention.delete_before(now - services.settings.audit.retention_days * DAY)
+        await services.audit.retention.delete_before(now - services.settings.audit.retention_days * DAY)

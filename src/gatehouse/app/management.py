@@ -43,10 +43,11 @@ LIST_ACTIONS: Final[Mapping[str, ListAction]] = {
 
 def add_management(services: Services, endpoints: list[Endpoint]) -> list[Endpoint]:
     """Return the endpoints with the actions and the header that they gain."""
-    idempotency = Idempotency(store=services.storage.idempotency, sealer=services.masters, clock=services.clock)
-    creates = IdempotentCreates(idempotency=idempotency, authenticator=services.authenticator)
+    idempotency = Idempotency(store=services.storage.idempotency, sealer=services.core.masters, clock=services.clock)
+    creates = IdempotentCreates(idempotency=idempotency, authenticator=services.permissions.authenticator)
     lists = Lists(
-        cursors=Cursors(masters=services.masters, clock=services.clock), authenticator=services.authenticator
+        cursors=Cursors(masters=services.core.masters, clock=services.clock),
+        authenticator=services.permissions.authenticator,
     )
     readers = page_readers(services)
     found = []

@@ -34,11 +34,11 @@ from gatehouse.web.pages.terms import TermsPage
 
 def setup_endpoints(services: Services, pages: PageRenderer, samples: SampleCommands) -> list[Endpoint]:
     return SetupPage(
-        setup=services.setup,
-        attempts=services.attempt_limiter,
-        sessions=services.sessions,
-        devices=services.device_cookies,
-        browsers=services.browsers,
+        setup=services.accounts.setup,
+        attempts=services.limits.attempts,
+        sessions=services.accounts.sessions,
+        devices=services.accounts.device_cookies,
+        browsers=services.accounts.browsers,
         pages=pages,
         base_url=services.base_url,
         samples=samples,
@@ -47,12 +47,12 @@ def setup_endpoints(services: Services, pages: PageRenderer, samples: SampleComm
 
 def sign_in_completion(services: Services, pages: PageRenderer) -> SignInCompletion:
     return SignInCompletion(
-        sessions=services.sessions,
-        devices=services.device_cookies,
+        sessions=services.accounts.sessions,
+        devices=services.accounts.device_cookies,
         sign_in_flows=services.sign_in_flows,
-        browsers=services.browsers,
-        deny_banned_game=services.game_purpose.deny_banned,
-        composer=services.mail_composer,
+        browsers=services.accounts.browsers,
+        deny_banned_game=services.games.purpose.deny_banned,
+        composer=services.mail.composer,
         pages=pages,
         clock=services.clock,
         notice_quota=Quota(store=services.storage.throttle, clock=services.clock),
@@ -64,53 +64,53 @@ def sign_in_pages(
     services: Services, pages: PageRenderer, completion: SignInCompletion, flow_pages: SignInFlowPages
 ) -> SignInPages:
     return SignInPages(
-        sign_in=services.password_sign_in,
+        sign_in=services.sign_in.passwords,
         accounts=services.storage.accounts,
-        passkeys=services.passkeys,
-        sessions=services.sessions,
+        passkeys=services.factors.passkeys,
+        sessions=services.accounts.sessions,
         completion=completion,
-        browsers=services.browsers,
+        browsers=services.accounts.browsers,
         pages=pages,
         flow_pages=flow_pages,
-        providers=services.provider_sign_in,
+        providers=services.sign_in.providers,
         register_enabled=lambda: services.settings.accounts.registration,
-        email_enabled=lambda: services.email_sign_in.is_on,
+        email_enabled=lambda: services.sign_in.emails.is_on,
         usernames_enabled=lambda: services.settings.accounts.username_sign_in,
         base_url=services.base_url,
     )
 
 
 def sign_in_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
-    flows, browsers = services.sign_in_flows, services.browsers
+    flows, browsers = services.sign_in_flows, services.accounts.browsers
     flow_pages = SignInFlowPages(sign_in_flows=flows, browsers=browsers, pages=pages)
     completion = sign_in_completion(services, pages)
     sign_in = sign_in_pages(services, pages, completion, flow_pages)
     second_factor = SecondFactorPages(
         accounts=services.storage.accounts,
-        factors=services.second_factors,
-        email_codes=services.email_codes,
-        passkeys=services.passkeys,
+        factors=services.factors.second_factors,
+        email_codes=services.factors.email_codes,
+        passkeys=services.factors.passkeys,
         sign_in_flows=flows,
         completion=completion,
         browsers=browsers,
         flow_pages=flow_pages,
-        mail_is_logged=services.mail_is_logged,
+        mail_is_logged=services.mail.is_logged,
     )
     consent = ConsentPage(
-        consents=services.consents,
-        owners=services.application_owners,
-        purpose=services.authorize_purpose,
+        consents=services.oauth.consents,
+        owners=services.oauth.owners,
+        purpose=services.oauth.authorize_purpose,
         clients=services.storage.clients,
         sign_in_flows=flows,
         browsers=browsers,
         flow_pages=flow_pages,
     )
     short_token = ShortTokenPage(
-        tokens=services.short_tokens, sessions=services.sessions, browsers=browsers, pages=pages
+        tokens=services.sign_in.short_tokens, sessions=services.accounts.sessions, browsers=browsers, pages=pages
     )
     game = game_pages(services, pages)
     terms = TermsPage(
-        terms=services.terms,
+        terms=services.sign_in.terms,
         sign_in_flows=flows,
         completion=completion,
         browsers=browsers,
@@ -132,9 +132,9 @@ def sign_in_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
 
 def confirm_page(services: Services, pages: PageRenderer) -> ConfirmSignInPage:
     return ConfirmSignInPage(
-        purposes={DEVICE: services.device_purpose, GAME: services.game_purpose},
+        purposes={DEVICE: services.oauth.device_purpose, GAME: services.games.purpose},
         sign_in_flows=services.sign_in_flows,
-        browsers=services.browsers,
+        browsers=services.accounts.browsers,
         pages=pages,
         places=services.geoip,
         clock=services.clock,
@@ -144,53 +144,58 @@ def confirm_page(services: Services, pages: PageRenderer) -> ConfirmSignInPage:
 
 def game_pages(services: Services, pages: PageRenderer) -> GamePages:
     return GamePages(
-        purpose=services.game_purpose,
-        owners=services.application_owners,
-        reasons=services.denial_reasons,
+        purpose=services.games.purpose,
+        owners=services.oauth.owners,
+        reasons=services.oauth.denial_reasons,
         sign_in_flows=services.sign_in_flows,
-        browsers=services.browsers,
+        browsers=services.accounts.browsers,
         pages=pages,
-        rate_limiter=services.rate_limiter,
+        rate_limiter=services.limits.requests,
         clock=services.clock,
     )
 
 
 def email_sign_in_pages(services: Services, pages: PageRenderer, forms: PublicForms) -> EmailSignInPages:
-    flow_pages = SignInFlowPages(sign_in_flows=services.sign_in_flows, browsers=services.browsers, pages=pages)
+    flow_pages = SignInFlowPages(
+        sign_in_flows=services.sign_in_flows, browsers=services.accounts.browsers, pages=pages
+    )
     completion = sign_in_completion(services, pages)
     return EmailSignInPages(
-        email_sign_in=services.email_sign_in,
+        email_sign_in=services.sign_in.emails,
         sign_in=sign_in_pages(services, pages, completion, flow_pages),
         sign_in_flows=services.sign_in_flows,
         completion=completion,
-        browsers=services.browsers,
+        browsers=services.accounts.browsers,
         pages=pages,
         flow_pages=flow_pages,
         forms=forms,
-        offers_passkeys=lambda: services.passkeys.are_supported,
-        mail_is_logged=services.mail_is_logged,
+        offers_passkeys=lambda: services.factors.passkeys.are_supported,
+        mail_is_logged=services.mail.is_logged,
     )
 
 
 def registration_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
-    forms = PublicForms(browsers=services.browsers, pages=pages, proof_of_work=services.proof_of_work)
+    forms = PublicForms(browsers=services.accounts.browsers, pages=pages, proof_of_work=services.limits.proof_of_work)
     by_email = email_sign_in_pages(services, pages, forms)
-    registration, recovery = services.registration, services.password_recovery
-    is_logged = services.mail_is_logged
+    registration, recovery = services.registration.self_registration, services.registration.password_recovery
+    is_logged = services.mail.is_logged
     verify = VerifyEmailPage(
-        registration=registration, proofs=services.email_verification, forms=forms, mail_is_logged=is_logged
+        registration=registration,
+        proofs=services.registration.email_verification,
+        forms=forms,
+        mail_is_logged=is_logged,
     )
     return [
         *by_email.endpoints(),
         *RegisterPage(
             registration=registration,
-            email_sign_in=services.email_sign_in,
+            email_sign_in=services.sign_in.emails,
             email_pages=by_email,
             forms=forms,
             mail_is_logged=is_logged,
         ).endpoints(),
         *verify.endpoints(),
-        *InvitePage(invitations=services.invitations, forms=forms).endpoints(),
+        *InvitePage(invitations=services.registration.invitations, forms=forms).endpoints(),
         *ForgotPage(recovery=recovery, forms=forms, mail_is_logged=is_logged).endpoints(),
         *ResetPage(recovery=recovery, forms=forms).endpoints(),
     ]
@@ -199,15 +204,17 @@ def registration_endpoints(services: Services, pages: PageRenderer) -> list[Endp
 def provider_endpoints(
     services: Services, pages: PageRenderer, account: AccountPage, view: AccountView
 ) -> list[Endpoint]:
-    flow_pages = SignInFlowPages(sign_in_flows=services.sign_in_flows, browsers=services.browsers, pages=pages)
+    flow_pages = SignInFlowPages(
+        sign_in_flows=services.sign_in_flows, browsers=services.accounts.browsers, pages=pages
+    )
     completion = sign_in_completion(services, pages)
     return ProviderPages(
-        providers=services.provider_sign_in,
-        identities=services.identity_accounts,
-        email_sign_in=services.email_sign_in,
+        providers=services.sign_in.providers,
+        identities=services.accounts.identities,
+        email_sign_in=services.sign_in.emails,
         sign_in=sign_in_pages(services, pages, completion, flow_pages),
         completion=completion,
-        browsers=services.browsers,
+        browsers=services.accounts.browsers,
         pages=pages,
         flow_pages=flow_pages,
         account=account,
@@ -217,8 +224,8 @@ def provider_endpoints(
 
 def account_view(services: Services, pages: PageRenderer, notices: NoticeCookie) -> AccountView:
     return AccountView(
-        browsers=services.browsers,
-        sessions=services.sessions,
+        browsers=services.accounts.browsers,
+        sessions=services.accounts.sessions,
         sign_in_flows=services.sign_in_flows,
         pages=pages,
         notices=notices,
@@ -226,57 +233,57 @@ def account_view(services: Services, pages: PageRenderer, notices: NoticeCookie)
 
 
 def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
-    notices = NoticeCookie(https=services.is_https)
+    notices = NoticeCookie(https=services.core.is_https)
     view = account_view(services, pages, notices)
     account = AccountPage(
-        profile=services.account_profile,
-        data=services.data_requests,
-        consents=services.consents,
-        permissions=services.own_permissions,
+        profile=services.accounts.profile,
+        data=services.personal_data.requests,
+        consents=services.oauth.consents,
+        permissions=services.admin.own_permissions,
         view=view,
         pages=pages,
         notices=notices,
         places=services.geoip,
-        may_administer=services.console_access.may_open,
-        providers=services.provider_sign_in.all_providers,
-        methods=services.enabled_methods,
+        may_administer=services.admin.console_access.may_open,
+        providers=services.sign_in.providers.all_providers,
+        methods=services.accounts.enabled_methods,
         clock=services.clock,
-        mail_is_logged=services.mail_is_logged,
+        mail_is_logged=services.mail.is_logged,
     )
     profile = ProfileForms(
-        profile=services.account_profile,
-        new_address=services.email_changes,
-        new_password=services.password_change,
+        profile=services.accounts.profile,
+        new_address=services.registration.email_changes,
+        new_password=services.registration.password_change,
         account=account,
         view=view,
         pages=pages,
     )
     factors = FactorForms(
-        totp=services.totp,
-        passkeys=services.passkeys,
-        email_codes=services.email_codes,
-        recovery=services.recovery_codes,
-        email_sign_in=services.email_sign_in,
+        totp=services.factors.totp,
+        passkeys=services.factors.passkeys,
+        email_codes=services.factors.email_codes,
+        recovery=services.factors.recovery_codes,
+        email_sign_in=services.sign_in.emails,
         account=account,
         view=view,
     )
     data = PersonalDataForms(
-        export=services.data_export,
-        data=services.data_requests,
-        erasure=services.erasure,
-        browsers=services.browsers,
+        export=services.personal_data.export,
+        data=services.personal_data.requests,
+        erasure=services.accounts.erasure,
+        browsers=services.accounts.browsers,
         view=view,
         clock=services.clock,
     )
     reauthentication = ReauthenticationPage(
-        confirmation=services.reauthentication,
-        email_codes=services.email_codes,
-        passkeys=services.passkeys,
-        email_sign_in=services.email_sign_in,
-        methods=services.enabled_methods,
-        devices=services.device_cookies,
+        confirmation=services.sign_in.reauthentication,
+        email_codes=services.factors.email_codes,
+        passkeys=services.factors.passkeys,
+        email_sign_in=services.sign_in.emails,
+        methods=services.accounts.enabled_methods,
+        devices=services.accounts.device_cookies,
         sign_in_flows=services.sign_in_flows,
-        browsers=services.browsers,
+        browsers=services.accounts.browsers,
         view=view,
         notices=notices,
     )
@@ -285,8 +292,8 @@ def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         *profile.endpoints(),
         *factors.endpoints(),
         *provider_endpoints(services, pages, account, view),
-        *SessionForms(sessions=services.sessions, view=view).endpoints(),
-        *ConnectedApplicationForms(consents=services.consents, view=view).endpoints(),
+        *SessionForms(sessions=services.accounts.sessions, view=view).endpoints(),
+        *ConnectedApplicationForms(consents=services.oauth.consents, view=view).endpoints(),
         *data.endpoints(),
         *reauthentication.endpoints(),
     ]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gatehouse.app.services.core import CoreServices
+from gatehouse.app.services import Services
 from gatehouse.kernel.times import seconds_outside
 from gatehouse.keys.model import Algorithm, KeyPurpose
 from gatehouse.storage.migrations import HEAD
@@ -12,8 +12,8 @@ from gatehouse.web.api.health import CheckResult, HealthCheck
 MAX_CLOCK_SKEW: Final = 30  # seconds between this node and the database (faults R-10)
 
 
-def readiness_checks(services: CoreServices) -> Mapping[str, HealthCheck]:
-    storage, keyring, clock, masters = services.storage, services.keyring, services.clock, services.masters
+def readiness_checks(services: Services) -> Mapping[str, HealthCheck]:
+    storage, keyring, clock, masters = services.storage, services.keys.keyring, services.clock, services.core.masters
 
     async def database() -> CheckResult:
         held = await storage.runner.revision()
@@ -36,7 +36,7 @@ def readiness_checks(services: CoreServices) -> Mapping[str, HealthCheck]:
         return CheckResult(ok=not masters.missing, detail=detail)
 
     async def commits() -> CheckResult:
-        await services.node_reporter.report_if_due()  # a commit every ten seconds; every time after a failure
+        await services.keys.node_reporter.report_if_due()  # a commit every ten seconds; every time after a failure
         return CheckResult(ok=True)
 
     return {"database": database, "master_key": master_key, "keys": keys, "clock": clocks, "commits": commits}

@@ -126,16 +126,16 @@ async def rewrap_all(
     First every node takes the key over: from then on nothing new is sealed with another. Raises NodesWithoutKey,
     unless `force` is set, when one cannot: it would stop serving.
     """
-    key_id, nodes = services.masters.primary_id, services.storage.nodes
-    entry = services.recorder.record(
+    key_id, nodes = services.core.masters.primary_id, services.storage.nodes
+    entry = services.core.recorder.record(
         AuditEvent.REWRAPPED, origin, subject="master_keys", details={"key": key_id, "forced": force}
     )
     await nodes.begin_rewrap(key_id, entry, force=force)
-    services.masters.follow(await nodes.master_keys_in_use())
+    services.core.masters.follow(await nodes.master_keys_in_use())
     await wait_for_key(nodes, key_id, services.clock)
     moved: Counter[str] = Counter()
     for _ in range(MAX_PASSES):
-        keys = await services.key_rotation.rewrap_all(origin=origin)
+        keys = await services.keys.rotation.rewrap_all(origin=origin)
         before = moved.total()
         moved[SIGNING_KEYS.name] += keys
         progress(keys)
@@ -144,7 +144,7 @@ async def rewrap_all(
         if moved.total() == before:
             break
     await nodes.finish_rewrap(key_id)
-    return RewrapOutcome(moved=+moved, left=await count_under_old_keys(services.storage, services.masters))
+    return RewrapOutcome(moved=+moved, left=await count_under_old_keys(services.storage, services.core.masters))
 
 
 async def rewrap_column(
@@ -153,11 +153,11 @@ async def rewrap_column(
     count = 0
     last: Row | None = None
     while rows := await services.storage.runner.snapshot_read(
-        partial(place.read_page, primary_key_prefix(services.masters), last, BATCH)
+        partial(place.read_page, primary_key_prefix(services.core.masters), last, BATCH)
     ):
-        moved = [one for row in rows if (one := rewrap_row(place, row, services.masters)) is not None]
+        moved = [one for row in rows if (one := rewrap_row(place, row, services.core.masters)) is not None]
         if moved:
-            entry = services.recorder.record(
+            entry = services.core.recorder.record(
                 AuditEvent.REWRAPPED, origin, subject=place.name, details={"records": len(moved)}
             )
             await services.storage.runner.write(partial(place.save_rewrapped, moved, entry))

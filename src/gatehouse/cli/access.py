@@ -50,10 +50,10 @@ async def load_evaluation_input(
 ) -> EvaluationInput:
     """The facts that decide about the person in the application. Raises UserNotFound, ApplicationNotFound."""
     found = await find_user(services, user)
-    facts = await services.permission_loader.load_facts(found.user_id, (application_id,))
+    facts = await services.permissions.loader.load_facts(found.user_id, (application_id,))
     if facts is None or application_id not in facts.applications:
         raise ApplicationNotFound
-    return await services.permission_loader.load_input(
+    return await services.permissions.loader.load_input(
         facts, projects=await known_project_ids(services, question.scope.scope.project_id)
     )
 
@@ -105,7 +105,7 @@ def check(
         found = await find_application(services, application)
         await warn_about_unknown_permission(services, found, rule)
         case = await load_evaluation_input(services, found.application_id, user, question)
-        held = await services.permission_loader.evaluate(case, found.application_id, NO_ADDRESS)
+        held = await services.permissions.loader.evaluate(case, found.application_id, NO_ADDRESS)
         return answer_questions(case, held, [question], services.clock.now())
 
     checked = run_check(invocation, work)
@@ -159,7 +159,7 @@ def explain(
         found = await find_application(services, application)
         await warn_about_unknown_permission(services, found, rule)
         case = await load_evaluation_input(services, found.application_id, user, question)
-        return await services.explainer.explain(case, found.application_id, question, address)
+        return await services.questions.explainer.explain(case, found.application_id, question, address)
 
     explanation = run_with_services(invocation, work)
     if as_json:

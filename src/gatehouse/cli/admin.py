@@ -29,7 +29,7 @@ def setup_link(invocation: Invocation, *, as_json: bool) -> None:
 
     async def work(services: Services) -> str:
         try:
-            secret = await services.setup.new_link(operator_origin())
+            secret = await services.accounts.setup.new_link(operator_origin())
         except SetupClosed:
             raise SetupClosed(
                 "an administrator already exists and setup is closed; create another with `gatehouse admin create`"
@@ -82,7 +82,7 @@ def reset_2fa(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
 
     async def work(services: Services) -> User:
         user = await find_user(services, user_name)
-        await services.second_factors.reset(user, origin=operator_origin())
+        await services.factors.second_factors.reset(user, origin=operator_origin())
         return await find_user(services, user.user_id)
 
     changed = run_with_services(invocation, work)
@@ -93,17 +93,17 @@ def reset_2fa(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
 
 
 async def create_administrator_account(services: Services, *, login: str, nick: str, password: str) -> User:
-    user = await services.administration.new_user(login=login, nick=nick, password=password)
+    user = await services.accounts.administration.new_user(login=login, nick=nick, password=password)
     origin = operator_origin()
     records = {
-        "created": services.recorder.record(
+        "created": services.core.recorder.record(
             AuditEvent.USER_CREATED,
             origin,
             subject=user.user_id,
             details={"administrator": True},
             personal={"login": login, "nick": user.nick},
         ),
-        "closed": services.recorder.record(AuditEvent.SETUP_CLOSED, origin, subject="installation"),
+        "closed": services.core.recorder.record(AuditEvent.SETUP_CLOSED, origin, subject="installation"),
     }
     await services.storage.runner.write(
         partial(create_administrator, services.storage.ban_copies, user, records, services.clock.now())

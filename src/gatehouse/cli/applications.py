@@ -7,6 +7,7 @@ import click
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from gatehouse.admin.paging import PageRequest
 from gatehouse.app.services import Services
 from gatehouse.cli.common import ApplicationId, Invocation, common_options, json_option, print_json
 from gatehouse.cli.field_options import changed_values, field_options, given_values, read_draft
@@ -17,7 +18,7 @@ from gatehouse.cli.services import find_application, operator_actor, operator_or
 from gatehouse.permissions.commands.app_schemas import full_schema_document
 from gatehouse.permissions.commands.applications import ApplicationDraft
 from gatehouse.permissions.model.application import CHANGEABLE_APPLICATION_FIELDS
-from gatehouse.permissions.model.schema_version import SchemaVersion
+from gatehouse.permissions.model.schema_version import MAX_VERSIONS, PastSchema, SchemaVersion
 from gatehouse.web.api.permissions.applications import application_record
 
 CREATED_FIELDS: Final = tuple(one for one in CHANGEABLE_APPLICATION_FIELDS if one.name != "name")
@@ -61,7 +62,7 @@ def save_application(invocation: Invocation, name: str, draft: ApplicationDraft,
     async def work(services: Services) -> object:
         number = (await find_application(services, name)).application_id if name else UNSET
         wanted = replace(draft, application_id=number)
-        saved = await services.application_commands.save(await operator_actor(services), wanted)
+        saved = await services.commands.applications.save(await operator_actor(services), wanted)
         for warning in saved.warnings:
             click.echo(warning, err=True)
         return application_record(saved.application, services.base_url, full=True)
@@ -81,7 +82,7 @@ def remove(invocation: Invocation, *, application: str, yes: bool) -> None:
         click.confirm(f"Remove {name}?", abort=True, err=True)
 
     async def work(services: Services) -> None:
-        await services.application_commands.delete(await operator_actor(services), found.application_id)
+        await services.commands.applications.delete(await operator_actor(services), found.application_id)
 
     run_with_services(invocation, work)
     click.echo(f"Application {name} removed.", err=True)
@@ -98,7 +99,7 @@ def email_secret(invocation: Invocation, *, application_id: int, as_json: bool) 
     """
 
     async def work(services: Services) -> str:
-        return await services.email_secrets.create_as_operator(application_id, operator_origin())
+        return await services.commands.email_secrets.create_as_operator(application_id, operator_origin())
 
     secret = run_with_services(invocation, work)
     if as_json:
@@ -116,12 +117,20 @@ def email_secret(invocation: Invocation, *, application_id: int, as_json: bool) 
 def versions(invocation: Invocation, *, application_id: int, number: int | None, as_json: bool) -> None:
     """List the stored versions of an application's permissions and roles, newest first."""
     if number is not None:
-        past = run_with_services(invocation, lambda services: services.schema_version(application_id, number))
+        past = run_with_services(invocation, lambda services: past_schema(services, application_id, number))
         print_json(full_schema_document(past.model))
         return
-    show_versions(
-        run_with_services(invocation, lambda services: services.schema_versions(application_id)), as_json=as_json
+    page = PageRequest(size=MAX_VERSIONS)
+    found = run_with_services(
+        invocation, lambda services: services.admin.schema_versions.versions(application_id, page)
     )
+    show_versions(found.rows, as_json=as_json)
+
+
+async def past_schema(services: Services, application_id: int, version: int) -> PastSchema:
+    """Raises ApplicationNotFound, VersionNotFound."""
+    application = await services.storage.applications.application(application_id)
+    return await services.admin.schema_versions.version(application, version)
 
 
 def show_versions(found: Sequence[SchemaVersion], *, as_json: bool) -> None:

@@ -55,10 +55,10 @@ def verify(invocation: Invocation, *, heads: Sequence[str], as_json: bool) -> No
     """
 
     async def verified(services: Services) -> VerificationResult:
-        noted = services.head_exporter.parse_all("\n".join(heads))
+        noted = services.audit.head_exporter.parse_all("\n".join(heads))
         last = (await services.storage.audit.chain_end()).last_place
         with show_progress("Verifying, records", last) as tell:
-            return await services.audit_verification(tell).verify(noted)
+            return await services.audit.make_verifier(tell).verify(noted)
 
     verdict = run_with_services(invocation, verified)
     if as_json:
@@ -83,8 +83,8 @@ def clear_breaks(invocation: Invocation, *, heads: Sequence[str], yes: bool) -> 
         click.confirm("Was the log found broken while you changed the master key?", abort=True, err=True)
 
     async def work(services: Services) -> int:
-        return await services.break_clearing.clear(
-            services.head_exporter.parse_all("\n".join(heads)), operator_origin()
+        return await services.audit.break_clearing.clear(
+            services.audit.head_exporter.parse_all("\n".join(heads)), operator_origin()
         )
 
     try:
@@ -127,10 +127,10 @@ def head(invocation: Invocation) -> None:
     """
 
     async def work(services: Services) -> str:
-        found = HeadCodec(services.masters).decode(await services.storage.audit.chain_end())
+        found = HeadCodec(services.core.masters).decode(await services.storage.audit.chain_end())
         if found is None:
             raise NotFound("the head of the audit log is missing or was changed")
-        return services.head_exporter.export(found)
+        return services.audit.head_exporter.export(found)
 
     click.echo(run_with_services(invocation, work))
 
@@ -146,7 +146,7 @@ def prune(invocation: Invocation, *, days: int) -> None:
     """
 
     async def work(services: Services) -> int:
-        return await services.audit_retention.delete_before(services.clock.now() - days * DAY)
+        return await services.audit.retention.delete_before(services.clock.now() - days * DAY)
 
     click.echo(f"Deleted {run_with_services(invocation, work):,} records.")
 

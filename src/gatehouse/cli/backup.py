@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from gatehouse import __version__, logs
 from gatehouse.app.instance_key import INSTANCE_KEY, open_instance_key
-from gatehouse.app.services.core import head_exporter, master_keys
+from gatehouse.app.services.audit import head_exporter
+from gatehouse.app.services.core import master_keys
 from gatehouse.audit.head import HeadCodec
 from gatehouse.cli.common import Invocation, common_options, json_option, load_settings, print_json
 from gatehouse.cli.output import show_progress

@@ -131,7 +131,7 @@ def create(invocation: Invocation, *, client_id: str, as_json: bool, **given: An
 
     async def work(services: Services) -> str | None:
         blank = Client(client_id=client_id, name="", created_at=services.clock.now())
-        return await services.clients.create(replace_values(blank, values), operator_origin())
+        return await services.oauth.clients.commands.create(replace_values(blank, values), operator_origin())
 
     print_secret(client_id, run_with_services(invocation, work), as_json=as_json)
 
@@ -151,7 +151,7 @@ def show(invocation: Invocation, *, client_id: str, as_json: bool) -> None:
     """Show a client, without secrets."""
 
     async def work(services: Services) -> Client:
-        return await services.clients.get(client_id)
+        return await services.oauth.clients.commands.get(client_id)
 
     print_record(client_entry(run_with_services(invocation, work)), as_json=as_json)
 
@@ -163,7 +163,7 @@ def remove(invocation: Invocation, *, client_id: str) -> None:
     """Remove a client and all its grants. Its ID is never reused."""
 
     async def work(services: Services) -> None:
-        await services.clients.remove(client_id, operator_origin())
+        await services.oauth.clients.commands.remove(client_id, operator_origin())
 
     run_with_services(invocation, work)
     click.echo(f"Client {client_id} removed.", err=True)
@@ -177,7 +177,7 @@ def revoke_tokens(invocation: Invocation, *, client_id: str, as_json: bool) -> N
     """Revoke all grants of a client (codes, access tokens, refresh tokens) and the tokens it got for itself."""
 
     async def work(services: Services) -> int:
-        return await services.clients.revoke_tokens(client_id, operator_origin())
+        return await services.oauth.clients.commands.revoke_tokens(client_id, operator_origin())
 
     ended = run_with_services(invocation, work)
     if as_json:
@@ -194,7 +194,7 @@ def rotate_secret(invocation: Invocation, *, client_id: str, as_json: bool) -> N
     """Create a new secret for a client and print it; the previous one stays valid for a week."""
 
     async def work(services: Services) -> str:
-        return await services.clients.rotate_secret(client_id, operator_origin())
+        return await services.oauth.clients.commands.rotate_secret(client_id, operator_origin())
 
     print_secret(client_id, run_with_services(invocation, work), as_json=as_json)
     if not as_json:
@@ -218,7 +218,7 @@ def list_clients(invocation: Invocation, *, as_json: bool) -> None:
     """List clients."""
 
     async def work(services: Services) -> Sequence[Client]:
-        return await services.clients.list()
+        return await services.oauth.clients.commands.list()
 
     found = run_with_services(invocation, work)
     if as_json:

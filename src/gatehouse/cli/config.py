@@ -110,7 +110,7 @@ def save_settings(invocation: Invocation, changes: Mapping[str, object]) -> None
 
 
 async def current_settings(services: Services) -> LoadedSettings:
-    return services.live_settings.current
+    return services.core.live_settings.current
 
 
 @config.command()

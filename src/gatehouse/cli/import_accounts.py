@@ -187,7 +187,7 @@ def read_hash_config(path: Path) -> FirebaseHashConfig:
 
 async def run_import(services: Services, opened: ImportFile, job: ImportJob, report: ImportReport) -> ImportTotals:
     with show_progress("Checking" if job.dry_run else "Importing", opened.total) as progress:
-        return await services.importer.run(
+        return await services.accounts.importer.run(
             opened.rows, job, report=report.add_refused, report_id=report.add_id, progress=progress
         )
 

@@ -111,7 +111,7 @@ async def rotate_lines(services: Services, lines: Sequence[KeyLine], manner: Rot
     made: list[SigningKey] = []
     for line in lines:
         try:
-            made.append(await services.key_rotation.rotate(line, origin=operator_origin(), mode=manner))
+            made.append(await services.keys.rotation.rotate(line, origin=operator_origin(), mode=manner))
         except RotationPending:
             click.echo(f"{line.purpose} {line.alg}: the next key is already published", err=True)
     if not made:
@@ -192,7 +192,7 @@ def confirm_force(key_id: str) -> None:
 
 async def rewrap_installation(loaded: LoadedSettings, *, force: bool) -> RewrapOutcome:
     async with open_services(loaded, clock=SystemClock(), serving=False) as services:
-        expected = sum((await count_under_old_keys(services.storage, services.masters)).values())
+        expected = sum((await count_under_old_keys(services.storage, services.core.masters)).values())
         with show_progress("Re-encrypting", expected) as tell:
             return await rewrap_all(services, operator_origin(), running_total(tell), force=force)
 

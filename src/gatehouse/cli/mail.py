@@ -3,6 +3,7 @@
 import click
 
 from gatehouse.app.services import Services
+from gatehouse.app.services.mail import outbox_worker
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.services import run_with_services
@@ -24,8 +25,8 @@ def test(invocation: Invocation, *, address: str, lang: str, as_json: bool) -> N
     """Send a test email to ADDRESS immediately, bypassing the outbox, and print the server's response."""
 
     async def work(services: Services) -> str:
-        message = services.mail_composer.compose(MailTemplate.TEST, to=address, lang=lang)
-        worker = services.outbox_worker_printing(click.echo if invocation.dev and not as_json else None)
+        message = services.mail.composer.compose(MailTemplate.TEST, to=address, lang=lang)
+        worker = outbox_worker(services.core, click.echo if invocation.dev and not as_json else None)
         await worker.deliver_now(message)
         return mail_server_name(services)
 

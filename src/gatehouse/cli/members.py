@@ -65,7 +65,7 @@ async def named_members(
 
 
 async def all_members(services: Services, application_id: int, draft: MembersDraft) -> Sequence[FoundMember]:
-    search = services.member_search
+    search = services.questions.member_search
     query = await search.read_query(draft, may_see_missing=True)
     found: list[FoundMember] = []
     after: str | None = ""

@@ -47,7 +47,7 @@ def create(invocation: Invocation, *, title: str, owner: str, as_json: bool) -> 
         if facts is None:
             raise UserNotFound(f"no user {person.user_id}")
         actor = await operator_actor(services)
-        return project_record(await services.project_publisher.publish(actor, facts, title, None))
+        return project_record(await services.commands.publishing.publish(actor, facts, title, None))
 
     print_record(run_with_services(invocation, work), as_json=as_json)
 
@@ -62,7 +62,7 @@ def change(invocation: Invocation, *, project_id: str, as_json: bool, **given: A
     values = changed_values(CHANGED_FIELDS, given)
 
     async def work(services: Services) -> object:
-        actor, projects = await operator_actor(services), services.project_commands
+        actor, projects = await operator_actor(services), services.commands.projects
         return project_record(await projects.save_fields(actor, await projects.get(actor, project_id), values))
 
     print_record(run_with_services(invocation, work), as_json=as_json)
@@ -79,7 +79,7 @@ def remove(invocation: Invocation, *, project_id: str, yes: bool) -> None:
         click.confirm(f"Remove {printable(found.title)}?", abort=True, err=True)
 
     async def work(services: Services) -> None:
-        await services.project_commands.delete(await operator_actor(services), found.project_id)
+        await services.commands.projects.delete(await operator_actor(services), found.project_id)
 
     run_with_services(invocation, work)
     click.echo(f"Project {found.project_id} removed.", err=True)
@@ -96,7 +96,9 @@ def erase(invocation: Invocation, *, project_id: str, yes: bool, dry_run: bool, 
 
     Prints first what will be deleted. Their IDs and the project's aliases are never reused.
     """
-    found = run_with_services(invocation, lambda services: services.full_removal.preview_as_operator(project_id))
+    found = run_with_services(
+        invocation, lambda services: services.commands.full_removal.preview_as_operator(project_id)
+    )
     if not as_json:
         print_facts(asdict(found))
     if not dry_run:
@@ -111,6 +113,6 @@ def erase(invocation: Invocation, *, project_id: str, yes: bool, dry_run: bool, 
 
 def erase_project(invocation: Invocation, project_id: str) -> ErasureCounts:
     async def work(services: Services) -> ErasureCounts:
-        return await services.full_removal.remove_as_operator(project_id, operator_origin())
+        return await services.commands.full_removal.remove_as_operator(project_id, operator_origin())
 
     return run_with_services(invocation, work)

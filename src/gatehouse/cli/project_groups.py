@@ -46,7 +46,7 @@ def create(
     draft = read_draft(GroupDraft, values)
 
     async def work(services: Services) -> object:
-        return group_record(await services.group_commands.save(await operator_actor(services), None, draft))
+        return group_record(await services.commands.groups.save(await operator_actor(services), None, draft))
 
     print_record(run_with_services(invocation, work), as_json=as_json)
 
@@ -62,7 +62,7 @@ def change(invocation: Invocation, *, group_id: str, as_json: bool, **given: Any
 
     async def work(services: Services) -> object:
         actor, seen = await operator_actor(services), await services.storage.groups.group(group_id)
-        return group_record(await services.group_commands.save_fields(actor, seen, values))
+        return group_record(await services.commands.groups.save_fields(actor, seen, values))
 
     print_record(run_with_services(invocation, work), as_json=as_json)
 
@@ -78,7 +78,7 @@ def remove(invocation: Invocation, *, group_id: str, yes: bool) -> None:
         click.confirm(f"Remove {printable(found.title)} from {found.project_id}?", abort=True, err=True)
 
     async def work(services: Services) -> None:
-        await services.group_commands.delete(await operator_actor(services), group_id)
+        await services.commands.groups.delete(await operator_actor(services), group_id)
 
     run_with_services(invocation, work)
     click.echo(f"Group {group_id} removed.", err=True)

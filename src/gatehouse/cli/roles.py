@@ -76,7 +76,7 @@ def save_role(
             raise NameTaken(f"there is a role {name}")
         seen_name = name if is_new else find_role(model, name).name
         wanted = replace(draft, name=seen_name)
-        saved = await services.schema_commands.save_role(await operator_actor(services), model, wanted)
+        saved = await services.commands.schemas.save_role(await operator_actor(services), model, wanted)
         return role_document(find_role(saved, name))
 
     print_record(run_with_services(invocation, work), as_json=as_json)
@@ -94,7 +94,7 @@ def remove(invocation: Invocation, *, application: str, role: str, yes: bool) ->
 
     async def work(services: Services) -> None:
         model = await load_model(services, application)
-        await services.schema_commands.delete_role(await operator_actor(services), model, role)
+        await services.commands.schemas.delete_role(await operator_actor(services), model, role)
 
     run_with_services(invocation, work)
     click.echo(f"Role {printable(role)} removed.", err=True)

@@ -23,6 +23,7 @@ from gatehouse.app.endpoints import ServedApp, build_app
 from gatehouse.app.garbage_collection import GarbageCollector, freeze_startup_objects
 from gatehouse.app.housekeeping import housekeeping, run_job
 from gatehouse.app.services import Services, open_services
+from gatehouse.app.services.games import shut_down_games
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.cli.common import Invocation, command_for, common_options, create_data_directory, load_settings
 from gatehouse.kernel.background import shorten_switch_interval
@@ -176,7 +177,7 @@ async def run_service(loaded: LoadedSettings, *, worker: int | None, demo: bool)
             leave_seconds=settings.server.leave_seconds,
         )
         await server.serve(sockets)
-        await run_job(services.shut_down_games)
+        await run_job(partial(shut_down_games, services.games, services.storage.game_sessions))
 
 
 def with_telemetry(served: ServedApp, services: Services, stack: AsyncExitStack) -> ASGIApp:
@@ -230,15 +231,17 @@ async def print_addresses(services: Services, data: Path) -> None:
     click.echo(f"Gatehouse   {base_url}")
     click.echo(f"API docs    {base_url}/docs")
     click.echo(f"Data        {data}")
-    if not await services.setup.is_closed():
+    if not await services.accounts.setup.is_closed():
         await print_setup_link(services)
 
 
 async def print_setup_link(services: Services) -> None:
     """Print a new link, unless another running node printed one that was not used yet."""
     origin = AuditOrigin(actor="serve")
-    others = await services.node_reporter.other_nodes()
-    secret = await (services.setup.new_link_if_none(origin) if others else services.setup.new_link(origin))
+    others = await services.keys.node_reporter.other_nodes()
+    secret = await (
+        services.accounts.setup.new_link_if_none(origin) if others else services.accounts.setup.new_link(origin)
+    )
     if secret is None:
         click.echo(f"Setup       Open the link that another node printed ({names_of(others)}).")
         return

@@ -38,7 +38,7 @@ def service_token(
         raise click.UsageError("--list, --revoke and the options of a new token cannot be combined")
     if as_list:
         show_tokens(
-            run_with_services(invocation, lambda services: services.service_tokens.list(application_id)),
+            run_with_services(invocation, lambda services: services.permissions.service_tokens.list(application_id)),
             as_json=as_json,
         )
     elif revoked:
@@ -51,7 +51,7 @@ def issue_token(
     invocation: Invocation, application_id: int, *, days: int | None, comment: str, as_json: bool
 ) -> None:
     async def work(services: Services) -> IssuedServiceToken:
-        return await services.service_tokens.issue(
+        return await services.permissions.service_tokens.issue(
             application_id, days=days, comment=comment, origin=operator_origin()
         )
 
@@ -64,7 +64,7 @@ def issue_token(
 
 def revoke_token(invocation: Invocation, application_id: int, jti: str, *, as_json: bool) -> None:
     async def work(services: Services) -> None:
-        await services.service_tokens.revoke(application_id, jti, operator_origin())
+        await services.permissions.service_tokens.revoke(application_id, jti, operator_origin())
 
     run_with_services(invocation, work)
     if as_json:

@@ -64,7 +64,7 @@ async def simulate_effects(services: Services, application: str, change: AnyProp
     found: list[Effect] = []
     after: str | None = ""
     while after is not None:
-        page = await services.simulation.run(change, by, after=after, limit=PAGE)
+        page = await services.questions.simulation.run(change, by, after=after, limit=PAGE)
         found += page.effects
         after = page.after
     return found

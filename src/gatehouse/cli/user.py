@@ -57,7 +57,7 @@ class UserExport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 async def export_user_data(services: Services, user: User, origin: AuditOrigin, *, seconds: int) -> UserExport:
     """Request the data; with seconds to wait, also make the calls here: the server need not be running."""
-    request_id = await services.data_requests.request_export(user.user_id, origin)
+    request_id = await services.personal_data.requests.request_export(user.user_id, origin)
     if not seconds:
         return UserExport(requests=await requests_of(services, request_id))
     try:
@@ -65,13 +65,13 @@ async def export_user_data(services: Services, user: User, origin: AuditOrigin, 
             await wait_until_settled(services, request_id)
     except TimeoutError:
         pass  # print what was found; the exit status tells that something is missing
-    data = await services.data_export.export_user(user, origin)
+    data = await services.personal_data.export.export_user(user, origin)
     return UserExport(requests=await requests_of(services, request_id), data=data)
 
 
 async def wait_until_settled(services: Services, request_id: str) -> None:
-    while not all(request.is_settled for request in await services.data_requests.find_requests(request_id)):
-        await services.data_jobs.run_once()
+    while not all(request.is_settled for request in await services.personal_data.requests.find_requests(request_id)):
+        await services.personal_data.jobs.run_once()
         await services.clock.sleep(POLL_SECONDS)
 
 
@@ -83,7 +83,11 @@ async def find_requests(services: Services, name: str) -> list[DataRequestEntry]
 
 
 async def requests_of(services: Services, name: str) -> list[DataRequestEntry]:
-    return [request_entry(request) for request in await services.data_requests.find_requests(name)] if name else []
+    return (
+        [request_entry(request) for request in await services.personal_data.requests.find_requests(name)]
+        if name
+        else []
+    )
 
 
 def request_entry(request: DataRequest) -> DataRequestEntry:
@@ -160,7 +164,7 @@ def create(
     password = None if no_password else PasswordSource(file=password_file, stdin=password_stdin).read()
 
     async def work(services: Services) -> UserEntry:
-        made = await services.administration.create(
+        made = await services.accounts.administration.create(
             login=login, nick=nick, password=password, origin=operator_origin()
         )
         return user_entry(made, services.base_url)
@@ -185,7 +189,7 @@ def invite(invocation: Invocation, *, login: str, nick: str, lang: str, as_json:
     """
 
     async def work(services: Services) -> User:
-        invitation = await services.invitations.invite(
+        invitation = await services.registration.invitations.invite(
             login=login, nick=nick or login.partition("@")[0], lang=lang, origin=operator_origin()
         )
         return invitation.user
@@ -247,7 +251,7 @@ def unblock(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
 
 def set_blocked(invocation: Invocation, user_name: str, *, blocked: bool, as_json: bool) -> None:
     async def work(services: Services) -> UserEntry:
-        user_id, administration = (await find_user(services, user_name)).user_id, services.administration
+        user_id, administration = (await find_user(services, user_name)).user_id, services.accounts.administration
         if blocked:  # the operator can create another administrator; blocking a stolen account cannot wait
             changed = await administration.block(user_id, operator_origin(), even_last_administrator=True)
         else:
@@ -270,7 +274,7 @@ def revoke_all(invocation: Invocation, *, user_name: str, as_json: bool) -> None
 
     async def work(services: Services) -> User:
         found = await find_user(services, user_name)
-        await services.sessions.sign_out_everywhere(found.user_id, operator_origin())
+        await services.accounts.sessions.sign_out_everywhere(found.user_id, operator_origin())
         return await find_user(services, found.user_id)
 
     changed = run_with_services(invocation, work)
@@ -296,7 +300,9 @@ def erase(invocation: Invocation, *, user_name: str, yes: bool, even_last_admini
 
     async def work(services: Services) -> User:
         found = await find_user(services, user_name)
-        await services.erasure.erase(found, operator_origin(), even_last_administrator=even_last_administrator)
+        await services.accounts.erasure.erase(
+            found, operator_origin(), even_last_administrator=even_last_administrator
+        )
         return found
 
     gone = run_with_services(invocation, work)
@@ -356,7 +362,9 @@ def token(invocation: Invocation, *, user_name: str, factor: str, as_json: bool)
 
     async def work(services: Services) -> tuple[str, str]:
         found = await find_user(services, user_name)
-        jwt = await services.user_tokens.issue_recorded(found.user_id, factor=factor, origin=operator_origin())
+        jwt = await services.accounts.user_tokens.issue_recorded(
+            found.user_id, factor=factor, origin=operator_origin()
+        )
         return found.user_id, jwt
 
     user_id, jwt = run_with_services(invocation, work)

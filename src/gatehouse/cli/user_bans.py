@@ -73,7 +73,7 @@ def ban(
         draft = BanDraft(
             public_text=public_text or "", reason=reason or "", until=ends_at, device=device, confirm=confirm
         )
-        saved = await services.ban_commands.save(await operator_actor(services), found.user_id, scope, draft)
+        saved = await services.commands.bans.save(await operator_actor(services), found.user_id, scope, draft)
         return ban_entry(saved, now)
 
     print_ban(run_with_services(invocation, work), as_json=as_json)
@@ -92,7 +92,7 @@ def lift_ban(
 
     async def work(services: Services) -> BanEntry:
         found = await find_user(services, user_name)
-        lifted = await services.ban_commands.lift(await operator_actor(services), found.user_id, scope)
+        lifted = await services.commands.bans.lift(await operator_actor(services), found.user_id, scope)
         return ban_entry(lifted, services.clock.now())
 
     print_ban(run_with_services(invocation, work), as_json=as_json)
@@ -120,7 +120,7 @@ def bans(
         found = None if user_name is None else await find_user(services, user_name)
         actor, now, listed = await operator_actor(services), services.clock.now(), list[Ban]()
         while True:
-            page = await services.ban_commands.list(
+            page = await services.commands.bans.list(
                 actor,
                 user_id=found.user_id if found else "",
                 scope=scope,

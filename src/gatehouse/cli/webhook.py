@@ -158,7 +158,7 @@ def test(invocation: Invocation, *, webhook_id: str, as_json: bool) -> None:
 
 def run_webhook_command(invocation: Invocation, ask: Callable[[Webhooks, Actor], Awaitable[T]]) -> T:
     async def work(services: Services) -> T:
-        return await ask(services.webhooks, await operator_actor(services))
+        return await ask(services.webhooks.commands, await operator_actor(services))
 
     return run_with_services(invocation, work)
 
@@ -167,8 +167,8 @@ def send_now(invocation: Invocation, ask: Callable[[Webhooks, Actor], Awaitable[
     """Deliver from this process: the server may not be running."""
 
     async def work(services: Services) -> Delivery:
-        asked_for = await ask(services.webhooks, await operator_actor(services))
-        await services.webhook_deliveries.deliver_now(asked_for.webhook_id, asked_for.delivery_id)
+        asked_for = await ask(services.webhooks.commands, await operator_actor(services))
+        await services.webhooks.deliveries.deliver_now(asked_for.webhook_id, asked_for.delivery_id)
         return await services.storage.webhooks.delivery(asked_for.webhook_id, asked_for.delivery_id)
 
     print_deliveries([run_with_services(invocation, work)], as_json=as_json)

@@ -277,7 +277,7 @@ class DemoDay:
     async def block_rick(self) -> None:
         mara = BY_NAME["mara"]
         by = AuditOrigin(actor=mara.user_id, address=mara.address)
-        await self._services.administration.block(BY_NAME["rick"].user_id, by)
+        await self._services.accounts.administration.block(BY_NAME["rick"].user_id, by)
 
     def _save_action(
         self, minutes: int, who: str, endpoint: str, application: int | None, /, **data: object

@@ -9,6 +9,8 @@ from msgspec.structs import replace
 from gatehouse.app.endpoints import build_app
 from gatehouse.app.services import Services, open_services
 from gatehouse.app.services.core import open_database
+from gatehouse.app.services.games import shut_down_games
+from gatehouse.app.services.mail import outbox_worker
 from gatehouse.demo.accounts import DemoSecrets, new_secrets, write_accounts
 from gatehouse.demo.history import DAY, GAME, HUB, HUB_CLIENT, DemoDay, SimulatedClock
 from gatehouse.demo.sample_app.settings import SampleSettings, write_settings
@@ -51,7 +53,7 @@ async def seed(loaded: LoadedSettings, clock: Clock) -> DemoSecrets | None:
         sample = await apply_studio(services, secrets, port=port, now=now)
         write_settings(loaded.data / SETTINGS_FILE, sample)
         await replay_day(services, past, secrets, redirect_uri=sample.redirect_uri, now=now)
-        await services.tally.flush()
+        await services.core.tally.flush()
         await services.storage.installation.set_value(FACT, DONE)
     write_accounts(loaded.data, secrets)
     return secrets
@@ -110,6 +112,6 @@ async def replay_day(
     served = build_app(services, stopping=ShutdownSignal())
     day = DemoDay(served.app, services=services, clock=past, secrets=secrets, redirect_uri=redirect_uri)
     await day.replay(now)
-    await services.shut_down_games()
-    await services.outbox_worker_printing(lambda _message: None).run_once()
+    await shut_down_games(services.games, services.storage.game_sessions)
+    await outbox_worker(services.core, lambda _message: None).run_once()
     past.cancel_timers()

@@ -56,9 +56,9 @@ class SimulatedCluster:
         for task in list(self._asking[name]):
             task.cancel()
         await asyncio.gather(*self._asking[name], return_exceptions=True)
-        if node.services.write_behind._flush_task is not None:
-            node.services.write_behind._flush_task.cancel()
-            await asyncio.gather(node.services.write_behind._flush_task, return_exceptions=True)
+        if node.services.games.write_behind._flush_task is not None:
+            node.services.games.write_behind._flush_task.cancel()
+            await asyncio.gather(node.services.games.write_behind._flush_task, return_exceptions=True)
 
     def jump(self, name: str, seconds: int) -> None:
         if name in self._nodes:

@@ -60,7 +60,7 @@ def begin_family(family: Family) -> NodeCall:
             code_ends_at=now + CODE_SECONDS,
             ends_at=now + 90 * DAY,
         )
-        entry = node.services.recorder.record(AuditEvent.GRANT_MADE, origin, subject=family.user_id)
+        entry = node.services.core.recorder.record(AuditEvent.GRANT_MADE, origin, subject=family.user_id)
         if not await node.services.storage.grants.create_grant(grant, entry):
             raise Refused("blocked")
         return None
@@ -73,7 +73,7 @@ def redeem_code(family: Family, initial_state: InitialState) -> NodeCall:
         credentials = ClientCredentials(
             proof=native_proof(REDIRECT, initial_state.secret), source=ADDRESS, origin=origin
         )
-        return await node.services.token_endpoint.issue_tokens(
+        return await node.services.oauth.token_endpoint.issue_tokens(
             TokenRequest(
                 grant_type=GrantName.AUTHORIZATION_CODE,
                 code=family.code,
@@ -90,7 +90,7 @@ def refresh_with(token: str, initial_state: InitialState) -> NodeCall:
         credentials = ClientCredentials(
             proof=native_proof(REDIRECT, initial_state.secret), source=ADDRESS, origin=origin
         )
-        return await node.services.token_endpoint.issue_tokens(
+        return await node.services.oauth.token_endpoint.issue_tokens(
             TokenRequest(
                 grant_type=GrantName.REFRESH_TOKEN,
                 refresh_token=token,
@@ -104,7 +104,7 @@ def refresh_with(token: str, initial_state: InitialState) -> NodeCall:
 
 def identify_with(token: str) -> NodeCall:
     async def identify(node: Node, _origin: AuditOrigin) -> object:
-        return await node.services.access_token_verifier.verify(token)
+        return await node.services.oauth.tokens.verifier.verify(token)
 
     return identify
 
@@ -114,7 +114,7 @@ def revoke_token(token: str, initial_state: InitialState) -> NodeCall:
         credentials = ClientCredentials(
             client_id="web", client_secret=initial_state.secret, source=ADDRESS, origin=origin
         )
-        await node.services.revocation.revoke(credentials, token, origin)
+        await node.services.oauth.revocation.revoke(credentials, token, origin)
         return None
 
     return revoke
@@ -122,7 +122,7 @@ def revoke_token(token: str, initial_state: InitialState) -> NodeCall:
 
 def block_user(user_id: str) -> NodeCall:
     async def block(node: Node, origin: AuditOrigin) -> object:
-        return await node.services.administration.block(user_id, origin)
+        return await node.services.accounts.administration.block(user_id, origin)
 
     return block
 

@@ -65,8 +65,8 @@ def register_session(session: Session) -> NodeCall:
                 location=sha256(LOCATION),
                 address=ADDRESS,
                 address_proven=True,
-                options=node.services.game_results.seal_options(session.gsid, OPTIONS),
-                holder=node.services.node,
+                options=node.services.games.results.seal_options(session.gsid, OPTIONS),
+                holder=node.services.games.node,
                 created_at=now,
                 ends_at=now + LIFETIME,
             )
@@ -88,7 +88,7 @@ def poll_session(session: Session, connection: Connection) -> NodeCall:
 
 def confirm_session(session: Session) -> NodeCall:
     async def confirm(node: Node, origin: AuditOrigin) -> object:
-        entry = node.services.recorder.record(AuditEvent.GAME_CONFIRMED, origin, subject=session.user.user_id)
+        entry = node.services.core.recorder.record(AuditEvent.GAME_CONFIRMED, origin, subject=session.user.user_id)
         confirmation = a_confirmation(session.gsid, session.user)
         if not await node.services.storage.game_sessions.confirm_session(confirmation, node.clock.now(), entry):
             raise Refused("not waiting, or a different person")

@@ -8,8 +8,8 @@ import apsw
 
 from gatehouse.accounts.model import User
 from gatehouse.app.instance_key import ensure_instance_key
-from gatehouse.app.services import Services
-from gatehouse.app.services.core import master_keys
+from gatehouse.app.services import Services, build_services
+from gatehouse.app.services.core import Core, master_keys
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
@@ -43,7 +43,8 @@ class InitialState:
     people: dict[str, User]
 
     def build_services(self, storage: Storage, clock: Clock) -> Services:
-        return Services(self.loaded, storage=storage, masters=self.masters, clock=clock, instance_key=self.key)
+        core = Core(self.loaded, storage=storage, masters=self.masters, clock=clock, instance_key=self.key)
+        return build_services(core)
 
 
 async def make_initial_state(directory: Path) -> InitialState:
@@ -55,7 +56,7 @@ async def make_initial_state(directory: Path) -> InitialState:
     async with open_storage(url, migrate=False) as storage:
         key = await ensure_instance_key(storage, masters, MovableClock())
         secret, people = await fill_database(
-            Services(loaded, storage=storage, masters=masters, clock=MovableClock(), instance_key=key)
+            build_services(Core(loaded, storage=storage, masters=masters, clock=MovableClock(), instance_key=key))
         )
     # Made by builders, which lack this installation's audit key.
     connection = apsw.Connection(str(file))
@@ -70,7 +71,7 @@ async def fill_database(services: Services) -> tuple[str, dict[str, User]]:
     storage = services.storage
     await install_central(storage)
     created = [
-        make_key(line, services.masters, now=services.clock.now(), signs_from=0, rsa_bits=2048) for line in LINES
+        make_key(line, services.core.masters, now=services.clock.now(), signs_from=0, rsa_bits=2048) for line in LINES
     ]
     await storage.keys.save_keys(created, seen=0, entry=a_record(AuditEvent.KEY_MADE))
     people = {user_id: await a_person(storage, user_id) for user_id in PEOPLE}
@@ -86,5 +87,5 @@ async def fill_database(services: Services) -> tuple[str, dict[str, User]]:
         token_settings=settings,
         created_at=services.clock.now(),
     )
-    secret = await services.clients.create(client, ORIGIN)
+    secret = await services.oauth.clients.commands.create(client, ORIGIN)
     return secret or "", people

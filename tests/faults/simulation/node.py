@@ -34,7 +34,7 @@ class Node:
         self.runner._reader.close()  # first, because the last connection to close empties the -wal file
         self.commits.kill()
         self.runner._snapshot_pool.shutdown(wait=False)
-        self.services.passwords.close()
+        self.services.accounts.passwords.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,30 +52,33 @@ class NodeFactory:
         services = self.initial_state.build_services(
             build_storage(FaultyRunner(runner, commits, chance, odds)), clock
         )
-        services.keyring._replace_keys(
+        services.keys.keyring._replace_keys(
             (await build_storage(runner).keys.load_keys()).keys
         )  # it starts once its store responds
-        services.game_notices  # noqa: B018 - listens from here on
+        services.storage.game_sessions.listen_for_changes(services.games.notices.handle_notice)
         return Node(
             name=name,
             services=services,
             clock=clock,
             sessions=Sessions(
-                store=services.storage.sessions, recorder=services.recorder, clock=clock, lifetimes=SessionLifetimes
+                store=services.storage.sessions,
+                recorder=services.core.recorder,
+                clock=clock,
+                lifetimes=SessionLifetimes,
             ),
             polls=PollService(
                 store=services.storage.game_sessions,
-                waiters=services.waiters,
-                write_behind=services.write_behind,
+                waiters=services.games.waiters,
+                write_behind=services.games.write_behind,
                 throttle=PollThrottle(limits=LENIENT_LIMITS, clock=clock),
-                results=services.game_results,
-                unsent=services.unsent_answers,
-                refusals=services.game_refusals,
+                results=services.games.results,
+                unsent=services.games.unsent_answers,
+                refusals=services.games.refusals,
                 clock=clock,
-                node=services.node,
+                node=services.games.node,
                 delay=1,
             ),
-            held=HoldingsReader(permission_loader=services.permission_loader, clock=clock),
+            held=HoldingsReader(permission_loader=services.permissions.loader, clock=clock),
             runner=runner,
             commits=commits,
         )

@@ -26,8 +26,8 @@ THE_SHOP: Final = str(SHOP)
 
 def make_key() -> NodeCall:
     async def make(node: Node, origin: AuditOrigin) -> object:
-        new = new_access_key(SHOP, "ci", masters=node.services.masters, now=node.clock.now())
-        entry = node.services.recorder.record(
+        new = new_access_key(SHOP, "ci", masters=node.services.core.masters, now=node.clock.now())
+        entry = node.services.core.recorder.record(
             AuditEvent.ACCESS_KEY_MADE, origin, subject=THE_SHOP, details={"key_id": new.key.key_id}
         )
         await node.services.storage.application_keys.add_access_key(new.key, (entry,))
@@ -38,7 +38,7 @@ def make_key() -> NodeCall:
 
 def remove_key(key_id: str) -> NodeCall:
     async def remove(node: Node, origin: AuditOrigin) -> object:
-        entry = node.services.recorder.record(AuditEvent.ACCESS_KEY_REMOVED, origin, subject=THE_SHOP)
+        entry = node.services.core.recorder.record(AuditEvent.ACCESS_KEY_REMOVED, origin, subject=THE_SHOP)
         await node.services.storage.application_keys.delete_access_key(SHOP, key_id, (entry,))
         return key_id
 
@@ -62,7 +62,7 @@ def count_holders() -> NodeCall:
 
 def assign_role(user_id: str, *, assigned: bool) -> NodeCall:
     async def edit(node: Node, origin: AuditOrigin) -> object:
-        entry = node.services.recorder.record(AuditEvent.ROLE_ASSIGNED, origin, subject=user_id)
+        entry = node.services.core.recorder.record(AuditEvent.ROLE_ASSIGNED, origin, subject=user_id)
 
         def change(state: UserRecord) -> EditResult[UserRecord]:
             return EditResult(replace(state, scopes={P: holdings_with(LIMITED)} if assigned else {}), [entry])
@@ -83,7 +83,7 @@ def check_holding(user_id: str) -> NodeCall:
 
 def save_role(name: str) -> NodeCall:
     async def save(node: Node, origin: AuditOrigin) -> object:
-        entry = node.services.recorder.record(AuditEvent.APPLICATION_CHANGED, origin, subject=THE_SHOP)
+        entry = node.services.core.recorder.record(AuditEvent.APPLICATION_CHANGED, origin, subject=THE_SHOP)
 
         def change(state: ApplicationModel) -> EditResult[ApplicationModel]:
             role = a_role(name, SHOP)

@@ -189,8 +189,8 @@ class Schedule:
 
     async def _records(self, node: Node, history: History) -> list[str]:
         """I8: one record per acknowledged change, none per refused one, and the chain verifies."""
-        await node.services.audit_sealer.seal_all()
-        verdict = await node.services.audit_verification().verify()
+        await node.services.audit.sealer.seal_all()
+        verdict = await node.services.audit.make_verifier().verify()
         problems = [f"I8: {problem}" for problem in verdict.problems]
         records = await node.services.storage.audit.records_from(1, MOST)
         count_by_request = Counter(record.request_id for record in records)

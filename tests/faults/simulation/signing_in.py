@@ -28,7 +28,7 @@ def find_session(secret: str) -> NodeCall:
 
 def end_session(user: User, session_id: str) -> NodeCall:
     async def end(node: Node, origin: AuditOrigin) -> object:
-        entry = node.services.recorder.record(AuditEvent.SIGNED_OUT, origin, subject=user.user_id)
+        entry = node.services.core.recorder.record(AuditEvent.SIGNED_OUT, origin, subject=user.user_id)
         if not await node.services.storage.sessions.end_session(user.user_id, session_id, entry):
             raise Refused("ended before")
         return None

@@ -35,10 +35,10 @@ class Logins:
         self._apps: dict[str, pyotp.TOTP] = {}
         for number in range(PEOPLE):
             user = await with_password(services, f"codes with {number}".replace(" ", "."))
-            enrolment = await them.totp.begin_enrollment(user)
+            enrolment = await them.factors.totp.begin_enrollment(user)
             app = pyotp.TOTP(enrolment.secret)
             # A code of the previous step: the current one is for the run.
-            await them.totp.confirm_enrollment(user, app.at(services.clock.now() - STEP), origin=ORIGIN)
+            await them.factors.totp.confirm_enrollment(user, app.at(services.clock.now() - STEP), origin=ORIGIN)
             self._apps[user.login or ""] = app
 
     @property

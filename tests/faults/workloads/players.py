@@ -95,7 +95,7 @@ class Players:
         identity = an_identity(
             *(user.user_id, subject_of(device)), issuer=GUEST_ISSUER, provider=GUEST_PROVIDER, used_at=long_ago
         )
-        record = services.recorder.record(AuditEvent.USER_REGISTERED, ORIGIN, subject=user.user_id)
+        record = services.core.recorder.record(AuditEvent.USER_REGISTERED, ORIGIN, subject=user.user_id)
         await services.storage.profile.create_with_identity(user, identity, record)
         return device
 
@@ -306,7 +306,7 @@ class Players:
         async with open_services_on(self._setup.url, self._setup.data) as services:
 
             def record(user_id: str) -> AuditRecord:
-                return services.recorder.record(AuditEvent.USER_ERASED, ORIGIN, subject=user_id)
+                return services.core.recorder.record(AuditEvent.USER_ERASED, ORIGIN, subject=user_id)
 
             while not pool.over.is_set():
                 now = services.clock.now()

@@ -122,4 +122,4 @@ class Administration:
 async def sign_in_again(installation: Installation, person: Person) -> Person:
     services = installation.service.services
     user = await services.storage.accounts.user(person.user_id)
-    return replace(person, jwt=await services.user_tokens.issue(user, auth="login", factor=FACTOR))
+    return replace(person, jwt=await services.accounts.user_tokens.issue(user, auth="login", factor=FACTOR))

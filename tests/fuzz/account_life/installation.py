@@ -112,7 +112,7 @@ async def an_installation(service: RunningService, other: RunningService) -> Asy
 async def reload_settings(nodes: Iterable[RunningService]) -> None:
     """Let the nodes read the settings now, as they do every second."""
     for node in nodes:
-        await node.services.live_settings.reload()
+        await node.services.core.live_settings.reload()
 
 
 def add_sign_in_pages(steam: SteamWebApi, clock: MovableClock) -> Vendor:

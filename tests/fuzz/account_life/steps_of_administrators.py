@@ -73,7 +73,7 @@ class AdministrationSteps(MachineBase):
             "identities": identities,
         }
         if account.password:
-            passwords = self.bench.service.services.passwords
+            passwords = self.bench.service.services.accounts.passwords
             entry["password_hash"] = self.do(passwords.hash(self.players[account.password].password))
         if account.totp:
             entry["totp_secret"] = self.players[account.totp].former_secret

@@ -43,8 +43,8 @@ async def discovery(op: Certifier) -> None:
 @module(CONFIG, "oidcc-server-rotate-keys")
 async def rotate_keys(op: Certifier) -> None:
     first = await op.sign_in()
-    await op.service.services.key_rotation.rotate(RSA, origin=AuditOrigin(actor="test"), mode=RotationMode.AT_ONCE)
-    await op.service.services.keyring.reload()  # as its notification does later
+    await op.service.services.keys.rotation.rotate(RSA, origin=AuditOrigin(actor="test"), mode=RotationMode.AT_ONCE)
+    await op.service.services.keys.keyring.reload()  # as its notification does later
     second = await op.sign_in()
     assert header_of(first.id_token)["kid"] != header_of(second.id_token)["kid"]
     await op.verify_id_token(first.id_token)
@@ -142,7 +142,7 @@ async def back_channel_logout(op: Certifier) -> None:
     signed_in = await op.sign_in()
     page = await op.end_session(id_token_hint=signed_in.id_token, post_logout_redirect_uri=BACK, state="s1")
     assert page.headers["location"] == f"{BACK}?state=s1"
-    await op.service.services.backchannel_logout.run_once()
+    await op.service.services.oauth.backchannel_logout.run_once()
     (call,) = op.back_channel.received
     fields = parse_qs(call.body.decode())
     assert fields.keys() == {"logout_token"}

@@ -76,7 +76,7 @@ async def test_a_newcomer_gives_explains_and_revokes_by_mouse(
 
 
 async def create_administrator(actions: BrowserActions, service: RunningService) -> None:
-    secret = await service.services.setup.new_link(AuditOrigin(actor="test"))
+    secret = await service.services.accounts.setup.new_link(AuditOrigin(actor="test"))
     await actions.page.goto(f"{service.base_url}/setup?token={secret}")
     await actions.fill("Email", LOGIN)
     await actions.fill("Display name", "Anna")

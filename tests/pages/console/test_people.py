@@ -34,7 +34,7 @@ async def studio(migrated_sqlite_url: str, tmp_path: Path) -> AsyncIterator[Runn
     async with running_service(migrated_sqlite_url, tmp_path) as running:
         await apply_document(running)
         olga = await running.services.storage.accounts.user(OLGA)
-        await running.services.email_codes.enable(olga, origin=AuditOrigin(actor=OLGA))
+        await running.services.factors.email_codes.enable(olga, origin=AuditOrigin(actor=OLGA))
         yield running
 
 

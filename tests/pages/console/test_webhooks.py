@@ -34,7 +34,7 @@ async def service(installed_sqlite_url: str, tmp_path: Path) -> AsyncIterator[Ru
 
 async def create_event(service: RunningService) -> None:
     for number in range(PEOPLE):
-        await service.services.administration.create(
+        await service.services.accounts.administration.create(
             login=f"player{number}@players.example", nick="Player", password=None, origin=ORIGIN
         )
         await send(service)
@@ -43,8 +43,8 @@ async def create_event(service: RunningService) -> None:
 
 async def send(service: RunningService) -> None:
     """Deliver events as the rounds of a serving process do."""
-    await service.services.audit_sealer.seal_all()
-    await service.services.webhook_deliveries.run_once()
+    await service.services.audit.sealer.seal_all()
+    await service.services.webhooks.deliveries.run_once()
 
 
 @pytest.mark.pictures("webhook-deliveries")
@@ -52,7 +52,7 @@ async def test_a_webhook_is_made_and_its_deliveries_are_looked_through(
     service: RunningService, page: Page, picture: Camera
 ) -> None:
     await apply_document(service)
-    await service.services.audit_sealer.seal_all()
+    await service.services.audit.sealer.seal_all()
     errors = listen(page)
     async with run_stub_server(StubServer(respond=lambda _: NO_CONTENT)) as receiver:
         await sign_in_to_console(service, page, ADA, f"{PATH}/new")

@@ -11,7 +11,7 @@ from tests.support.service import RunningService
 @pytest.fixture
 async def anna(service: RunningService) -> User:
     """An account with a password and no second factor."""
-    return await service.services.administration.create(
+    return await service.services.accounts.administration.create(
         login="anna@studio.example", nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 

@@ -102,7 +102,7 @@ async def test_activity_is_the_newest_fifty_and_names_no_administrators_address(
 ) -> None:
     async def add_record(event: AuditEvent, origin: AuditOrigin) -> None:
         await service.clock.advance(1)
-        record = service.services.recorder.record(event, origin, subject=anna.user_id)
+        record = service.services.core.recorder.record(event, origin, subject=anna.user_id)
         await service.services.storage.accounts.add_record(record)
 
     await add_record(AuditEvent.USER_CHANGED, AuditOrigin(actor="1234567890", address="203.0.113.9"))
@@ -185,7 +185,7 @@ async def test_places_come_from_the_operators_file_in_the_readers_language(migra
     file = write_geoip(tmp_path / "city.mmdb", {"127.0.0.0/8": HERE})
     environment = {"GATEHOUSE__ACCOUNTS__GEOIP_FILE": str(file)}
     async with running_service(migrated_url, tmp_path / "data", environment=environment) as service:
-        await service.services.administration.create(
+        await service.services.accounts.administration.create(
             login=LOGIN, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
         account_browser = AccountBrowser(service)
@@ -197,5 +197,5 @@ async def test_places_come_from_the_operators_file_in_the_readers_language(migra
 async def test_a_blocked_account_is_signed_out_at_its_next_request(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.accounts.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert (await account_browser.get("/account")).headers["location"] == "/sign-in"

@@ -23,7 +23,7 @@ ORIGIN = AuditOrigin(actor="test")
 
 async def create_kim(service: RunningService, *, administrator: bool = False, **fields: object) -> User:
     kim = replace(a_user(), login=None, username=NAME, nick="Kim", **fields)  # type: ignore[arg-type]
-    kim = replace(kim, password_hash=await service.services.passwords.hash(PASSWORD))
+    kim = replace(kim, password_hash=await service.services.accounts.passwords.hash(PASSWORD))
     await service.services.storage.accounts.create_user(
         kim, a_record(subject=kim.user_id), administrator=administrator
     )
@@ -73,7 +73,9 @@ async def test_account_without_email_and_user_name_confirms_with_its_password(
     service: RunningService, browser: AccountBrowser
 ) -> None:
     """It has lost its address to the owner of that address; its sessions stay."""
-    anna = await service.services.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN)
+    anna = await service.services.accounts.administration.create(
+        login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN
+    )
     await browser.sign_in_and_open_account()
     accounts = service.services.storage.accounts
     stored = await accounts.user(anna.user_id)
@@ -117,7 +119,7 @@ async def test_one_account_without_email_recognizes_no_browser_of_another(
 
 async def create_other(service: RunningService) -> str:
     other = replace(
-        a_user(), login=None, username="lee.park", password_hash=await service.services.passwords.hash(NEW)
+        a_user(), login=None, username="lee.park", password_hash=await service.services.accounts.passwords.hash(NEW)
     )
     await service.services.storage.accounts.create_user(other, a_record(subject=other.user_id))
     return "lee.park"

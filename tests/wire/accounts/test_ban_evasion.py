@@ -77,7 +77,7 @@ async def vendor(service: RunningService) -> AsyncIterator[Vendor]:
 
 
 async def create_person(service: RunningService, login: str, **fields: Any) -> User:
-    hashed = await service.services.passwords.hash(PASSWORD)
+    hashed = await service.services.accounts.passwords.hash(PASSWORD)
     user = a_user(**{"login": login, "password_hash": hashed, "email_verified": True, **fields})
     await service.services.storage.accounts.create_user(user, replace(a_record(), at=service.clock.now()))
     return user
@@ -103,7 +103,7 @@ async def active_bans(studio: Studio, user_id: str) -> list[tuple[int, str]]:
 
 async def erase(studio: Studio, user_id: str) -> None:
     services = studio.service.services
-    await services.erasure.erase(await services.storage.accounts.user(user_id), ORIGIN)
+    await services.accounts.erasure.erase(await services.storage.accounts.user(user_id), ORIGIN)
 
 
 async def log_in(studio: Studio, login: str, **fields: Any) -> dict[str, Any]:
@@ -240,9 +240,11 @@ async def test_be_02_ban_from_the_installation_refuses_a_new_account(studio: Stu
     assert await find_user(studio.service, vendor) is None
     # An unverified address is no proof; it matches when it is verified.
     services = studio.service.services
-    user = await services.administration.create(login=KIM["email"], nick="Kim", password=PASSWORD, origin=ORIGIN)
+    user = await services.accounts.administration.create(
+        login=KIM["email"], nick="Kim", password=PASSWORD, origin=ORIGIN
+    )
     assert await active_bans(studio, user.user_id) == []
-    await services.account_editor.save(user, {"email_verified": True}, ORIGIN, version=user.version)
+    await services.accounts.editor.save(user, {"email_verified": True}, ORIGIN, version=user.version)
     assert await active_bans(studio, user.user_id) == [(0, TEXT)]
     await browser.client.aclose()
 
@@ -325,7 +327,9 @@ async def test_be_03_address_given_up_brings_the_ban_to_the_account_that_proves_
     assert (await browser.post("/verify-email")).status_code == 200
     await new_messages(service)
     assert (await service.services.storage.accounts.user(anna.user_id)).login == "anna@new.example"
-    second = await service.services.administration.create(login=ANNA, nick="A", password=PASSWORD, origin=ORIGIN)
+    second = await service.services.accounts.administration.create(
+        login=ANNA, nick="A", password=PASSWORD, origin=ORIGIN
+    )
     assert await active_bans(studio, second.user_id) == []
     await other.get("/forgot")
     await other.post("/forgot", login=ANNA)
@@ -366,7 +370,7 @@ async def test_be_04_imported_person_gets_the_ban_or_is_refused(studio: Studio, 
         refused.clear()
         job = ImportJob(source=ImportFormat.CSV, import_id="one", origin=ORIGIN, dry_run=dry_run)
         rows = open_import_file(io.BytesIO(text.encode()), ImportFormat.CSV).rows
-        totals = await service.services.importer.run(rows, job, report=refused.append)
+        totals = await service.services.accounts.importer.run(rows, job, report=refused.append)
         assert (totals.imported, [one.title for one in refused]) == (2, [EVE])
         assert saved["ban_id"] in refused[0].reason
     imported = await service.services.storage.accounts.user_by_login(ANNA)
@@ -412,7 +416,7 @@ async def test_be_05_lifting_a_copy_exempts_that_account_only(
     assert await active_bans(studio, copied) == []
     user = await studio.service.services.storage.accounts.user(copied)
     changes = {"login": "kim@new.example"}
-    await studio.service.services.account_editor.save(user, changes, ORIGIN, version=user.version)
+    await studio.service.services.accounts.editor.save(user, changes, ORIGIN, version=user.version)
     assert await active_bans(studio, copied) == [], "the account is exempt"
     fresh = await create_person(studio.service, str(KIM["email"]), user_id="1000000089")
     assert await active_bans(studio, fresh.user_id) == [(shop, TEXT)]
@@ -443,7 +447,7 @@ async def test_be_05_change_of_the_source_changes_copies(studio: Studio, moderat
 async def test_be_05_export_and_apply_leave_copies_alone(studio: Studio, moderator: Person, vendor: Vendor) -> None:
     browser = HttpBrowser(studio.service)
     erased, copied = await copy_ban(studio, moderator, vendor, browser)
-    export = await studio.service.services.data_export.export_user(
+    export = await studio.service.services.personal_data.export.export_user(
         await studio.service.services.storage.accounts.user(copied), ORIGIN
     )
     assert [(one.text, one.copied) for one in export.bans] == [(TEXT, True)]
@@ -473,11 +477,11 @@ async def test_be_06_ban_never_lands_on_someone_its_author_could_not_ban(
     for user, expected in ((manager, []), (owner, []), (player, [(shop, TEXT)])):
         stored = await services.storage.accounts.user(user.user_id)
         moved = {"login": ANNA, "email_verified": True}
-        await services.account_editor.save(stored, moved, ORIGIN, version=stored.version)
+        await services.accounts.editor.save(stored, moved, ORIGIN, version=stored.version)
         assert await active_bans(studio, user.user_id) == expected
         after = await services.storage.accounts.user(user.user_id)
         back = {"login": f"x{user.user_id}@a.example"}
-        await services.account_editor.save(after, back, ORIGIN, version=after.version)
+        await services.accounts.editor.save(after, back, ORIGIN, version=after.version)
 
 
 async def test_be_06_change_of_the_source_by_someone_below_changes_no_copy_of_an_owner(
@@ -553,7 +557,7 @@ async def test_be_06_ban_is_not_copied_to_an_administrator(studio: Studio, moder
     administrator = await create_administrator(studio)
     stored = await service.services.storage.accounts.user(administrator.user_id)
     moved = {"login": ANNA, "email_verified": True}
-    await service.services.account_editor.save(stored, moved, ORIGIN, version=stored.version)
+    await service.services.accounts.editor.save(stored, moved, ORIGIN, version=stored.version)
     assert await active_bans(studio, administrator.user_id) == []
     await create_administrator(studio)  # the last one could not be erased
     await erase(studio, administrator.user_id)
@@ -612,7 +616,7 @@ async def test_be_06_ban_counts_by_the_rank_that_its_author_had(
     await erase(studio, anna.user_id)
     stored = await service.services.storage.accounts.user(manager.user_id)
     moved = {"login": ANNA, "email_verified": True}
-    await service.services.account_editor.save(stored, moved, ORIGIN, version=stored.version)
+    await service.services.accounts.editor.save(stored, moved, ORIGIN, version=stored.version)
     assert await active_bans(studio, manager.user_id) == ([] if later else [(shop, TEXT)])
 
 

@@ -113,7 +113,7 @@ async def test_id_10_code_by_email_is_no_second_factor_of_a_provider_that_is_off
     assert user is not None
     await save(service, **{"vendor.enabled": False})
     with pytest.raises(SameMailbox):
-        await service.services.email_codes.enable(user, origin=ORIGIN)
+        await service.services.factors.email_codes.enable(user, origin=ORIGIN)
 
 
 async def test_id_10_person_of_a_provider_that_is_off_confirms_with_a_mailed_link(

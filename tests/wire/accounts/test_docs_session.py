@@ -39,7 +39,7 @@ async def test_signing_out_everywhere_ends_the_token(
     given = await account_browser.client.post(SESSION, data={"csrf": await csrf_of(account_browser)})
     person = {"Authorization": f"Bearer {given.json()['jwt']}", "Factor": given.json()["factor"]}
     assert (await service.client.post(INFO, json={}, headers=person)).status_code == 200
-    await service.services.sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.accounts.sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
     assert (await service.client.post(INFO, json={}, headers=person)).status_code == 401
 
 

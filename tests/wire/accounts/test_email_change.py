@@ -17,7 +17,7 @@ SENT = "We sent a link to the new address. Open it to complete the change."
 
 @pytest.fixture
 async def bob(service: RunningService) -> User:
-    return await service.services.administration.create(
+    return await service.services.accounts.administration.create(
         login=BOB, nick="Bob", password="another horse entirely", origin=AuditOrigin(actor="test")
     )
 
@@ -174,7 +174,7 @@ async def test_an_address_taken_meanwhile_is_not_taken_over(
     await account_browser.submit_and_read_notice("/account/email", login=BOB)
     link = await link_in_new_message(service)
     await account_browser.get(link)
-    await service.services.administration.create(
+    await service.services.accounts.administration.create(
         login="Bob@STUDIO.example", nick="Bob", password=None, origin=AuditOrigin(actor="test")
     )
     assert (await account_browser.post("/verify-email")).status_code == 403
@@ -216,7 +216,7 @@ async def test_email_change_needs_a_recent_confirmation(
 async def test_email_change_is_limited_to_the_allowed_domains(installed_url: str, tmp_path: Path) -> None:
     allowed = {"GATEHOUSE__ACCOUNTS__ALLOWED_DOMAINS": "studio.example"}
     async with running_service(installed_url, tmp_path, environment=allowed) as service:
-        await service.services.administration.create(
+        await service.services.accounts.administration.create(
             login=LOGIN, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
         account_browser = AccountBrowser(service)

@@ -70,7 +70,7 @@ async def find_user(service: RunningService, login: str = LOGIN) -> User:
 
 
 async def session_methods(service: RunningService, user: User) -> set[str]:
-    return {session.auth.value for session in await service.services.sessions.of_user(user.user_id)}
+    return {session.auth.value for session in await service.services.accounts.sessions.of_user(user.user_id)}
 
 
 async def set_verified(service: RunningService, user: User) -> User:
@@ -226,7 +226,7 @@ async def test_em_05_second_factor_is_asked_and_a_code_by_email_is_not_one(
 ) -> None:
     secret, _ = await account_browser.set_up_totp(service)
     user = await set_verified(service, await find_user(service))
-    await service.services.email_codes.enable(user, origin=ORIGIN)
+    await service.services.factors.email_codes.enable(user, origin=ORIGIN)
     await new_messages(service)
     await service.clock.advance(60)
     await ask(browser_client)
@@ -247,7 +247,7 @@ async def test_em_05_second_factor_is_asked_and_a_code_by_email_is_not_one(
 async def test_em_05_account_with_only_a_code_by_email_as_second_factor_is_refused(
     service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
-    await service.services.email_codes.enable(await set_verified(service, anna), origin=ORIGIN)
+    await service.services.factors.email_codes.enable(await set_verified(service, anna), origin=ORIGIN)
     await new_messages(service)
     page = await ask(browser_client)
     assert page.status_code == 200
@@ -318,7 +318,7 @@ async def test_blocked_account_gets_no_email_and_no_session(
 ) -> None:
     await ask(browser_client)
     code = code_in(await only_message(service))
-    await service.services.administration.block(anna.user_id, ORIGIN)
+    await service.services.accounts.administration.block(anna.user_id, ORIGIN)
     assert (await browser_client.post("/sign-in/email/code", otp=code)).status_code == 403
     assert (await ask(browser_client)).status_code == 200
     assert await new_messages(service) == []

@@ -88,7 +88,7 @@ async def test_op_14_every_record_is_in_the_copy_also_the_old_ones(
 
 
 async def test_the_copy_tells_roles_and_leaves_other_people_out(service: RunningService) -> None:
-    await service.services.administration.create(
+    await service.services.accounts.administration.create(
         login=LOGIN,
         nick="Anna",
         password=PASSWORD,
@@ -116,7 +116,7 @@ async def test_op_14_nothing_of_the_person_is_left_but_a_number(
     await account_browser.submit_and_read_notice("/account/email", login="anna@new.example")
     await service.client.post("/proxy/api/login", json={"login": LOGIN, "password": PASSWORD})
     await account_browser.get("/account/totp")
-    await service.services.audit_sealer.seal_all()
+    await service.services.audit.sealer.seal_all()
     before = await read_all_tables(service.services.storage)
     assert tables_that_mention(before, *TRACES) >= {"users", "sessions", "passkeys", "audit_events", "once"}
     assert GONE in await delete(account_browser)
@@ -129,17 +129,17 @@ async def test_op_14_nothing_of_the_person_is_left_but_a_number(
 async def test_op_14_the_audit_log_keeps_its_records_about_a_number_and_still_verifies(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    await service.services.audit_sealer.seal_all()
+    await service.services.audit.sealer.seal_all()
     before = [
         record.record_id for record in await service.services.storage.audit.newest_records(99, anna.user_id, "")
     ]
     await delete(account_browser)
-    await service.services.audit_sealer.seal_all()
+    await service.services.audit.sealer.seal_all()
     records = await service.services.storage.audit.newest_records(99, anna.user_id, "")
     assert {record.event for record in records} == {"user.created", "session.opened", "user.erased"}
     assert set(before) < {record.record_id for record in records}
     assert [record.personal for record in records if record.event != "user.erased"] == [None, None]
-    verdict = await service.services.audit_verification().verify()
+    verdict = await service.services.audit.make_verifier().verify()
     assert (verdict.problems, verdict.unsealed) == ((), 0)
 
 
@@ -164,7 +164,7 @@ async def test_the_id_is_never_given_out_again_but_the_address_is_free(
         await store.user(anna.user_id)
     with pytest.raises(UserIdTaken):
         await store.create_user(a_user(user_id=anna.user_id), a_record())
-    await service.services.administration.create(
+    await service.services.accounts.administration.create(
         login=LOGIN, nick="New", password=None, origin=AuditOrigin(actor="test")
     )
 
@@ -179,18 +179,18 @@ async def test_account_is_kept_unless_its_email_is_typed(
 
 
 async def test_the_last_administrator_stays(service: RunningService, browser_client: HttpBrowser) -> None:
-    admin = await service.services.administration.create(
+    admin = await service.services.accounts.administration.create(
         login=LOGIN, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test"), administrator=True
     )
-    second = await service.services.administration.create(
+    second = await service.services.accounts.administration.create(
         login="bob@studio.example", nick="Bob", password=None, origin=AuditOrigin(actor="test"), administrator=True
     )
-    await service.services.administration.block(second.user_id, AuditOrigin(actor="test"))
+    await service.services.accounts.administration.block(second.user_id, AuditOrigin(actor="test"))
     account_browser = AccountBrowser(service)
     await account_browser.sign_in_and_open_account()
     assert "You are the last administrator" in await delete(account_browser)
     assert await service.services.storage.accounts.user(admin.user_id) == admin
-    await service.services.administration.unblock(second.user_id, AuditOrigin(actor="test"))
+    await service.services.accounts.administration.unblock(second.user_id, AuditOrigin(actor="test"))
     assert GONE in await delete(account_browser)
     assert (await browser_client.sign_in(LOGIN)).status_code == 403
     await account_browser.client.aclose()

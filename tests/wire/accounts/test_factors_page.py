@@ -254,7 +254,7 @@ async def test_no_one_renames_or_removes_someone_elses_passkey(
 ) -> None:
     await add_passkey(service, account_browser)
     (key,) = await service.services.storage.passkeys.passkeys_of_user(anna.user_id)
-    await service.services.administration.create(
+    await service.services.accounts.administration.create(
         login="bob@studio.example", nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     bob = AccountBrowser(service)
@@ -543,17 +543,17 @@ async def test_a_session_ended_from_elsewhere_is_not_revived_by_a_proof(
 ) -> None:
     await service.clock.advance(STALE)
     await account_browser.get("/confirm?next=/account/totp")
-    matches = service.services.passwords.matches
+    matches = service.services.accounts.passwords.matches
 
     async def match_slowly(password: str, password_hash: str) -> bool:
         sessions = await service.services.storage.sessions.sessions_of_user(anna.user_id, service.clock.now())
-        entry = service.services.recorder.record(
+        entry = service.services.core.recorder.record(
             AuditEvent.SIGNED_OUT, AuditOrigin(actor="test"), subject=anna.user_id
         )
         assert await service.services.storage.sessions.end_session(anna.user_id, sessions[0].session_id, entry)
         return await matches(password, password_hash)
 
-    monkeypatch.setattr(service.services.passwords, "matches", match_slowly)
+    monkeypatch.setattr(service.services.accounts.passwords, "matches", match_slowly)
     response = await account_browser.submit("/confirm", password=PASSWORD)
     assert (response.status_code, response.headers["location"]) == (303, "/sign-in")
     assert not await account_browser.is_signed_in()

@@ -46,11 +46,11 @@ async def a_strangers_account(service: RunningService, joined: str = IMPORTED_AC
     made = a_user(
         user_id="4711",
         login=LOGIN,
-        password_hash=await services.passwords.hash(PASSWORD),
+        password_hash=await services.accounts.passwords.hash(PASSWORD),
         meta={JOINED_KEY: joined},
         email_verified=False,
         phone_verified=True,
-        sealed_totp=services.masters.seal(TOTP.encode(), purpose=totp_sealing_purpose("4711")),
+        sealed_totp=services.core.masters.seal(TOTP.encode(), purpose=totp_sealing_purpose("4711")),
     )
     user = replace(made, **fields)
     await services.storage.accounts.create_user(user, a_record())
@@ -162,7 +162,7 @@ async def test_fp_01_invitation_of_an_imported_account_ends_its_identities(
     service: RunningService, browser_client: HttpBrowser
 ) -> None:
     await a_strangers_account(service, password_hash=None)
-    await service.services.invitations.invite(login=LOGIN, nick="Anna", lang="en", origin=ORIGIN)
+    await service.services.registration.invitations.invite(login=LOGIN, nick="Anna", lang="en", origin=ORIGIN)
     page = await browser_client.get(await link_in_new_message(service))
     assert "Sign-in with vendor: <bdi>1</bdi>" in page.text
     await browser_client.post("/invite", nick="Anna", password=NEW_PASSWORD, repeated=NEW_PASSWORD)
@@ -211,7 +211,7 @@ async def test_fp_02_passkey_of_the_session_stays_and_others_end(
     own = a_passkey(user_id=user.user_id, credential_id=b"own", name="Phone")
     services = service.services
     await services.storage.passkeys.add_passkey(own, [], a_record(), ())
-    opened = await services.sessions.open(
+    opened = await services.accounts.sessions.open(
         await services.storage.accounts.user("4711"),
         SignInMethod.PASSKEY,
         origin=ORIGIN,
@@ -231,7 +231,7 @@ async def test_fp_02_first_password_set_in_the_session_stays(
     await a_strangers_account(service, password_hash=None, sealed_totp=None)
     services = service.services
     user = await services.storage.accounts.user("4711")
-    opened = await services.sessions.open(
+    opened = await services.accounts.sessions.open(
         user,
         SignInMethod.PROVIDER,
         origin=ORIGIN,
@@ -292,7 +292,7 @@ async def test_fp_04_address_set_by_an_administrator_ends_nothing_and_needs_the_
     services = service.services
     stored = await services.storage.accounts.user(user.user_id)
     changes = {"login": LOGIN, "email_verified": False}
-    await services.account_editor.save(stored, changes, ORIGIN, version=stored.version)
+    await services.accounts.editor.save(stored, changes, ORIGIN, version=stored.version)
     await new_messages(service)
     before = await kept(service)
     page = await reset(service, browser_client)
@@ -380,7 +380,7 @@ async def test_fp_06_no_application_keeps_what_a_stranger_gave_it(
     headers = {"Authorization": f"Bearer {login['jwt']}", "Factor": "the device"}
     assert (await service.client.post("/api/permissions/user/info", json={}, headers=headers)).status_code == 401
     owner = await service.services.storage.accounts.user("4711")
-    opened = await service.services.sessions.open(owner, SignInMethod.EMAIL, origin=ORIGIN, agent="")
+    opened = await service.services.accounts.sessions.open(owner, SignInMethod.EMAIL, origin=ORIGIN, agent="")
     other.client.cookies.set("gh_session", opened.secret)
     silent = await other.get(shop.authorize_path(scope=scope, prompt="none"))
     assert query_of(silent.headers["location"])["error"] == "interaction_required"
@@ -427,7 +427,7 @@ async def test_fp_08_export_says_whose_address_no_one_proved(
     (user,) = [one for one in sections["users"] if one["login"] == LOGIN]
     assert user["joined"] == "imported"
     stored = await service.services.storage.accounts.user("4711")
-    await service.services.erasure.erase(stored, ORIGIN)
+    await service.services.accounts.erasure.erase(stored, ORIGIN)
     await new_messages(service)
     moved = {name: value for name, value in user.items() if name not in ("password", "totp_secret", "user_id")}
     moved |= {"password": PASSWORD, "totp_secret": TOTP}

@@ -37,7 +37,7 @@ async def test_the_letter_can_be_asked_for_again_from_the_page_that_promised_it(
 async def test_unknown_and_blocked_accounts_get_no_email_and_the_same_page(
     service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
-    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.accounts.administration.block(anna.user_id, AuditOrigin(actor="test"))
     responses = [await ask(browser_client), await ask(browser_client, "no_one@studio.example")]
     assert [response.status_code for response in responses] == [200, 200]
     assert await new_messages(service) == []
@@ -48,7 +48,7 @@ async def test_a_link_of_someone_blocked_meanwhile_is_dead(
 ) -> None:
     await ask(browser_client)
     link = await link_in_new_message(service)
-    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.accounts.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert (await browser_client.get(link)).status_code == 403
 
 
@@ -67,7 +67,7 @@ async def test_letters_are_counted_per_source_too_without_telling(
         browser_client.page = page
         await browser_client.post("/forgot", login=f"user{number}@studio.example")
     for number in range(2):
-        await service.services.administration.create(
+        await service.services.accounts.administration.create(
             login=f"late{number}@studio.example", nick="Late", password=None, origin=AuditOrigin(actor="test")
         )
     limited = await ask(browser_client, "late0@studio.example")

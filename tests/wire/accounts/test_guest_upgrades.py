@@ -274,7 +274,7 @@ async def test_gu_08_restrictions_of_the_guest_go_over_with_a_merge(
     await write(anna.user_id, {"cannot": no}, {"user": {"kick": yes}, "chat": {"write": yes}})
     game = await register_upgrade(service, device)
     assert (await confirm_upgrade(browser_client, game, ANNA)).url.path == "/game/done"
-    facts = await service.services.permission_loader.load_facts(anna.user_id, (shop,))
+    facts = await service.services.permissions.loader.load_facts(anna.user_id, (shop,))
     assert facts is not None
     stored = facts.records[shop]
     assert stored.login["cannot"] == yes
@@ -372,7 +372,7 @@ async def test_gu_08_guest_on_a_banned_device_is_not_merged(
     service, device, shop = studio.service, Device(), studio.shop.application_id
     administrator, cheater = await create_administrator(studio), await create_person_with(studio)
     guest = await device.log_in(service)
-    await service.services.sign_in_devices.record_sign_in(cheater.user_id, "pc")
+    await service.services.permissions.devices.record_sign_in(cheater.user_id, "pc")
     ban = {"action": "save", "user_id": cheater.user_id, "application_id": shop, "data": {"device": True}}
     await studio.expect_ok("user/ban", ban, administrator.headers)
     for named in ({"app_id": shop}, {"app_id": studio.other.application_id}, {}):
@@ -447,7 +447,7 @@ async def test_game_is_told_when_the_guest_is_gone_before_the_person_confirms(
     guest = await device.log_in(service)
     game = await register_upgrade(service, device)
     page = await open_upgrade(browser_client, game, ANNA)
-    await service.services.erasure.erase(await user_of(service, guest["user_id"]), ORIGIN)
+    await service.services.accounts.erasure.erase(await user_of(service, guest["user_id"]), ORIGIN)
     assert (await browser_client.get(page.url.raw_path.decode())).status_code == 404
     assert (await poll_ended_session(game)).json()["status"] == "ERROR"
 
@@ -456,7 +456,7 @@ async def test_gu_09_two_merges_of_one_guest_end_in_one(
     service: RunningService, browser_client: HttpBrowser, other: HttpBrowser, anna: User
 ) -> None:
     """Two people confirm at the same time, and the guest signs in meanwhile."""
-    bob = await service.services.administration.create(
+    bob = await service.services.accounts.administration.create(
         login="bob@studio.example", nick="Bob", password=PASSWORD, origin=ORIGIN
     )
     await race_merges((service, service), (browser_client, other), (anna, bob))
@@ -502,7 +502,7 @@ async def test_gu_09_merges_of_one_guest_at_two_nodes_end_in_one(installed_postg
         running_service(installed_postgres_url, tmp_path, environment=environment, clock=first.clock) as second,
     ):
         people = [
-            await first.services.administration.create(
+            await first.services.accounts.administration.create(
                 login=f"{name}@studio.example", nick=name, password=PASSWORD, origin=ORIGIN
             )
             for name in ("anna", "bob")
@@ -560,9 +560,9 @@ async def test_gu_11_erasing_the_account_erases_what_is_left_of_its_guests(
 ) -> None:
     service = studio.service
     guest, device = await merge_into_anna(studio, browser_client)
-    export = await service.services.data_export.export_user(anna, ORIGIN)
+    export = await service.services.personal_data.export.export_user(anna, ORIGIN)
     assert export.account.former_ids == [guest["user_id"]]
-    await service.services.erasure.erase(anna, ORIGIN)
+    await service.services.accounts.erasure.erase(anna, ORIGIN)
     tables = await read_all_tables(service.services.storage)
     about = [row for row in tables["audit_events"] if row.subject == guest["user_id"]]
     assert about

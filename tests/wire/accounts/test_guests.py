@@ -85,7 +85,7 @@ async def test_gu_13_guest_of_some_applications_enters_no_other_one_by_any_door(
     await turn_guests_on(service, applications=[str(shop)])
     guest = await Device().log_in(service, app_id=shop, factor="pc")
     user = await user_of(service, guest["user_id"])
-    rules = service.services.login_rules
+    rules = service.services.permissions.login_rules
     assert [await rules.may_log_in(user, ids) for ids in ((shop,), (other,), (shop, other), ())] == [
         True,
         False,
@@ -238,7 +238,7 @@ async def test_banned_guest_is_told_and_blocked_one_is_not(studio: Studio) -> No
     assert (denied["status"], denied["reason"], denied["public_text"]) == ("DENIED", "banned", "Cheating")
     await studio.expect_ok("user/ban", {**ask, "action": "lift"}, administrator.headers)
     assert (await device.log_in(service))["status"] == "OK"
-    await service.services.administration.block(guest["user_id"], ORIGIN)
+    await service.services.accounts.administration.block(guest["user_id"], ORIGIN)
     assert await device.log_in(service) == REFUSED
 
 
@@ -253,7 +253,7 @@ async def test_idle_guests_are_erased_but_not_those_with_a_ban(studio: Studio) -
     await service.clock.advance(29 * DAY)
     await active.log_in(service)
     await service.clock.advance(2 * DAY)
-    await service.services.guest_expiry.erase_idle(ORIGIN)
+    await service.services.accounts.guest_expiry.erase_idle(ORIGIN)
     assert (await idle.log_in(service))["user_id"] != ids[idle]
     assert (await active.log_in(service))["user_id"] == ids[active]
     assert (await user_of(service, ids[banned])).user_id == ids[banned]

@@ -39,5 +39,5 @@ async def test_im_10_an_imported_identity_signs_its_owner_in(
         await import_lines(service, f"vendor;{subject};4711", header="provider;subject;user_id")
         response = await sign_in_with(browser_client, vendor, **claims)
     assert (response.status_code, response.headers.get("location")) == (303, "/account"), response.text
-    [session] = await service.services.sessions.of_user("4711")
+    [session] = await service.services.accounts.sessions.of_user("4711")
     assert session.auth == "provider"

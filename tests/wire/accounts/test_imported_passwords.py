@@ -25,7 +25,7 @@ async def import_lines(service: RunningService, *lines: str, header: str = "logi
     opened = open_import_file(io.BytesIO(content), ImportFormat.CSV)
     job = ImportJob(source=ImportFormat.CSV, import_id=opened.import_id, origin=AuditOrigin(actor="test"))
     refused: list[RefusedRow] = []
-    await service.services.importer.run(opened.rows, job, report=refused.append)
+    await service.services.accounts.importer.run(opened.rows, job, report=refused.append)
     assert refused == []
 
 
@@ -92,7 +92,7 @@ async def test_lg_05_a_login_without_an_account_costs_our_own_hash_once_most_acc
     assert await log_in(service, "anna@studio.example", password) == "OK"
     checked.clear()
     await service.clock.advance(DAY)
-    await service.services.decoy_hashes.run_once()
+    await service.services.accounts.decoy_hashes.run_once()
     assert await log_in(service, "no_one@studio.example", password) == "LOGINERROR"
     assert checked == []
 

@@ -15,7 +15,7 @@ WEEK = 7 * 86_400
 
 
 async def invite(service: RunningService, login: str = BOB, lang: str = "en") -> User:
-    invitations, origin = service.services.invitations, AuditOrigin(actor="test")
+    invitations, origin = service.services.registration.invitations, AuditOrigin(actor="test")
     return (await invitations.invite(login=login, nick="bob", lang=lang, origin=origin)).user
 
 

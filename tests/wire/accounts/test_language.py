@@ -33,7 +33,7 @@ PAGES = (
 @pytest.fixture
 async def german(service: RunningService, browser_client: HttpBrowser) -> HttpBrowser:
     """The browser of Greta, whose account is in German; the browser asks for English."""
-    await service.services.administration.create(
+    await service.services.accounts.administration.create(
         login=LOGIN, nick="Greta", password=PASSWORD, lang="de", origin=AuditOrigin(actor="test")
     )
     browser_client.client.headers["Accept-Language"] = "en"

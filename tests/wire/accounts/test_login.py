@@ -45,9 +45,9 @@ def claims_of(jwt: str) -> dict[str, Any]:
 
 async def with_totp(service: RunningService, user: User) -> pyotp.TOTP:
     them = service.services
-    enrolment = await them.totp.begin_enrollment(user)
+    enrolment = await them.factors.totp.begin_enrollment(user)
     app = pyotp.TOTP(enrolment.secret)
-    await them.totp.confirm_enrollment(user, app.at(service.clock.now()), origin=AuditOrigin(actor="test"))
+    await them.factors.totp.confirm_enrollment(user, app.at(service.clock.now()), origin=AuditOrigin(actor="test"))
     await service.clock.advance(60)
     return app
 
@@ -79,7 +79,7 @@ async def test_json_form_and_multipart_are_the_same_to_it_and_no_cookie_is_set(s
 async def test_wrong_unknown_and_blocked_are_loginerror_alike(service: RunningService, anna: User) -> None:
     wrong = await log_in(service, password="wrong")
     unknown = await log_in(service, login="no_one@studio.example")
-    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.accounts.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert wrong == unknown == await log_in(service) == {"status": "LOGINERROR"}
 
 
@@ -151,7 +151,7 @@ async def test_the_country_is_the_accounts_else_that_of_the_address_else_empty(
     file = write_geoip(tmp_path / "country.mmdb", {"127.0.0.0/8": {"country": {"iso_code": file_says}}})
     environment = {"GATEHOUSE__ACCOUNTS__GEOIP_FILE": str(file)} if file_says else {}
     async with running_service(installed_url, tmp_path, environment=environment) as service:
-        password_hash = await service.services.passwords.hash(PASSWORD)
+        password_hash = await service.services.accounts.passwords.hash(PASSWORD)
         owner = a_user(login=LOGIN, password_hash=password_hash, country=account_says)
         await service.services.storage.accounts.create_user(owner, a_record())
         data = await log_in(service, factor="device-1", meta="1")
@@ -200,7 +200,7 @@ async def test_a_second_factor_is_asked_for_and_answered_in_a_second_call(
 async def test_a_first_call_is_worth_nothing_after_a_sign_out_everywhere(service: RunningService, anna: User) -> None:
     app = await with_totp(service, anna)
     first_response = await log_in(service)
-    await service.services.sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.accounts.sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
     answer = {"request_id": first_response["request_id"], "otp": app.at(service.clock.now())}
     assert (await service.client.post(PATH, json=answer)).json() == {"status": "2STEPERROR"}
     assert (await log_in(service, otp=answer["otp"]))["status"] == "OK"  # and the code was not spent
@@ -211,7 +211,7 @@ async def test_letters_with_codes_are_counted_with_those_of_the_pages(
 ) -> None:
     await service.services.storage.runner.write(partial(update_user, replace(anna, email_verified=True)))
     them = service.services
-    await them.email_codes.enable(
+    await them.factors.email_codes.enable(
         await service.services.storage.accounts.user(anna.user_id), origin=AuditOrigin(actor="test")
     )
     first_response = await log_in(service)

@@ -44,7 +44,9 @@ class SlowHashes:
 async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
     environment = {"GATEHOUSE__RATES__ENABLED": "false", "GATEHOUSE__PASSWORDS__WORKERS": str(WORKERS)}
     async with running_service(installed_url, tmp_path, environment=environment) as running:
-        await running.services.passwords.decoy_hash()  # computed once, with the first login of an unknown account
+        await (
+            running.services.accounts.passwords.decoy_hash()
+        )  # computed once, with the first login of an unknown account
         yield running
 
 
@@ -117,7 +119,7 @@ async def test_r_19_a_login_that_was_shed_is_not_counted_as_a_failure(
         raise Unavailable
 
     with monkeypatch.context() as storm:
-        storm.setattr(service.services.passwords, "_run", raise_unavailable)
+        storm.setattr(service.services.accounts.passwords, "_run", raise_unavailable)
         responses = [await log_in(service, anna.login or "", PASSWORD) for _ in range(12)]
     assert [response.status_code for response in responses] == [503] * 12
     again = await log_in(service, anna.login or "", PASSWORD)

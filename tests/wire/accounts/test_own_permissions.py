@@ -126,7 +126,7 @@ applications:
 
 async def test_own_permissions_are_empty_and_name_no_application_without_rights(service: RunningService) -> None:
     await apply_document(service)
-    await service.services.administration.create(
+    await service.services.accounts.administration.create(
         login="eve@studio.example", nick="Eve", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     eve = HttpBrowser(service)

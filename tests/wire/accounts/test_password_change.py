@@ -116,13 +116,13 @@ async def test_links_mailed_before_are_dead_afterwards(
 async def test_password_change_fails_after_sign_out_everywhere_during_hashing(
     service: RunningService, account_browser: AccountBrowser, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hashing = service.services.passwords.hash
+    hashing = service.services.accounts.passwords.hash
 
     async def hash_slowly(password: str) -> str:
-        await service.services.sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
+        await service.services.accounts.sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
         return await hashing(password)
 
-    monkeypatch.setattr(service.services.passwords, "hash", hash_slowly)
+    monkeypatch.setattr(service.services.accounts.passwords, "hash", hash_slowly)
     response = await account_browser.submit("/account/password", **CHANGE)
     assert response.status_code == 409
     assert (await read_user(service, anna)).password_hash == anna.password_hash

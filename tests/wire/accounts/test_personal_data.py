@@ -39,10 +39,10 @@ class DataSetup:
     forum: StubServer
 
     async def run(self) -> None:
-        await self.service.services.data_jobs.run_once()
+        await self.service.services.personal_data.jobs.run_once()
 
     async def request(self, name: str) -> DataRequest:
-        return (await self.service.services.data_requests.find_requests(name))[0]
+        return (await self.service.services.personal_data.requests.find_requests(name))[0]
 
     async def states(self, name: str) -> dict[str, str]:
         calls = (await self.request(name)).calls
@@ -88,16 +88,16 @@ def claims(received: ReceivedRequest) -> Any:
 
 async def test_every_application_is_called_and_its_data_collected_once(data_setup: DataSetup, anna: User) -> None:
     services = data_setup.service.services
-    request_id = await services.data_requests.request_export(anna.user_id, OPERATOR)
+    request_id = await services.personal_data.requests.request_export(anna.user_id, OPERATOR)
     assert set((await data_setup.states(request_id)).values()) == {"waiting"}
     await data_setup.run()
     assert (paths(data_setup.shop), paths(data_setup.forum)) == (["/characters", "/fetch"],) * 2
     assert set((await data_setup.states(request_id)).values()) == {"done"}
-    collected = await services.data_requests.collect(anna.user_id)
+    collected = await services.personal_data.requests.collect(anna.user_id)
     assert [(jobs.application, json.loads(jobs.document)) for jobs in collected] == [
         *(("Shop", {"orders": [7]}), ("Shop", {"orders": [7]}), ("Forum", ["a post"]), ("Forum", ["a post"])),
     ]
-    assert await services.data_requests.collect(anna.user_id) == []
+    assert await services.personal_data.requests.collect(anna.user_id) == []
     events = [record.event for record in await services.storage.audit.newest_records(20, anna.user_id, "")]
     assert (events.count("user.data_asked"), events.count("user.data_answered")) == (1, 4)
 
@@ -105,7 +105,7 @@ async def test_every_application_is_called_and_its_data_collected_once(data_setu
 async def test_an_application_is_told_two_numbers_and_gets_a_jwt_for_its_origin_alone(
     data_setup: DataSetup, anna: User
 ) -> None:
-    request_id = await data_setup.service.services.data_requests.request_export(anna.user_id, OPERATOR)
+    request_id = await data_setup.service.services.personal_data.requests.request_export(anna.user_id, OPERATOR)
     await data_setup.run()
     for outsider in (data_setup.shop, data_setup.forum):
         for received in outsider.received:
@@ -119,7 +119,7 @@ async def test_an_application_is_told_two_numbers_and_gets_a_jwt_for_its_origin_
 
 
 async def test_answers_lie_sealed(data_setup: DataSetup, anna: User) -> None:
-    await data_setup.service.services.data_requests.request_export(anna.user_id, OPERATOR)
+    await data_setup.service.services.personal_data.requests.request_export(anna.user_id, OPERATOR)
     await data_setup.run()
     rows = await read_all_tables(data_setup.service.services.storage)
     assert tables_that_mention(rows, "orders", "a post") == set()
@@ -127,11 +127,11 @@ async def test_answers_lie_sealed(data_setup: DataSetup, anna: User) -> None:
 
 async def test_answers_move_to_another_master_key_like_every_secret(data_setup: DataSetup, anna: User) -> None:
     services = data_setup.service.services
-    await services.data_requests.request_export(anna.user_id, OPERATOR)
+    await services.personal_data.requests.request_export(anna.user_id, OPERATOR)
     await data_setup.run()
     [column] = [column for column in SEALED_COLUMNS if column.name == "gdpr_calls"]
     rows = await services.storage.runner.snapshot_read(partial(column.read_page, b"another", None, 10))
-    assert [rewrap_row(column, row, services.masters) is not None for row in rows] == [True] * 4
+    assert [rewrap_row(column, row, services.core.masters) is not None for row in rows] == [True] * 4
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ async def test_r_27_one_that_fails_is_tried_again_later_and_later_and_recovers(
     data_setup: DataSetup, anna: User, raw_response: bytes, trouble: str
 ) -> None:
     well, data_setup.shop.respond = data_setup.shop.respond, lambda _: raw_response
-    request_id = await data_setup.service.services.data_requests.request_export(anna.user_id, OPERATOR)
+    request_id = await data_setup.service.services.personal_data.requests.request_export(anna.user_id, OPERATOR)
     await data_setup.run()
     states = await data_setup.states(request_id)
     assert (states["Forum fetch"], states["Shop fetch"]) == ("done", "waiting")
@@ -172,12 +172,12 @@ async def test_r_27_one_that_fails_is_tried_again_later_and_later_and_recovers(
     await data_setup.run()
     assert set((await data_setup.states(request_id)).values()) == {"done"}
     assert len(data_setup.forum.received) == 2
-    assert len(await data_setup.service.services.data_requests.collect(anna.user_id)) == 4
+    assert len(await data_setup.service.services.personal_data.requests.collect(anna.user_id)) == 4
 
 
 async def test_r_27_one_that_never_answers_is_given_up_in_the_end(data_setup: DataSetup, anna: User) -> None:
     data_setup.shop.respond = lambda _: BUSY
-    request_id = await data_setup.service.services.data_requests.request_export(anna.user_id, OPERATOR)
+    request_id = await data_setup.service.services.personal_data.requests.request_export(anna.user_id, OPERATOR)
     for _ in range(40):
         await data_setup.run()
         if (await data_setup.request(request_id)).is_settled:
@@ -192,7 +192,7 @@ async def test_r_27_one_that_never_answers_is_given_up_in_the_end(data_setup: Da
 async def test_call_of_a_process_that_ended_is_made_by_another(data_setup: DataSetup, anna: User) -> None:
     """A call was claimed by a process that has ended: after its lease it is claimed again."""
     store, clock = data_setup.service.services.storage.personal_data, data_setup.service.clock
-    await data_setup.service.services.erasure.erase(anna, OPERATOR)
+    await data_setup.service.services.accounts.erasure.erase(anna, OPERATOR)
     assert len(await store.claim_due_calls(clock.now(), 50, 9)) == 2
     await data_setup.run()
     assert data_setup.shop.received == []
@@ -205,7 +205,9 @@ async def test_call_of_a_process_that_ended_is_made_by_another(data_setup: DataS
 async def test_no_url_has_two_concurrent_calls(data_setup: DataSetup, anna: User) -> None:
     services = data_setup.service.services
     others = [
-        await services.administration.create(login=f"{n}@x.example", nick="N", password=None, origin=OPERATOR)
+        await services.accounts.administration.create(
+            login=f"{n}@x.example", nick="N", password=None, origin=OPERATOR
+        )
         for n in range(3)
     ]
     entered, gate = asyncio.Event(), asyncio.Event()
@@ -216,17 +218,17 @@ async def test_no_url_has_two_concurrent_calls(data_setup: DataSetup, anna: User
 
     data_setup.shop.pause = pause
     for user in (anna, *others):
-        await services.erasure.erase(user, OPERATOR)
+        await services.accounts.erasure.erase(user, OPERATOR)
     neighbour = DataJobs(  # like a second node, on the same database
         store=services.storage.personal_data,
         poster=outbound_client(services.settings),
-        signer=services.signer,
-        sealer=services.masters,
-        recorder=services.recorder,
+        signer=services.keys.signer,
+        sealer=services.core.masters,
+        recorder=services.core.recorder,
         clock=services.clock,
         issuer=services.base_url,
     )
-    rounds = [asyncio.create_task(jobs.run_once()) for jobs in (services.data_jobs, neighbour)]
+    rounds = [asyncio.create_task(jobs.run_once()) for jobs in (services.personal_data.jobs, neighbour)]
     await entered.wait()
     assert data_setup.shop.connections == 1
     gate.set()
@@ -302,7 +304,7 @@ async def test_deleted_account_is_removed_from_every_application_by_user_id_only
 
 
 async def test_an_erasure_that_is_refused_calls_no_one(data_setup: DataSetup) -> None:
-    admin = await data_setup.service.services.administration.create(
+    admin = await data_setup.service.services.accounts.administration.create(
         login=LOGIN, nick="Anna", password=PASSWORD, origin=OPERATOR, administrator=True
     )
     account_browser = AccountBrowser(data_setup.service)
@@ -311,7 +313,7 @@ async def test_an_erasure_that_is_refused_calls_no_one(data_setup: DataSetup) ->
     assert "You are the last administrator" in (await account_browser.submit("/account/delete", login=LOGIN)).text
     await data_setup.run()
     assert (data_setup.shop.connections, data_setup.forum.connections) == (0, 0)
-    assert await data_setup.service.services.data_requests.find_requests(admin.user_id) == []
+    assert await data_setup.service.services.personal_data.requests.find_requests(admin.user_id) == []
     await account_browser.client.aclose()
 
 
@@ -325,7 +327,7 @@ async def test_a_serving_house_calls_by_itself(data_setup: DataSetup, anna: User
 
     data_setup.shop.respond = reply
     async with housekeeping(data_setup.service.services):
-        await data_setup.service.services.erasure.erase(anna, OPERATOR)
+        await data_setup.service.services.accounts.erasure.erase(anna, OPERATOR)
         await asyncio.wait_for(called.wait(), 20)
 
 
@@ -337,14 +339,14 @@ async def test_ap_08_an_address_inside_is_not_called_though_it_was_saved(install
     canary = StubServer()
     async with run_stub_server(canary), running_service(installed_url, tmp_path) as service:
         services = service.services
-        user = await services.administration.create(login=LOGIN, nick="A", password=None, origin=OPERATOR)
+        user = await services.accounts.administration.create(login=LOGIN, nick="A", password=None, origin=OPERATOR)
         for host in ("127.0.0.1", "[::ffff:127.0.0.1]", "localhost", "2130706433"):
             urls = [f"{scheme}://{host}:{canary.port}/fetch" for scheme in ("http", "https", "gopher", "file")]
             settings = {"gdpr": {"char_sources": urls}}
             await create_application(services.storage, name=f"At {host}", settings=settings)
-        request_id = await services.data_requests.request_export(user.user_id, OPERATOR)
-        await services.data_jobs.run_once()
-        [request] = await services.data_requests.find_requests(request_id)
+        request_id = await services.personal_data.requests.request_export(user.user_id, OPERATOR)
+        await services.personal_data.jobs.run_once()
+        [request] = await services.personal_data.requests.find_requests(request_id)
     assert {call.state for call in request.calls} == {CallState.WAITING}
     assert all(call.trouble for call in request.calls)
     assert (len(request.calls), canary.connections) == (16, 0)

@@ -85,7 +85,7 @@ async def test_lg_31_picture_is_encoded_anew_and_served_as_an_image_only(
     assert served.headers["cache-control"] == "public, max-age=31536000, immutable"
     again = await service.client.get(f"/images/{image_id}", headers={"If-None-Match": served.headers["etag"]})
     assert again.status_code == 304
-    claims = await service.services.profile_claims.claims_of(
+    claims = await service.services.accounts.profile_claims.claims_of(
         await service.services.storage.accounts.user(anna.user_id)
     )
     assert claims["picture"] == f"{service.services.base_url}/images/{image_id}"

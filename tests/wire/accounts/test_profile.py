@@ -84,10 +84,10 @@ async def test_lg_30_user_name_follows_the_rules_and_is_chosen_every_30_days(
 async def test_lg_30_taken_user_name_is_refused_and_needs_a_fresh_sign_in(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    other = await service.services.administration.create(
+    other = await service.services.accounts.administration.create(
         login="berg@studio.example", nick="Berg", password=None, origin=AuditOrigin(actor="test")
     )
-    await service.services.profile_claims.username_of(other)
+    await service.services.accounts.profile_claims.username_of(other)
     taken = await choose_username(account_browser, "berg")
     assert (taken.status_code, account_browser.problem_in(taken)) == (409, "This user name is not available.")
     await service.clock.advance(3_600)
@@ -123,7 +123,7 @@ async def test_lg_05_user_name_signs_in_with_the_defenses_of_an_address(
 async def test_profile_claims_tell_what_is_known_and_store_a_user_name_made_from_the_nick(
     service: RunningService, anna: User
 ) -> None:
-    claims: ProfileClaims = service.services.profile_claims
+    claims: ProfileClaims = service.services.accounts.profile_claims
     first = await claims.claims_of(anna)
     assert first == {
         "name": "Anna",

@@ -76,10 +76,12 @@ async def test_pw_01_one_of_two_nodes_accepts_a_solution(installed_postgres_url:
         running_service(installed_postgres_url, tmp_path, environment=setting) as first,
         running_service(installed_postgres_url, tmp_path, clock=first.clock, environment=setting) as second,
     ):
-        puzzle = await first.services.proof_of_work.issue_puzzle(PuzzlePurpose.GUEST)
+        puzzle = await first.services.limits.proof_of_work.issue_puzzle(PuzzlePurpose.GUEST)
         assert puzzle is not None
         uses = [
-            node.services.proof_of_work.require_solution(PuzzlePurpose.GUEST, puzzle.puzzle, solve(puzzle.puzzle))
+            node.services.limits.proof_of_work.require_solution(
+                PuzzlePurpose.GUEST, puzzle.puzzle, solve(puzzle.puzzle)
+            )
             for node in (first, second)
         ]
         outcomes = await asyncio.gather(*uses, return_exceptions=True)
@@ -149,7 +151,7 @@ async def test_pw_04_an_attack_switches_puzzles_on_for_its_purpose_and_an_hour(
 
 
 async def test_pw_05_a_game_client_gets_no_stricter_rate_instead_of_a_puzzle(service: RunningService) -> None:
-    proof = service.services.proof_of_work
+    proof = service.services.limits.proof_of_work
     puzzle = await proof.issue_puzzle(PuzzlePurpose.GUEST)
     assert isinstance(puzzle, Puzzle)
     assert (puzzle.difficulty, puzzle.parts, puzzle.expires) == (6, 8, service.clock.now() + PUZZLE_SECONDS)
@@ -165,6 +167,6 @@ async def test_switched_off_no_page_has_a_puzzle(service: RunningService, browse
     await set_protection(service, proof_of_work="off")
     for path in ("/register", "/forgot"):
         assert "puzzle" not in (await browser_client.get(path)).text
-    assert await service.services.proof_of_work.issue_puzzle(PuzzlePurpose.GUEST) is None
+    assert await service.services.limits.proof_of_work.issue_puzzle(PuzzlePurpose.GUEST) is None
     await browser_client.get("/register")
     assert (await register(browser_client)).status_code == 200

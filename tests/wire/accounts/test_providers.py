@@ -101,7 +101,7 @@ async def test_first_sign_in_creates_the_account_and_the_second_finds_it(
     again = await find_user(service, vendor)
     assert again is not None
     assert again.user_id == user.user_id
-    (session, *_) = await service.services.sessions.of_user(user.user_id)
+    (session, *_) = await service.services.accounts.sessions.of_user(user.user_id)
     assert session.auth == "provider"
 
 
@@ -296,7 +296,7 @@ async def test_canceled_sign_in_says_so(browser_client: HttpBrowser, vendor: Ven
 async def test_id_05_verified_address_of_an_account_is_not_joined_and_an_unverified_one_is_freed(
     service: RunningService, browser_client: HttpBrowser, vendor: Vendor
 ) -> None:
-    created = await service.services.administration.create(
+    created = await service.services.accounts.administration.create(
         login=EMAIL, nick="Owner", password=PASSWORD, origin=ORIGIN, more={"email_verified": True}
     )
     response = await sign_in_with(browser_client, vendor, **KIM)
@@ -304,7 +304,7 @@ async def test_id_05_verified_address_of_an_account_is_not_joined_and_an_unverif
     assert "Sign in to it first" in response.text
     assert "reset its password by email" in response.text
     assert await find_user(service, vendor) is None
-    await service.services.erasure.erase(created, ORIGIN)
+    await service.services.accounts.erasure.erase(created, ORIGIN)
     former = await a_squatter(service)
     assert (await sign_in_with(browser_client, vendor, **KIM)).status_code == 303
     user = await find_user(service, vendor)
@@ -393,7 +393,7 @@ async def test_la_02_account_that_holds_something_keeps_its_unverified_address(
         await storage.passkeys.add_passkey(a_passkey(user_id=user.user_id), [], a_record(), ())
     if held == "login":
         await storage.accounts.add_record(
-            service.services.recorder.record(AuditEvent.LOGGED_IN, ORIGIN, subject=user.user_id)
+            service.services.core.recorder.record(AuditEvent.LOGGED_IN, ORIGIN, subject=user.user_id)
         )
     assert (await sign_in_with(browser_client, vendor, **KIM)).status_code == 409
     kept = await storage.accounts.user("4711")
@@ -425,7 +425,7 @@ async def give(studio: Studio, user: User, kind: str) -> None:
             await storage.consents.add_consent(consent, a_record())
         case event:
             used = next(one for one in USE_EVENTS if one.value == event)
-            record = studio.service.services.recorder.record(used, ORIGIN, subject=to)
+            record = studio.service.services.core.recorder.record(used, ORIGIN, subject=to)
             await storage.accounts.add_record(record)
 
 
@@ -445,7 +445,7 @@ async def test_la_02_account_that_holds_anything_in_an_application_keeps_its_unv
 async def test_unverified_administrator_keeps_the_address(
     service: RunningService, browser_client: HttpBrowser, vendor: Vendor
 ) -> None:
-    await service.services.administration.create(
+    await service.services.accounts.administration.create(
         login=EMAIL, nick="Kim", password=PASSWORD, origin=ORIGIN, administrator=True
     )
     assert (await sign_in_with(browser_client, vendor, **KIM)).status_code == 409
@@ -529,7 +529,7 @@ async def test_id_07_second_factor_is_still_asked(
     await service.clock.advance(30)
     done = await browser_client.post("/sign-in/factor", otp=totp_code(secret, service))
     assert done.headers["location"] == "/account"
-    newest = await service.services.sessions.find(browser_client.cookies["gh_session"])
+    newest = await service.services.accounts.sessions.find(browser_client.cookies["gh_session"])
     assert newest is not None
     assert (newest.session.auth, newest.session.second_factor) == (SignInMethod.TWO_STEP, "")  # amr names no password
     await browser.client.aclose()
@@ -602,7 +602,7 @@ async def test_id_09_answer_to_a_link_request_connects_no_other_account(
     service: RunningService, account_browser: AccountBrowser, vendor: Vendor
 ) -> None:
     """Linking CSRF: the browser is signed in as someone else, or signed out everywhere, when the answer comes."""
-    await service.services.administration.create(
+    await service.services.accounts.administration.create(
         login="ben@studio.example", nick="Ben", password=PASSWORD, origin=ORIGIN
     )
     answer = vendor.sign_in(await connect(account_browser), **KIM)
@@ -619,7 +619,7 @@ async def test_id_09_sign_out_everywhere_while_the_provider_answers_connects_not
     answer = vendor.sign_in(await connect(account_browser), **KIM)
 
     def sign_out_everywhere() -> asyncio.Future[Any]:
-        return asyncio.ensure_future(service.services.sessions.sign_out_everywhere(anna.user_id, ORIGIN))
+        return asyncio.ensure_future(service.services.accounts.sessions.sign_out_everywhere(anna.user_id, ORIGIN))
 
     vendor.server.pause = sign_out_everywhere
     assert (await come_back(account_browser, answer)).status_code == 400
@@ -690,7 +690,7 @@ async def test_another_gatehouse_is_a_provider(
         }
         wanted = {f"providers.vendor.{name}": value for name, value in settings.items()}
         await service.services.settings_editor.save(wanted, ORIGIN)
-        kim = await upstream.services.administration.create(
+        kim = await upstream.services.accounts.administration.create(
             login=EMAIL, nick="Kim", password=PASSWORD, origin=ORIGIN, more={"email_verified": True}
         )
         there = HttpBrowser(upstream)

@@ -93,7 +93,7 @@ async def test_a_password_of_the_operators_list_is_refused(installed_url: str, t
     stolen.write_text(f"{sha1(NEW)}:2\n")
     listed = {"GATEHOUSE__ACCOUNTS__BREACHED_PASSWORDS": str(stolen)}
     async with running_service(installed_url, tmp_path, environment=listed) as service:
-        await service.services.administration.create(
+        await service.services.accounts.administration.create(
             login=LOGIN, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
         browser_client = HttpBrowser(service)

@@ -56,7 +56,7 @@ async def test_a_first_step_with_the_old_password_ends_with_it(
 async def test_a_first_step_ends_with_a_sign_out_everywhere(
     service: RunningService, browser_client: HttpBrowser, anna: User, secret: str
 ) -> None:
-    await service.services.sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.accounts.sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
     await assert_has_to_start_again(service, browser_client, secret)
 
 
@@ -66,7 +66,7 @@ async def test_first_step_of_a_client_sign_in_ends_with_a_sign_out_everywhere(
     web = await a_native_client(service)
     await browser_client.get(web.authorize_path())
     await at_the_second_step(browser_client, browser_client.page.headers["location"] if browser_client.page else "")
-    await service.services.sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.accounts.sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
     await assert_has_to_start_again(service, browser_client, secret)
 
 

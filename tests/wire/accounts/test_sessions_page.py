@@ -56,7 +56,7 @@ async def test_everything_else_is_signed_out_at_once(
 
 
 async def test_no_one_ends_someone_elses_session(service: RunningService, account_browser: AccountBrowser) -> None:
-    bob = await service.services.administration.create(
+    bob = await service.services.accounts.administration.create(
         login="bob@studio.example", nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     guest = AccountBrowser(service)

@@ -59,8 +59,8 @@ async def test_short_token_ends_with_a_revocation(
     service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
     stoken = await short_token(service)
-    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
-    await service.services.administration.unblock(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.accounts.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.accounts.administration.unblock(anna.user_id, AuditOrigin(actor="test"))
     assert (await browser_client.get(f"/?stoken={stoken}")).status_code == 403
 
 

@@ -38,7 +38,7 @@ async def test_lg_05_wrong_unknown_and_blocked_accounts_get_one_identical_answer
 ) -> None:
     wrong = await browser_client.sign_in(LOGIN, "not the password")
     unknown = await browser_client.sign_in("no_one@studio.example", "not the password")
-    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.accounts.administration.block(anna.user_id, AuditOrigin(actor="test"))
     blocked = await browser_client.sign_in(LOGIN)
     responses = [wrong, unknown, blocked]
     assert [response.status_code for response in responses] == [403, 403, 403]

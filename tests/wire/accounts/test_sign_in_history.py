@@ -57,7 +57,7 @@ async def test_people_who_share_a_browser_are_both_known_there(
 ) -> None:
     people = [anna.login or "", *(f"{name}@studio.example" for name in ("bo", "cleo", "dana", "eli"))]
     for login in people[1:]:
-        await service.services.administration.create(
+        await service.services.accounts.administration.create(
             login=login, nick="Someone", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
     await service.clock.advance(3_600)
@@ -99,8 +99,8 @@ async def test_history_lists_sign_ins_and_loses_addresses_and_devices_after_its_
     sign_ins = [record for record in records if record.event in ("session.opened", "login.done")]
     assert [record.personal for record in sign_ins] == [None, None]
     assert all(record.personal for record in records if record not in sign_ins)
-    await service.services.audit_sealer.seal_all()
-    assert (await service.services.audit_verification().verify()).problems == ()
+    await service.services.audit.sealer.seal_all()
+    assert (await service.services.audit.make_verifier().verify()).problems == ()
     await account_browser.sign_in_and_open_account()
     history = history_in(await account_browser.get("/account"))
     assert history.count("<li>") == 1

@@ -105,7 +105,7 @@ async def test_lg_34_proof_of_another_spelling_opens_no_account_that_came_meanwh
     await browser_client.post("/register", login=WIDE, nick="Stranger")
     (message,) = await new_messages(service)
     assert message.to == WIDE
-    await service.services.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN)
+    await service.services.accounts.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN)
     response = await browser_client.post("/sign-in/email/code", otp=code_in(message))
     assert response.status_code != 303
     assert (await browser_client.get("/account")).status_code == 303, "no one is signed in"
@@ -115,7 +115,7 @@ async def test_lg_34_proof_of_another_spelling_opens_no_account_that_came_meanwh
 async def test_new_email_in_another_spelling_of_an_account_writes_to_its_owner(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    bob = await service.services.administration.create(
+    bob = await service.services.accounts.administration.create(
         login="bob@studio.example", nick="Bob", password=PASSWORD, origin=ORIGIN
     )
     await account_browser.submit_and_read_notice("/account/email", login=f"{wide('bob')}@studio.example")
@@ -132,7 +132,7 @@ async def test_link_to_a_new_email_ends_when_another_spelling_is_taken(
 ) -> None:
     await account_browser.submit_and_read_notice("/account/email", login="new@studio.example")
     link = await link_in_new_message(service)
-    await service.services.administration.create(
+    await service.services.accounts.administration.create(
         login=f"{wide('new')}@studio.example", nick="N", password=PASSWORD, origin=ORIGIN
     )
     await account_browser.get(link)
@@ -176,7 +176,7 @@ async def test_import_refuses_another_spelling(service: RunningService, anna: Us
     opened = open_import_file(io.BytesIO("\n".join(lines).encode()), ImportFormat.CSV)
     job = ImportJob(source=ImportFormat.CSV, import_id=opened.import_id, origin=ORIGIN)
     refused: list[RefusedRow] = []
-    await service.services.importer.run(opened.rows, job, report=refused.append)
+    await service.services.accounts.importer.run(opened.rows, job, report=refused.append)
     assert {(one.number, one.reason) for one in refused} == {
         (2, f"the login belongs to user {anna.user_id}"),
         (4, "has the same login as row 3"),
@@ -199,7 +199,7 @@ async def test_provider_takes_no_address_from_an_account_with_another_spelling(
 async def test_export_with_accounts_that_share_an_address_is_applied_unchanged(
     service: RunningService, anna: User
 ) -> None:
-    twin = await service.services.administration.create(
+    twin = await service.services.accounts.administration.create(
         login="twin@studio.example", nick="Twin", password=PASSWORD, origin=ORIGIN
     )
     await share_login(service.services.storage.runner, twin.user_id, WIDE)

@@ -165,7 +165,7 @@ async def test_tm_05_documents_are_for_their_applications_and_countries(installe
     geoip = {"GATEHOUSE__ACCOUNTS__GEOIP_FILE": str(write_geoip(tmp_path / "geo.mmdb", GERMANY))}
     async with running_service(installed_url, tmp_path, environment=geoip) as service:
         for login, country in ((LOGIN, ""), ("bo@studio.example", "US")):
-            await service.services.administration.create(
+            await service.services.accounts.administration.create(
                 login=login, nick="Anna", password=PASSWORD, origin=ORIGIN, more={"country": country}
             )
         await publish(service, **TERMS)
@@ -192,7 +192,7 @@ async def test_mt_17_terms_for_a_country_stand_for_those_they_replace(
     async with running_service(installed_url, tmp_path, environment=geoip) as service:
         studio, applications = await a_studio(service), service.services.storage.applications
         await applications.edit_application(studio.shop.application_id, set_fields(api=API))
-        await service.services.administration.create(
+        await service.services.accounts.administration.create(
             login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN, more={"country": country}
         )
         agent, browser = await a_public_client(service, "agent", first_party=True), HttpBrowser(service)
@@ -221,11 +221,11 @@ async def test_tm_06_acceptance_is_exported_and_erased_with_the_person(
     await publish(service, **TERMS, minimum_age=16)
     await open_link(account_browser, (await log_in(service))["url"])
     await account_browser.post("/terms", decision="accept", birth="2001-05-31")
-    exported = await service.services.data_export.export_user(anna, ORIGIN)
+    exported = await service.services.personal_data.export.export_user(anna, ORIGIN)
     assert [(one.document, one.version) for one in exported.terms] == [("age", "21"), ("terms", "1")]
     records = await service.services.storage.audit.unsealed_records(100)
     assert [record.details for record in records if record.event == "user.terms_accepted"] == [{"terms": "1"}]
-    await service.services.erasure.erase(anna, ORIGIN)
+    await service.services.accounts.erasure.erase(anna, ORIGIN)
     rows = await read_all_tables(service.services.storage)
     assert (len(rows["users"]), rows["accepted_terms"]) == (0, [])
 
@@ -250,7 +250,7 @@ async def test_tm_07_too_young_is_told_kindly_and_leaves_nothing_behind(
         assert ("Not available yet" in again.text, await accepted(service, anna)) == (True, {})
     forged = f"age.21.{service.clock.now() + DAY}.{'0' * 64}"
     for cookie in (forged, browser_client.cookies["gh_age"].replace("age.0", "age.21")):
-        assert service.services.terms.read_remembered_age(cookie) is None
+        assert service.services.sign_in.terms.read_remembered_age(cookie) is None
     await service.clock.advance(DAY)
     await open_link(browser_client, (await log_in(service))["url"])
     await browser_client.post("/terms", decision="accept", birth="2008-06-01")

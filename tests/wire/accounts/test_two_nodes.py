@@ -55,7 +55,7 @@ async def nodes(
             for _ in range(2)
         ]
         changed: asyncio.Queue[None] = asyncio.Queue()
-        live = there.services.live_settings
+        live = there.services.core.live_settings
         reload = live.reload
 
         async def reload_and_tell() -> bool:
@@ -77,7 +77,9 @@ async def test_guests_terms_and_providers_are_switched_within_a_second(nodes: Tw
     await nodes.save(guests__enabled=False)
     assert (await client.post(GUEST)).status_code == 403
 
-    await nodes.here.services.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN)
+    await nodes.here.services.accounts.administration.create(
+        login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN
+    )
     log_in = {"login": LOGIN, "password": PASSWORD}
     assert (await client.post("/proxy/api/login", json=log_in)).json()["status"] == "OK"
     await nodes.save(**{f"terms__terms__{name}": value for name, value in TERMS.items()})
@@ -99,7 +101,7 @@ async def status_of_request(service: RunningService, application: Application) -
 
 async def test_id_tokens_for_a_client_are_switched_at_once(nodes: TwoNodes) -> None:
     application = await create_application(nodes.here.services.storage, name="Sky Raiders")
-    clients, there = nodes.here.services.clients, nodes.there
+    clients, there = nodes.here.services.oauth.clients.commands, nodes.there
     await a_public_client(
         nodes.here, BACK_END, application_id=application.application_id, redirect_uris=(), game_id_token=True
     )

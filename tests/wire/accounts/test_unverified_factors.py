@@ -21,18 +21,18 @@ async def test_lg_19_an_unproved_address_that_was_registered_adds_no_factor(
 ) -> None:
     them = service.services
     with pytest.raises(EmailNotVerified):
-        await them.totp.begin_enrollment(registered_user)
+        await them.factors.totp.begin_enrollment(registered_user)
     with pytest.raises(EmailNotVerified):
-        await them.passkeys.registration_options(registered_user, browser=b"browser")
+        await them.factors.passkeys.registration_options(registered_user, browser=b"browser")
     with pytest.raises(EmailNotVerified):
-        await them.email_codes.enable(registered_user, origin=ORIGIN)
+        await them.factors.email_codes.enable(registered_user, origin=ORIGIN)
     proved = replace(registered_user, email_verified=True)
-    assert (await them.totp.begin_enrollment(proved)).secret
-    assert await them.passkeys.registration_options(proved, browser=b"browser")
+    assert (await them.factors.totp.begin_enrollment(proved)).secret
+    assert await them.factors.passkeys.registration_options(proved, browser=b"browser")
 
 
 async def test_an_account_made_by_an_administrator_may_add_factors_at_once(
     service: RunningService, anna: User
 ) -> None:
     assert not anna.email_verified
-    assert (await service.services.totp.begin_enrollment(anna)).secret
+    assert (await service.services.factors.totp.begin_enrollment(anna)).secret

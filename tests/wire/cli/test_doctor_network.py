@@ -24,7 +24,7 @@ HEALTHY = http_response(b'{"status": "ok"}')
 
 def checked(service: RunningService, **changes: object) -> CheckedInstallation:
     services = service.services
-    loaded: LoadedSettings = services.live_settings.current
+    loaded: LoadedSettings = services.core.live_settings.current
     settings = loaded.settings
     for name, value in changes.items():
         part, _, entry = name.partition("__")
@@ -32,7 +32,7 @@ def checked(service: RunningService, **changes: object) -> CheckedInstallation:
     return CheckedInstallation(
         loaded=replace(loaded, settings=settings),
         storage=services.storage,
-        masters=services.masters,
+        masters=services.core.masters,
         clock=SystemClock(),
     )
 
@@ -81,7 +81,7 @@ async def test_the_certificate_of_the_mail_server_is_read(tmp_path: Path) -> Non
 async def test_op_91_base_url_is_fetched_while_a_node_runs(service: RunningService) -> None:
     installation = checked(service)
     assert "no node is running" in (await one_finding(about_address(installation))).text
-    await service.services.node_reporter.run_once()
+    await service.services.keys.node_reporter.run_once()
     found = await one_finding(about_address(installation))
     assert (found.level, found.text) == (Level.OK, f"{service.base_url} answers")
     nowhere = f"http://{LOOPBACK}:{refusing_port()}"
@@ -92,7 +92,7 @@ async def test_op_91_base_url_is_fetched_while_a_node_runs(service: RunningServi
 
 @pytest.mark.parametrize("answer", [http_response(b"hello"), http_response(b'{"status": 1}', "404 Not Found")])
 async def test_an_answer_of_another_server_at_base_url_is_told(service: RunningService, answer: bytes) -> None:
-    await service.services.node_reporter.run_once()
+    await service.services.keys.node_reporter.run_once()
     async with run_stub_server(StubServer(respond=lambda _: answer)) as stub:
         await service.services.storage.installation.set_value(BASE_URL, f"http://{LOOPBACK}:{stub.port}")
         found = await one_finding(about_address(checked(service)))
@@ -103,7 +103,7 @@ async def test_op_91_a_certificate_that_ends_within_two_weeks_is_told(
     service: RunningService, tmp_path: Path
 ) -> None:
     tls = tls_contexts_for(tmp_path, "localhost")
-    await service.services.node_reporter.run_once()
+    await service.services.keys.node_reporter.run_once()
     async with run_stub_server(StubServer(respond=lambda _: HEALTHY), tls=tls.server) as stub:
         await service.services.storage.installation.set_value(BASE_URL, f"https://localhost:{stub.port}")
         installation = checked(service, outbound__ca_file=str(tmp_path / "localhost.pem"))

@@ -30,11 +30,11 @@ def with_passkey(installation: InstallationPaths, user_id: str) -> None:
 
 
 async def add_passkey(services: Services, user_id: str) -> None:
-    entry = services.recorder.record(AuditEvent.FACTOR_ADDED, ORIGIN, subject=user_id)
+    entry = services.core.recorder.record(AuditEvent.FACTOR_ADDED, ORIGIN, subject=user_id)
     await services.storage.passkeys.add_passkey(a_passkey(user_id=user_id), [bytes(32)], entry, ())
     user: User = await services.storage.accounts.user(user_id)
-    assert (await services.second_factors.load_factors(user)).recovery_left == 1
-    await services.user_tokens.issue_recorded(user_id, factor="f", origin=ORIGIN)
+    assert (await services.factors.second_factors.load_factors(user)).recovery_left == 1
+    await services.accounts.user_tokens.issue_recorded(user_id, factor="f", origin=ORIGIN)
 
 
 def rev(gatehouse: CommandLine, user_id: str) -> int:

@@ -15,7 +15,7 @@ async def test_list_and_show_print_the_records_of_the_api(migrated_url: str, tmp
     async with running_service(migrated_url, tmp_path) as service:
         await apply_document(service)
         ada = await service.services.storage.accounts.user(ADA)
-        jwt = await service.services.user_tokens.issue(ada, auth="login", factor=FACTOR)
+        jwt = await service.services.accounts.user_tokens.issue(ada, auth="login", factor=FACTOR)
         headers = {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
 
         async def ask(path: str, action: str, data: object, **fields: object) -> object:

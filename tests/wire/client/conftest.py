@@ -79,7 +79,7 @@ class ClientShop:
         """A new user JWT of the person."""
         services = self.studio.service.services
         user = await services.storage.accounts.user(person.user_id)
-        return await services.user_tokens.issue(user, auth="login", factor=FACTOR, **more)
+        return await services.accounts.user_tokens.issue(user, auth="login", factor=FACTOR, **more)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ MINUTE = 60
 
 @asynccontextmanager
 async def followed(shop: ClientShop, client: Gatehouse) -> AsyncIterator[Gatehouse]:
-    await shop.studio.service.services.audit_sealer.seal_all()
+    await shop.studio.service.services.audit.sealer.seal_all()
     assert await client.follow_changes()
     try:
         yield client
@@ -42,7 +42,7 @@ async def test_ch_07_permissions_are_cached_until_they_change_while_the_stream_i
         assert shop.transport.statuses_from("data") == [200]
         changed = forgets(gatehouse)
         await shop.save(person, private_data={})
-        await services.audit_sealer.seal_all()
+        await services.audit.sealer.seal_all()
         await until(changed)
         assert not await gatehouse.allows(user, "user.kick")
         await shop.studio.service.clock.advance(5 * MINUTE)
@@ -56,12 +56,12 @@ async def test_ch_08_a_cut_stream_leaves_max_age_and_is_opened_again_after_its_l
     async with followed(shop, shop.client(credential=credential)) as gatehouse:
         user: User = await gatehouse.user(person.jwt)
         assert not await gatehouse.allows(user, "user.kick")
-        for stream in tuple(services.change_streams._streams):
+        for stream in tuple(services.changes.streams._streams):
             stream.end()
         await until(lambda: gatehouse._live_since() is None)
         changed = forgets(gatehouse)
         await shop.save(person, private_data=KICK)
-        await services.audit_sealer.seal_all()
+        await services.audit.sealer.seal_all()
         await shop.studio.service.clock.advance(2)
         assert await gatehouse.allows(user, "user.kick")
         await until(lambda: gatehouse._live_since() is not None)

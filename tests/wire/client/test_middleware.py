@@ -128,7 +128,7 @@ async def test_a_blocked_user_is_out_within_two_seconds_even_where_no_rule_is_as
     headers, services = bearer_headers(shop.studio.other_user.jwt), shop.studio.service.services
     async with client_of(an_app(shop)) as client, client_of(an_app(shop, offline=True)) as offline:
         assert (await client.get("/", headers=headers)).status_code == 200
-        await services.administration.block(shop.studio.other_user.user_id, ORIGIN)
+        await services.accounts.administration.block(shop.studio.other_user.user_id, ORIGIN)
         await services.clock.advance(2)  # type: ignore[attr-defined]
         assert (await client.get("/", headers=headers)).status_code == 401
         assert (await offline.get("/", headers=headers)).status_code == 200

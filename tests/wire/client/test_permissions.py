@@ -87,7 +87,7 @@ async def test_blocked_or_signed_out_user_is_unknown_within_two_seconds(shop: Cl
     user = await gatehouse.user(browser_client.jwt)
     assert await gatehouse.allows(user, "user.kick")
     if blocked:
-        await services.administration.block(browser_client.user_id, ORIGIN)
+        await services.accounts.administration.block(browser_client.user_id, ORIGIN)
     else:
         await services.storage.sessions.revoke_user(
             browser_client.user_id, a_record(), keep=None, now=services.clock.now()
@@ -196,7 +196,7 @@ async def test_however_many_are_refused_the_application_asks_about_itself_once_i
     services, gatehouse, clock = shop.studio.service.services, shop.client(), shop.studio.service.clock
     jwts = [await shop.jwt(shop.studio.other_user) for _ in range(3)]
     users = [await gatehouse.user(jwt) for jwt in jwts]
-    await services.administration.block(shop.studio.other_user.user_id, ORIGIN)
+    await services.accounts.administration.block(shop.studio.other_user.user_id, ORIGIN)
 
     async def count_requests() -> int:
         before = len(shop.transport.statuses_from("data"))

@@ -152,7 +152,7 @@ async def test_ts_01_package_verifies_jwts_and_checks_permissions(module: Path, 
             assert (await backend.call(style, headers=allowed, rule="user.ban"))[0] == 403
             refused = await backend.call(style, headers={})
             assert refused == [401, {"status": "ERROR", "error": "invalid token"}]
-        await studio.service.services.administration.block(person.user_id, ORIGIN)
+        await studio.service.services.accounts.administration.block(person.user_id, ORIGIN)
         await backend.call("advance", seconds=2)
         assert await backend.call("allows", jwt=person.jwt, rule="user.kick") == "Unauthenticated"
         await backend.call("advance", seconds=400 * 86_400)
@@ -162,7 +162,7 @@ async def test_ts_01_package_verifies_jwts_and_checks_permissions(module: Path, 
 async def test_ts_02_package_signs_a_person_in_and_refuses_a_mixed_up_answer(module: Path, shop: ClientShop) -> None:
     studio = shop.studio
     party = await an_oidc_client(studio.service)
-    anna = await studio.service.services.administration.create(
+    anna = await studio.service.services.accounts.administration.create(
         login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN
     )
     async with running_backend(module, studio, shop.key, party) as backend:
@@ -192,7 +192,7 @@ async def test_ts_03_a_permission_is_cached_until_it_changes_and_for_max_age_whi
     person, services = shop.studio.other_user, shop.studio.service.services
     party = await an_oidc_client(shop.studio.service)
     await shop.save(person, private_data=KICK)
-    await services.audit_sealer.seal_all()
+    await services.audit.sealer.seal_all()
     async with running_backend(module, shop.studio, shop.key, party) as backend:
 
         async def may_kick() -> bool:
@@ -212,13 +212,13 @@ async def test_ts_03_a_permission_is_cached_until_it_changes_and_for_max_age_whi
         await backend.call("advance", seconds=60)
         assert await requests_for(may_kick) == 0  # beyond max_age
         await shop.save(person, private_data={})
-        await services.audit_sealer.seal_all()
+        await services.audit.sealer.seal_all()
         await until(may_not_kick)
         await backend.call("advance", seconds=300)
         assert await requests_for(may_not_kick) == 1
 
         await backend.call("holdStreams")
-        for stream in tuple(services.change_streams._streams):
+        for stream in tuple(services.changes.streams._streams):
             stream.end()
 
         async def has_tried_again() -> bool:
@@ -229,7 +229,7 @@ async def test_ts_03_a_permission_is_cached_until_it_changes_and_for_max_age_whi
         await backend.call("advance", seconds=2)
         assert await requests_for(may_not_kick) == 1  # max_age counts
         await shop.save(person, private_data=KICK)
-        await services.audit_sealer.seal_all()
+        await services.audit.sealer.seal_all()
         assert await may_not_kick()  # cached
         await backend.call("releaseStreams")
         await until(may_kick)  # told by the stream, which continues after its last event
@@ -329,9 +329,11 @@ async def test_the_code_of_the_readme_runs(readme: Path, shop: ClientShop, tmp_p
     machine = await a_match_server(service)
     redirect_uri = "https://shelf.example/callback"
     party = replace(await an_oidc_client(service, redirect_uris=(redirect_uri,)), redirect_uri=redirect_uri)
-    anna = await service.services.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN)
+    anna = await service.services.accounts.administration.create(
+        login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN
+    )
     await shop.save(person, private_data=KICK)
-    await service.services.audit_sealer.seal_all()
+    await service.services.audit.sealer.seal_all()
     program = fill_in_readme(readme, studio, tmp_path.name)
     secrets = {"GATEHOUSE_KEY": shop.key, "CLIENT_SECRET": party.secret, "MATCH_SERVER_SECRET": machine.secret}
     settings = {"module": program.as_uri(), "now": service.clock.now()}

@@ -50,7 +50,7 @@ async def test_another_issuer_or_class_is_refused_though_the_key_is_right(
 ) -> None:
     services, now = shop.studio.service.services, shop.studio.service.clock.now()
     issuer = "https://else.example" if kind is UserJwtClaims else services.settings.server.base_url
-    token = await services.signer.sign(example_claims(kind, iss=issuer, iat=now, exp=now + 300))
+    token = await services.keys.signer.sign(example_claims(kind, iss=issuer, iat=now, exp=now + 300))
     with pytest.raises(Unauthenticated, match="issuer" if kind is UserJwtClaims else "type"):
         await shop.client().user(token)
 
@@ -90,8 +90,8 @@ async def test_a_new_key_is_found_when_the_first_token_names_it_and_the_old_one_
     gatehouse, services = shop.client(), shop.studio.service.services
     old = shop.studio.other_user.jwt
     await gatehouse.user(old)
-    await services.key_rotation.rotate(RSA, origin=ORIGIN, mode=RotationMode.AT_ONCE)
-    await services.keyring.reload()
+    await services.keys.rotation.rotate(RSA, origin=ORIGIN, mode=RotationMode.AT_ONCE)
+    await services.keys.keyring.reload()
     new = await shop.jwt(shop.studio.other_user)
     with pytest.raises(Unauthenticated):
         await gatehouse.user(new)  # it fetched recently, and does not fetch for every made-up key
@@ -104,8 +104,8 @@ async def test_a_new_key_is_found_when_the_first_token_names_it_and_the_old_one_
 async def test_a_key_that_is_distrusted_is_forgotten_with_the_next_look(shop: ClientShop) -> None:
     gatehouse, services, clock = shop.client(), shop.studio.service.services, shop.studio.service.clock
     await gatehouse.user(shop.studio.other_user.jwt)
-    await services.key_rotation.rotate(RSA, origin=ORIGIN, mode=RotationMode.DISTRUST)
-    await services.keyring.reload()
+    await services.keys.rotation.rotate(RSA, origin=ORIGIN, mode=RotationMode.DISTRUST)
+    await services.keys.keyring.reload()
     await clock.advance(300)
     with pytest.raises(Unauthenticated):
         await gatehouse.user(shop.studio.other_user.jwt)

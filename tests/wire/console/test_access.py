@@ -42,11 +42,11 @@ async def test_a_check_shows_every_voice_and_names_the_nearest_missing_fact(
     assert "No: Pia does not have store.refund in Shop" in lacking
     assert "Role cashier would allow it, but is not assigned" in lacking
     # The page also shows the API's and the command line's output.
-    facts = await studio.services.permission_loader.load_facts(PIA, (SHOP,))
+    facts = await studio.services.permissions.loader.load_facts(PIA, (SHOP,))
     assert facts is not None
-    case = await studio.services.permission_loader.load_input(facts)
+    case = await studio.services.permissions.loader.load_input(facts)
     question = read_question(CheckDraft(rule="store.refund"), "data")
-    explanation = explanation_record(await studio.services.explainer.explain(case, SHOP, question, None))
+    explanation = explanation_record(await studio.services.questions.explainer.explain(case, SHOP, question, None))
     assert all(f"&#34;{sentence}&#34;" in lacking for sentence in explanation.sentences)
     assert "/api/permissions/explain" in lacking
 
@@ -68,7 +68,7 @@ async def test_a_check_says_of_a_blocked_account_that_it_signs_in_nowhere(
 ) -> None:
     ada = await console_browsers(ADA)
     assert "This person can sign in to Shop." in (await ada.get(f"{CHECK}&user_id={PIA}")).text
-    await studio.services.administration.block(PIA, ORIGIN)
+    await studio.services.accounts.administration.block(PIA, ORIGIN)
     page_text = (await ada.get(f"{CHECK}&user_id={PIA}")).text
     assert "The account is blocked and cannot sign in anywhere." in page_text
     assert "This person can sign in" not in page_text

@@ -51,7 +51,7 @@ async def test_a_change_is_told_with_what_stood_there_before(
     assert re.search(r'<td [^>]*class="was">\s*<span class="piece">Puzzles and more</span>', page)
     assert re.search(r'<td [^>]*class="is">\s*<span class="piece">New words</span>', page)
     assert "It will be sealed shortly." in page
-    await studio.services.audit_sealer.seal_all()
+    await studio.services.audit.sealer.seal_all()
     sealed = (await ada.get(f"{LOG}?group=project&actor={OLGA}")).text
     assert "Verified (entry " in sealed
     record_id = re.findall(rf'href="{LOG}/([0-9a-f]{{32}})"', sealed)[0]
@@ -115,7 +115,7 @@ async def fill(studio: RunningService, number: int) -> None:
 
     def verb() -> Verb[None]:
         for n in range(number):
-            saved = studio.services.recorder.record(
+            saved = studio.services.core.recorder.record(
                 AuditEvent.ROLE_SAVED, AuditOrigin(actor="test"), subject="nothing"
             )
             yield from add_audit_record(replace(saved, at=saved.at - n // 7))
@@ -234,7 +234,7 @@ async def test_refused_requests_are_listed_with_their_reason_for_administrators(
     address = f"{LOG}/refusals"
     assert f'href="{address}"' in (await ada.get(LOG)).text
     assert "No refused requests." in (await ada.get(address)).text
-    recorder = studio.services.recorder
+    recorder = studio.services.core.recorder
     refusals = [
         recorder.refusal("client.refused", ORIGIN, reason=f"wrong secret {number}", subject="shop-web")
         for number in range(ONE_PAGE + 1)
@@ -267,7 +267,7 @@ async def test_refused_requests_are_listed_with_their_reason_for_administrators(
 async def test_a_log_whose_end_was_cut_off_is_shown_as_broken_to_administrators(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    await studio.services.audit_sealer.seal_all()
+    await studio.services.audit.sealer.seal_all()
     ada, olga = await console_browsers(ADA), await console_browsers(OLGA)
     pages = (LOG, "/console/settings/health")
     for page in pages:
@@ -287,19 +287,19 @@ async def test_the_page_says_how_far_the_log_is_verified_and_is_loud_about_a_cha
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     ada = await console_browsers(ADA)
-    await studio.services.audit_sealer.seal_all()
-    whole = await studio.services.audit_verification().verify()
+    await studio.services.audit.sealer.seal_all()
+    whole = await studio.services.audit.make_verifier().verify()
     page = (await ada.get(LOG)).text
     assert f"{whole.records} records verified" in page
     assert "changed outside Gatehouse" not in page
     # An old record that no page of the list shows is found in the next round.
     await fill(studio, 2)
-    await studio.services.audit_sealer.seal_all()
+    await studio.services.audit.sealer.seal_all()
     (first,) = await studio.services.storage.audit.records_from(1, 1)
     await damage_record(studio, first.record_id)
     assert f"{whole.records + 2} records verified" in (await ada.get(LOG)).text
     studio.clock.set_back(-VERIFY_AGAIN_SECONDS)
-    await studio.services.continuous_verifier.run_once()
+    await studio.services.audit.continuous_verifier.run_once()
     ada = await console_browsers(ADA)
     for page in (LOG, "/console"):
         text = (await ada.get(page)).text

@@ -89,7 +89,7 @@ async def test_every_object_shows_its_api_call_and_the_matching_json(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     paths = [*OBJECTS, *await fill_studio(studio, await console_browsers(ADA))]
-    await studio.services.audit_sealer.seal_all()
+    await studio.services.audit.sealer.seal_all()
     for user_id in (ADA, OLGA, DEV, MAX):
         browser_client, jwt = await console_browsers(user_id), await jwt_of(studio, user_id)
         pages = {path: await browser_client.get(path) for path in paths}
@@ -159,7 +159,7 @@ async def fill_studio(studio: RunningService, ada: HttpBrowser) -> Sequence[str]
 
 async def jwt_of(studio: RunningService, user_id: str) -> str:
     user = await studio.services.storage.accounts.user(user_id)
-    return await studio.services.user_tokens.issue(user, auth="login", factor=FACTOR)
+    return await studio.services.accounts.user_tokens.issue(user, auth="login", factor=FACTOR)
 
 
 def shown_in(page: str) -> Sequence[tuple[str, Any]]:

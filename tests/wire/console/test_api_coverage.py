@@ -136,7 +136,7 @@ async def test_everything_the_console_does_has_a_call_of_the_api(service: Runnin
 
 def console_forms(service: RunningService) -> Iterator[str]:
     services = service.services
-    gate = SignInGate(browsers=services.browsers, sign_in_flows=services.sign_in_flows)
+    gate = SignInGate(browsers=services.accounts.browsers, sign_in_flows=services.sign_in_flows)
     nothing = cast("Any", None)  # no screen is shown
     handler = build_console(
         services, sign_in_gate=gate, readiness=nothing, pages=PageRenderer(Assets()), samples=NO_SAMPLES

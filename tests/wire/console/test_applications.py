@@ -385,7 +385,7 @@ async def test_clients_are_managed_by_who_may_save_and_reach_no_further(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     olga, ada = await console_browsers(OLGA), await console_browsers(ADA)
-    clients = studio.services.clients
+    clients = studio.services.oauth.clients.commands
     page = await olga.get(f"{PAGE}/new_client")
     assert "first_party" not in page.text
     assert f"Example: roles={SHOP}:roles adds" in page.text, "an ID, not a number with commas"

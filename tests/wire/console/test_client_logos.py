@@ -38,7 +38,7 @@ async def remove(browser: HttpBrowser) -> httpx2.Response:
 
 
 async def logo_of(studio: RunningService) -> str:
-    return (await studio.services.clients.get("web")).logo
+    return (await studio.services.oauth.clients.commands.get("web")).logo
 
 
 async def read_json(response: Any) -> Any:
@@ -136,7 +136,7 @@ async def test_cl_04_a_logo_by_address_is_fetched_once_and_served_here(
         pictures.documents[path] = response
         refused = await callers.save(ADA, name="Other", logo_uri=pictures.url(path))
         assert (refused.status_code, refused.json()["error"].startswith("data.logo_uri: ")) == (400, True), path
-    stored = await studio.services.clients.get("web")
+    stored = await studio.services.oauth.clients.commands.get("web")
     assert (stored.name, address.endswith(stored.logo)) == ("Shop", True)
 
     by_data = await read_json(await callers.save(ADA, logo=b64encode(png("teal")).decode(), logo_uri=address))

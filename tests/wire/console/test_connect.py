@@ -63,7 +63,7 @@ async def test_each_kind_of_application_comes_with_what_it_needs(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     olga = await console_browsers(OLGA)
-    clients = studio.services.clients
+    clients = studio.services.oauth.clients.commands
 
     page = await new_application(olga, "web", name="Web", redirect_uris="http://localhost:3000/cb")
     values = environment_on(page)
@@ -144,7 +144,7 @@ async def test_snippet_that_checks_permissions_runs_as_it_is(
     await ada.get(keys)
     values = environment_on((await ada.post(keys, comment="the server")).text)
     user = await studio.services.storage.accounts.user(PIA)
-    jwt = await studio.services.user_tokens.issue(user, auth="login", factor=FACTOR)
+    jwt = await studio.services.accounts.user_tokens.issue(user, auth="login", factor=FACTOR)
     (check,) = render_snippet(BY_NAME["check"], None, application_id=SHOP, base_url=studio.base_url)
     (tmp_path / ".env").write_text("".join(f"{name}={value}\n" for name, value in values.items()))
     process = await asyncio.create_subprocess_exec(

@@ -28,11 +28,11 @@ async def sign_in_at(studio: RunningService, ago: int, *people: str, app_id: int
     """Count a login of each person to the application, so long ago."""
     studio.clock.set_back(ago)
     for user_id in people:
-        studio.services.recorder.record(
+        studio.services.core.recorder.record(
             AuditEvent.LOGGED_IN, AuditOrigin(actor=user_id), subject=user_id, details={"app_id": app_id}
         )
     studio.clock.set_back(-ago)
-    await studio.services.tally.flush()
+    await studio.services.core.tally.flush()
 
 
 @pytest.mark.both_databases
@@ -43,7 +43,7 @@ async def test_figures_are_of_the_chosen_period_and_compared_with_the_one_before
     await sign_in_at(studio, 30 * HOUR, PIA, OLGA)
     await sign_in_at(studio, 10 * DAY, PIA, DEV, DEV, DEV)
     ada = await console_browsers(ADA)
-    await studio.services.tally.flush()
+    await studio.services.core.tally.flush()
     day, week, month = [(await ada.get(f"{HOME}?period={one}")).text for one in ("24h", "7d", "30d")]
     # Ada's own sign-in is in each.
     assert figures_on(day)["Sign-ins"] == ("4", "+100% from the previous period")
@@ -63,7 +63,7 @@ async def test_failures_latest_activity_and_what_ends_soon(
 ) -> None:
     await apply_document(studio, ENDING % (studio.clock.now() + DAY + HOUR))
     await studio.client.post("/proxy/api/login", json={"login": "pia@players.example", "password": "wrong"})
-    await studio.services.tally.flush()
+    await studio.services.core.tally.flush()
     studio.clock.set_back(-1)  # the newest record
     ada = await console_browsers(ADA)
     page = (await ada.get(HOME)).text
@@ -80,10 +80,10 @@ async def test_failures_latest_activity_and_what_ends_soon(
 @pytest.mark.both_databases
 async def test_counts_add_up_over_several_flushes(studio: RunningService, console_browsers: ConsoleBrowsers) -> None:
     await console_browsers(PIA)
-    await studio.services.tally.flush()
-    await studio.services.tally.flush()
+    await studio.services.core.tally.flush()
+    await studio.services.core.tally.flush()
     await console_browsers(PIA)
-    await studio.services.tally.flush()
+    await studio.services.core.tally.flush()
     assert [tally.times for tally in await studio.services.storage.tallies.counts_since(0)] == [2]
 
 

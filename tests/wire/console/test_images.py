@@ -55,7 +55,7 @@ class ImageCalls:
 
     async def _post(self, path: str, body: dict[str, Any], user_id: str) -> httpx2.Response:
         user = await self._studio.services.storage.accounts.user(user_id)
-        jwt = await self._studio.services.user_tokens.issue(user, auth="login", factor=FACTOR)
+        jwt = await self._studio.services.accounts.user_tokens.issue(user, auth="login", factor=FACTOR)
         headers = {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
         return await self._studio.client.post(f"/api/permissions/{path}", json=body, headers=headers)
 
@@ -67,7 +67,7 @@ class ImageCalls:
         storage = self._studio.services.storage
         application = await storage.applications.application(SHOP)
         person = await storage.accounts.user(PIA)
-        await self._studio.services.live_settings.reload()
+        await self._studio.services.core.live_settings.reload()
         return application.logo, person.picture, self._studio.services.settings.branding.logo
 
 

@@ -31,7 +31,7 @@ CONDITIONS = (
 
 async def test_the_count_is_what_the_evaluation_decides(studio: RunningService) -> None:
     services, origin = studio.services, AuditOrigin(actor="test")
-    await services.administration.set_purchases(PIA, frozenset({"season-pass"}), origin)
+    await services.accounts.administration.set_purchases(PIA, frozenset({"season-pass"}), origin)
     candidates = await services.storage.candidates.candidate_page(
         CandidateFilter(application_id=1, everyone=True), (), after="", limit=1_000
     )

@@ -102,11 +102,11 @@ async def test_people_are_found_by_any_part_of_their_names_filtered_and_sorted(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     ada = await console_browsers(ADA)
-    await studio.services.administration.create(
+    await studio.services.accounts.administration.create(
         login="arger@x.example", nick="Ärger", password=None, origin=AuditOrigin(actor="t")
     )
-    await studio.services.administration.block(MAX, AuditOrigin(actor="t"))
-    await studio.services.tally.flush()
+    await studio.services.accounts.administration.block(MAX, AuditOrigin(actor="t"))
+    await studio.services.core.tally.flush()
     expected = {
         "q=pi": {"Pia"},
         "q=OLGA@ST": {"Olga"},
@@ -144,13 +144,13 @@ async def test_people_are_found_by_any_part_of_their_names_filtered_and_sorted(
     for user_id in (DEV, OLGA):
         await studio.clock.advance(90)
         await console_browsers(user_id)
-        await studio.services.tally.flush()
+        await studio.services.core.tally.flush()
     for order, names in {"-seen": ["Olga", "Dev", "Ada"], "seen": ["Ada", "Dev", "Olga"]}.items():
         lines = (await ada.get(f"{HERE}?format=csv&sort={order}&seen=week")).text.splitlines()[1:]
         assert [line.split(",")[1] for line in lines] == names, order
     await studio.clock.advance(90)
     await ada.get(HERE)  # the use of a session counts too
-    await studio.services.tally.flush()
+    await studio.services.core.tally.flush()
     lines = (await ada.get(f"{HERE}?format=csv&sort=-seen")).text.splitlines()
     assert [line.split(",")[1] for line in lines[1:4]] == ["Ada", "Olga", "Dev"]
     assert lines[-1].endswith(",")  # never seen
@@ -172,7 +172,7 @@ async def test_search_compares_the_newest_accounts_and_says_so(
     assert "accounts were searched" not in (await ada.get(f"{HERE}?q=studio.example")).text
     for number in range(3):
         await studio.clock.advance(1)
-        await studio.services.administration.create(
+        await studio.services.accounts.administration.create(
             login=f"new{number}@studio.example", nick=f"New{number}", password=None, origin=AuditOrigin(actor="t")
         )
     monkeypatch.setattr("gatehouse.admin.people_search.MAX_SEARCHED", 2)
@@ -267,7 +267,7 @@ async def test_an_account_is_changed_field_by_field_and_a_stale_save_changes_not
     )
     record = await newest(studio, PIA, "user.changed")
     assert (record.actor, record.details) == (ADA, {"fields": "nick, lang, country, tags, purchases"})
-    await studio.services.administration.set_tags(PIA, frozenset({"staff"}), AuditOrigin(actor="t"))
+    await studio.services.accounts.administration.set_tags(PIA, frozenset({"staff"}), AuditOrigin(actor="t"))
     page = await ada.post(page_of_pia, nick="Pia C.", lang="de", country="SE", tags="beta", version=str(pia.version))
     assert page.status_code == 409
     assert "Someone else changed this" in page.text
@@ -331,7 +331,7 @@ async def test_a_lost_factor_is_removed_for_a_reason_on_record(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     ada, them = await console_browsers(ADA), studio.services
-    await them.email_codes.enable(await read_user(studio, OLGA), origin=AuditOrigin(actor=OLGA))
+    await them.factors.email_codes.enable(await read_user(studio, OLGA), origin=AuditOrigin(actor=OLGA))
     page = (await ada.get(f"{HERE}/{OLGA}/methods")).text
     assert "10 left" in page
     assert "$argon2" not in page
@@ -343,7 +343,7 @@ async def test_a_lost_factor_is_removed_for_a_reason_on_record(
     record = await newest(studio, OLGA, "factor.removed")
     assert (record.actor, record.details) == (ADA, {"factor": "email", "reason": "Called her, lost mailbox"})
     assert not (await read_user(studio, OLGA)).email_code
-    await them.email_codes.enable(await read_user(studio, OLGA), origin=AuditOrigin(actor=OLGA))
+    await them.factors.email_codes.enable(await read_user(studio, OLGA), origin=AuditOrigin(actor=OLGA))
     before = (await read_user(studio, OLGA)).rev
     await ada.get(f"{removal}?factor=all")
     await ada.post(removal, reason="Stolen bag")
@@ -394,17 +394,17 @@ async def test_sessions_and_methods_api_answers_exactly_the_people_who_see_the_t
 async def with_everything(studio: RunningService, user_id: str) -> list[str]:
     """Give her every factor and a client; return the values that must never be shown."""
     them, storage, origin = studio.services, studio.services.storage, AuditOrigin(actor=user_id)
-    enrolment = await them.totp.begin_enrollment(await read_user(studio, user_id))
+    enrolment = await them.factors.totp.begin_enrollment(await read_user(studio, user_id))
     code = pyotp.TOTP(enrolment.secret).at(NOW)
-    recovery = await them.totp.confirm_enrollment(await read_user(studio, user_id), code, origin=origin)
-    await them.email_codes.enable(await read_user(studio, user_id), origin=origin)
+    recovery = await them.factors.totp.confirm_enrollment(await read_user(studio, user_id), code, origin=origin)
+    await them.factors.email_codes.enable(await read_user(studio, user_id), origin=origin)
     await storage.passkeys.add_passkey(
         a_passkey(user_id=user_id, public_key=b"cose"), (), a_record(AuditEvent.FACTOR_ADDED), ()
     )
     consent = Consent(user_id=user_id, client_id="web", scopes=("openid",), given_at=NOW)
     await storage.consents.add_consent(consent, a_record())
     user = await read_user(studio, user_id)
-    (session,) = await them.sessions.of_user(user_id)
+    (session,) = await them.accounts.sessions.of_user(user_id)
     values = (user.sealed_totp or b"", session.digest, b"cose")
     encoded = [text for value in values for text in (value.hex(), encode_base64url(value).decode())]
     return [enrolment.secret, *recovery, "$argon2", *encoded]
@@ -524,7 +524,7 @@ async def test_devices_are_banned_and_shared_ones_are_confirmed(
 ) -> None:
     ada, path = await console_browsers(ADA), f"{HERE}/{PIA}/bans"
     for user_id in (PIA, DEV, MAX, OLGA):
-        await studio.services.sign_in_devices.record_sign_in(user_id, FACTOR)
+        await studio.services.permissions.devices.record_sign_in(user_id, FACTOR)
     assert "Ban shared devices" not in (await ada.get(path)).text
     asked = await ada.post(path, public_text="Cheating", application_id=str(SHOP), device="yes")
     assert "More than 3 accounts used a device" in asked.text
@@ -533,7 +533,7 @@ async def test_devices_are_banned_and_shared_ones_are_confirmed(
     assert "<strong>3</strong> other accounts are banned" in review.text
     await ada.post(path, do="apply")
     assert "Devices: 1" in (await ada.follow()).text
-    assert len(await studio.services.sign_in_devices.find_bans(FACTOR)) == 1
+    assert len(await studio.services.permissions.devices.find_bans(FACTOR)) == 1
 
 
 @pytest.mark.both_databases
@@ -562,7 +562,7 @@ async def test_la_03_people_who_cannot_sign_in_are_listed_and_get_a_link(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     ada = await console_browsers(ADA)
-    lost = await studio.services.administration.create(
+    lost = await studio.services.accounts.administration.create(
         login="lost@x.example",
         nick="Lost",
         password=None,

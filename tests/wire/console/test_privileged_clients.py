@@ -79,7 +79,7 @@ class Callers:
 
     async def act(self, user_id: str, action: str, /, **data: object) -> Any:
         user = await self._studio.services.storage.accounts.user(user_id)
-        jwt = await self._studio.services.user_tokens.issue(user, auth="login", factor=FACTOR)
+        jwt = await self._studio.services.accounts.user_tokens.issue(user, auth="login", factor=FACTOR)
         return await self._studio.client.post(
             "/api/permissions/client",
             json={"action": action, "application_id": SHOP, "data": {"client_id": "web", **data}},
@@ -96,7 +96,7 @@ class FormSender:
         self.page = f"/console/applications/{SHOP}/clients/web"
 
     async def save(self, **changes: object) -> Any:
-        form = form_of(await self._studio.services.clients.get("web"))
+        form = form_of(await self._studio.services.oauth.clients.commands.get("web"))
         form_values = {name: getattr(form, name) for name in form_fields()} | changes
         return await self.post(self.page, **form_values)
 
@@ -115,8 +115,8 @@ def form_fields() -> list[str]:
 
 
 async def create_client(studio: RunningService, client: Client) -> Client:
-    await studio.services.clients.create(client, ORIGIN)
-    return await studio.services.clients.get(client.client_id)
+    await studio.services.oauth.clients.commands.create(client, ORIGIN)
+    return await studio.services.oauth.clients.commands.get(client.client_id)
 
 
 @pytest.mark.parametrize("privilege", PRIVILEGED)
@@ -140,7 +140,7 @@ async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_o
     for action in ("save", "rotate", "delete"):
         response = await callers.act(OLGA, action)
         assert (response.status_code, privilege in response.json()["error"]) == (403, True), response.text
-    assert await studio.services.clients.get("web") == stored, "nothing may have changed"
+    assert await studio.services.oauth.clients.commands.get("web") == stored, "nothing may have changed"
     assert (await callers.act(OLGA, "get")).status_code == 200
     assert (await callers.act(OLGA, "revoke")).status_code == 200, "ending sign-ins does not change the client"
     for action in ("save", "rotate", "delete"):
@@ -165,7 +165,7 @@ async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_i
     page = await (await console_browsers(OLGA)).get(olga.page)
     assert (page.status_code, privilege in page.text, "<fieldset disabled>" in page.text) == (200, True, True)
     assert not [act for act in ("rotate", "remove") if f'href="{olga.page}/{act}"' in page.text]
-    assert await studio.services.clients.get("web") == stored, "nothing may have changed"
+    assert await studio.services.oauth.clients.commands.get("web") == stored, "nothing may have changed"
     assert (await ada.save(client_name="Renamed")).status_code == 303
     assert (await ada.post(f"{ada.page}/rotate")).status_code == 200
     assert (await ada.post(f"{ada.page}/remove")).status_code == 303
@@ -189,7 +189,7 @@ async def test_cl_01_the_right_to_save_gives_no_client_a_privilege(
     assert (response.status_code, privilege in response.text) == (403, True)
     response = await olga.post(f"/console/applications/{SHOP}/new_client", **form_values | {"client_id": "new"})
     assert (response.status_code, privilege in response.text) == (403, True)
-    assert await studio.services.clients.list() == [stored], "nothing may have changed"
+    assert await studio.services.oauth.clients.commands.list() == [stored], "nothing may have changed"
 
 
 async def test_cl_02_the_right_to_save_ends_when_an_administrator_makes_a_client_first_party(
@@ -202,18 +202,18 @@ async def test_cl_02_the_right_to_save_ends_when_an_administrator_makes_a_client
     assert (await callers.save(OLGA, may_exchange=False)).status_code == 403, "as R3 says"
     assert (await olga.save(client_name="By console", redirect_uris=GOOD)).status_code == 303
     assert (await olga.post(f"{olga.page}/rotate")).status_code == 200
-    now = await studio.services.clients.get("web")
+    now = await studio.services.oauth.clients.commands.get("web")
     assert (now.name, now.redirect_uris, now.may_exchange) == ("By console", (GOOD,), True)
     ahead = await olga.save(client_name="Ahead", version=now.version + 1)
     assert ahead.status_code == 409, "a future version must not replace a concurrent save"
 
     assert (await callers.save(ADA, first_party=True)).status_code == 200
-    after = await studio.services.clients.get("web")
+    after = await studio.services.oauth.clients.commands.get("web")
     assert (await callers.save(OLGA, name="By API")).status_code == 403
     assert (await callers.act(OLGA, "rotate")).status_code == 403
     assert (await olga.save(client_name="By console")).status_code == 403
     assert (await olga.post(f"{olga.page}/rotate")).status_code == 403
-    assert await studio.services.clients.get("web") == after
+    assert await studio.services.oauth.clients.commands.get("web") == after
     assert stored.version < after.version
 
 

@@ -25,7 +25,7 @@ async def states(studio: RunningService, line: KeyLine) -> list[KeyState]:
 async def read_settings(studio: RunningService, data: dict[str, object]) -> Any:
     """Read settings over the API as Ada."""
     user = await studio.services.storage.accounts.user(ADA)
-    jwt = await studio.services.user_tokens.issue(user, auth="login", factor=FACTOR)
+    jwt = await studio.services.accounts.user_tokens.issue(user, auth="login", factor=FACTOR)
     headers = {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
     ask = {"action": "get", "data": data}
     response = await studio.client.post("/api/permissions/settings", json=ask, headers=headers)
@@ -118,7 +118,7 @@ async def test_mail_and_health_say_how_it_is(studio: RunningService, console_bro
     await ada.get(f"{HERE}/email")
     await ada.post(f"{HERE}/email/test")
     assert "Test email sent" in (await ada.follow()).text
-    await studio.services.audit_sealer.seal_all()
+    await studio.services.audit.sealer.seal_all()
     page = (await ada.get(f"{HERE}/health")).text
     kind = "SQLite" if studio.services.settings.database.url.is_sqlite else "PostgreSQL"
     assert f"{kind} " in page
@@ -220,7 +220,7 @@ async def test_german_forms_say_in_german_why_a_setting_is_refused(console_brows
 async def test_every_tab_saves_its_settings_and_shows_what_is_locked(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    ada, settings = await console_browsers(ADA), studio.services.live_settings
+    ada, settings = await console_browsers(ADA), studio.services.core.live_settings
     tabs = {
         HERE: {"sessions__history_days": "30"},
         f"{HERE}/sign-in": {"sessions__new_device_email": "false"},
@@ -319,7 +319,7 @@ async def test_tickets_of_a_platform_are_set_up_in_the_form_of_its_provider(
     await ada.post(f"{HERE}/change", **entered, provider__publisher_key="key-of-the-publisher")
     page = (await ada.get(form)).text
     assert ("50001:480" in page, "key-of-the-publisher" in page, "/callback" in page) == (True, False, True)
-    (provider,) = studio.services.provider_sign_in.all_providers().values()
+    (provider,) = studio.services.sign_in.providers.all_providers().values()
     assert provider.audiences == {50_001: ("480", "570")}
     await ada.get(f"{HERE}/providers")
     await ada.post(f"{HERE}/providers", provider="unity", kind="unity")
@@ -340,7 +340,7 @@ async def test_provider_is_added_filled_in_enabled_and_removed(
     form = f"{HERE}/change?part=providers.google"
     page = (await ada.follow()).text
     assert "Provider added" in page
-    assert studio.services.provider_sign_in.all_providers() == {}  # turned off until it is complete
+    assert studio.services.sign_in.providers.all_providers() == {}  # turned off until it is complete
     incomplete = await ada.post(f"{HERE}/change", part="providers.google", provider__enabled="true")
     assert incomplete.status_code == 400
     assert "providers.google.client_id" in incomplete.text
@@ -355,7 +355,7 @@ async def test_provider_is_added_filled_in_enabled_and_removed(
     page = (await ada.follow()).text
     assert "Settings saved." in page
     assert "s3cret" not in (await ada.get(form)).text
-    (provider,) = studio.services.provider_sign_in.all_providers().values()
+    (provider,) = studio.services.sign_in.providers.all_providers().values()
     assert (provider.name, provider.client_secret) == ("Google", "s3cret-of-google")
     await ada.get(f"{HERE}/providers/google/remove")
     await ada.post(f"{HERE}/providers/google/remove")

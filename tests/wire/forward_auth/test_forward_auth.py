@@ -195,7 +195,7 @@ async def test_fa_06_forwarding_headers_count_from_trusted_proxies_only(
 
 async def test_fa_07_session_on_the_site_ends_with_the_persons(service: RunningService, visitor: SiteBrowser) -> None:
     await visitor.sign_in()
-    sessions = service.services.sessions
+    sessions = service.services.accounts.sessions
     assert (await visitor.ask()).status_code == 200
     session = (await sessions.of_user(READER))[0]
     # Sign-out everywhere else keeps the person's session here, and still ends those on sites.
@@ -206,7 +206,7 @@ async def test_fa_07_session_on_the_site_ends_with_the_persons(service: RunningS
     await sessions.end_as_administrator(READER, session.session_id, ORIGIN)
     assert (await visitor.ask()).status_code == 401
     await visitor.sign_in()
-    await service.services.administration.block(READER, ORIGIN)
+    await service.services.accounts.administration.block(READER, ORIGIN)
     assert (await visitor.ask()).status_code == 401
 
 

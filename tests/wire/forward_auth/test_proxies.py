@@ -86,7 +86,7 @@ async def test_fa_01_real_proxy_lets_only_people_with_the_permission_through(
                 await set_site(service, proxy.origin, "page.edit")
                 denied = await browser.get(f"{proxy.origin}/wiki", headers={**PAGE, **SPOOFED})
                 assert (denied.status_code, "No access" in denied.text) == (403, True)
-                await service.services.sessions.sign_out_everywhere(READER, ORIGIN)
+                await service.services.accounts.sessions.sign_out_everywhere(READER, ORIGIN)
                 ended = await browser.get(f"{proxy.origin}/wiki", headers={**PAGE, **SPOOFED})
                 assert (ended.status_code, ended.headers["location"]) == (
                     302,

@@ -11,7 +11,7 @@ from tests.support.service import RunningService
 
 @pytest.fixture
 async def anna(service: RunningService) -> User:
-    return await service.services.administration.create(
+    return await service.services.accounts.administration.create(
         login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
 

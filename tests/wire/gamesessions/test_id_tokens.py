@@ -173,7 +173,7 @@ async def test_gt_03_scopes_that_the_client_gets_meanwhile_are_not_in_the_id_tok
 ) -> None:
     await a_back_end(service, game_application, first_party=False, scopes=("openid",))
     game = await register_for(service, game_application)
-    clients = service.services.clients
+    clients = service.services.oauth.clients.commands
     await clients.change(replace(await clients.get(BACK_END), scopes=("openid", "email")), ORIGIN)
     await browser_client.sign_in(anna.login or "")
     assert "your email address" not in (await open_question(browser_client, game)).text
@@ -186,7 +186,7 @@ async def test_gt_04_a_client_that_is_switched_off_or_removed_ends_the_session(
     service: RunningService, browser_client: HttpBrowser, game_application: Application
 ) -> None:
     await a_back_end(service, game_application)
-    clients = service.services.clients
+    clients = service.services.oauth.clients.commands
     before, after = [await register_for(service, game_application) for _ in range(2)]
     await confirm_in_browser(browser_client, after)
     await clients.change(

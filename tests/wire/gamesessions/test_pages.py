@@ -40,7 +40,7 @@ PLACES = {"country": {"iso_code": "SE", "names": {"en": "Sweden", "de": "Schwede
 @pytest.fixture
 async def bob(service: RunningService) -> AsyncIterator[HttpBrowser]:
     """The browser of a second person, signed in."""
-    await service.services.administration.create(
+    await service.services.accounts.administration.create(
         login=BOB, nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     someone = HttpBrowser(service)
@@ -306,7 +306,7 @@ async def test_code_match_is_skipped_in_the_same_network(
 async def test_ipv4_beside_ipv6_is_neither_warned_of_nor_called_near(migrated_url: str, tmp_path: Path) -> None:
     environment = {"GATEHOUSE__SERVER__TRUSTED_PROXIES": f"{OTHER_ADDRESS}/32"}
     async with running_service(migrated_url, tmp_path / "data", environment=environment) as service:
-        await service.services.administration.create(
+        await service.services.accounts.administration.create(
             login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
         browser_client = HttpBrowser(service)
@@ -324,7 +324,7 @@ async def test_a_place_is_named_when_it_is_known_in_the_readers_language(migrate
     file = write_geoip(tmp_path / "city.mmdb", {f"{OTHER_ADDRESS}/32": PLACES})
     environment = {"GATEHOUSE__ACCOUNTS__GEOIP_FILE": str(file)}
     async with running_service(migrated_url, tmp_path / "data", environment=environment) as service:
-        await service.services.administration.create(
+        await service.services.accounts.administration.create(
             login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
         browser_client = HttpBrowser(service)
@@ -394,7 +394,7 @@ async def test_a_way_that_took_too_long_starts_again_at_the_games_link(
         await service.clock.advance(60)
         polling = game.start_poll()
         await wait_until_held(service)
-        await service.services.write_behind.flush()
+        await service.services.games.write_behind.flush()
         await service.clock.advance(31)
         await polling
     late = await browser_client.post("/sign-in", login=ANNA, password=PASSWORD)
@@ -489,7 +489,7 @@ async def test_denial_names_the_application_that_refuses(
 
 async def test_only_administrators_see_the_missing_permission(service: RunningService, bob: HttpBrowser) -> None:
     """As on the page of an application with a web client."""
-    ada = await service.services.administration.create(
+    ada = await service.services.accounts.administration.create(
         login="ada@studio.example",
         nick="Ada",
         password=PASSWORD,
@@ -537,7 +537,7 @@ async def test_the_state_tells_whether_the_game_waits_and_nothing_about_people(
     polling = game.start_poll()
     await wait_until_held(service)
     await service.clock.advance(1)
-    await service.services.write_behind.flush()
+    await service.services.games.write_behind.flush()
     assert await state_of(service, game.gsid) == {"state": "signing_in", "closed": "", "waiting": True}
     await decide(signed_in_browser)
     await polling

@@ -182,7 +182,7 @@ async def test_the_newest_poll_displaces_the_one_before(service: RunningService,
 async def test_a_poll_displaced_while_its_answer_is_made_ready_leaves_it_to_the_newer(
     service: RunningService, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    results, started, goes_on = service.services.game_results, asyncio.Event(), asyncio.Event()
+    results, started, goes_on = service.services.games.results, asyncio.Event(), asyncio.Event()
     prepare = type(results).prepare_login
 
     async def run_slowly(self: Any, *arguments: Any) -> Any:
@@ -221,7 +221,7 @@ async def test_a_client_that_gives_up_and_polls_again_at_once_is_no_offender(
         async with raw_connection(service.client.base_url.port or 0) as removed:
             removed.send(raw_poll(game))
             await wait_until_held(service)
-        while len(service.services.waiters):  # noqa: ASYNC110 - there is no event for the end of a connection
+        while len(service.services.games.waiters):  # noqa: ASYNC110 - there is no event for the end of a connection
             await asyncio.sleep(0.001)
     await approve_in_storage(game, anna)
     assert (await game.poll()).json()["status"] == "OK"
@@ -278,7 +278,7 @@ async def test_gs_15_a_poll_in_the_last_second_keeps_the_session_before_the_time
 
     game = await register_game(service)
     await service.clock.advance(119)
-    monkeypatch.setattr(service.services.write_behind, "flush", do_nothing)
+    monkeypatch.setattr(service.services.games.write_behind, "flush", do_nothing)
     polling = game.start_poll()
     await wait_until_held(service)
     await service.clock.advance(1)
@@ -323,7 +323,7 @@ async def test_gs_31_a_user_blocked_between_approval_and_poll_gets_no_tokens(
 ) -> None:
     game = await register_game(service, factor="f")
     await approve_in_storage(game, anna)
-    await service.services.administration.block(anna.user_id, origin=AuditOrigin(actor="test"))
+    await service.services.accounts.administration.block(anna.user_id, origin=AuditOrigin(actor="test"))
     assert await refusal_reason(service, await game.poll(), status=200) == "the login was refused"
 
 
@@ -332,7 +332,7 @@ async def test_lg_20_what_was_approved_before_a_sign_out_everywhere_is_worth_not
 ) -> None:
     game = await register_game(service, factor="f")
     await approve_in_storage(game, anna)
-    await service.services.sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.accounts.sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
     assert await refusal_reason(service, await game.poll(), status=200) == "the login was refused"
 
 
@@ -448,9 +448,9 @@ async def test_gs_33_a_client_that_leaves_during_the_delay_is_let_go(service: Ru
     await game.close("Error")
     async with raw_connection(service.client.base_url.port or 0) as removed:
         removed.send(raw_poll(game))
-        while not len(service.services.waiters):  # noqa: ASYNC110
+        while not len(service.services.games.waiters):  # noqa: ASYNC110
             await asyncio.sleep(0.001)
-    while len(service.services.waiters):  # noqa: ASYNC110
+    while len(service.services.games.waiters):  # noqa: ASYNC110
         await asyncio.sleep(0.001)
 
 
@@ -463,7 +463,7 @@ async def test_gs_91_one_query_looks_for_all_held_polls_when_notices_were_missed
     monkeypatch.setattr(Waiters, "notify", lambda *_: None)  # the notification is lost
     looks = looks_of(service)
     await approve_in_storage(games[7], anna)
-    service.services.game_notices.handle_notice("")
+    service.services.games.notices.handle_notice("")
     assert (await polls[7]).json()["status"] == "OK"
     assert (looks.count("session_snapshots"), looks.count("find_session")) == (1, 1)
     service.stopping.begin()

@@ -43,7 +43,7 @@ async def early_polls(game: Game, number: int = EARLY, *, by_address: bool = Fal
             refusal, newest = newest.result(), displaced
     newest.cancel()
     await asyncio.gather(newest, return_exceptions=True)
-    while len(game.service.services.waiters):  # noqa: ASYNC110 - until its end was noticed
+    while len(game.service.services.games.waiters):  # noqa: ASYNC110 - until its end was noticed
         await asyncio.sleep(0.001)
     return refusal
 

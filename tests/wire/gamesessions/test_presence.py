@@ -173,7 +173,7 @@ async def test_signature_or_location_proves_the_owner_of_a_session_with_a_key(
     query = f"?location={game.location}" if proof == "the location" else ""
     headers = {} if query else {"Request_Sign": sign_as_application(game.gsid.encode())}
     async with connect_socket(service, game.gsid + query, address=OTHER_ADDRESS, **headers) as socket:
-        await service.services.game_purpose.open_page(game.gsid)
+        await service.services.games.purpose.open_page(game.gsid)
         assert await receive_json(socket) == {"event": "opened"}
         polling = asyncio.create_task(poll_signed(game))
         await wait_until_held(service)
@@ -197,8 +197,8 @@ async def test_unproven_socket_of_a_session_with_a_key_gets_no_events_and_cancel
         await wait_until_connected(service, 2)
         await service.clock.advance(1)
         await wait_until_seen(game, service.clock.now() - 1)
-        await service.services.game_purpose.open_page(game.gsid)
-        service.services.waiters.notify(game.gsid)  # whether or not the notification has come by now
+        await service.services.games.purpose.open_page(game.gsid)
+        service.services.games.waiters.notify(game.gsid)  # whether or not the notification has come by now
         await wait_until_idle(service)
         await expect_no_message(other)
         await expect_no_message(socket)
@@ -260,7 +260,7 @@ async def test_a_cancelled_sign_in_is_told_and_ends_the_socket(
 
 async def test_late_socket_receives_the_current_state(service: RunningService) -> None:
     game = await register_game(service)
-    await service.services.game_purpose.open_page(game.gsid)
+    await service.services.games.purpose.open_page(game.gsid)
     async with connect_game_socket(game) as socket:
         assert await receive_json(socket) == {"event": "opened"}
 
@@ -269,10 +269,10 @@ async def test_late_socket_receives_the_current_state(service: RunningService) -
 async def test_the_same_is_not_told_twice(service: RunningService) -> None:
     game = await register_game(service)
     async with connect_game_socket(game) as socket:
-        await service.services.game_purpose.open_page(game.gsid)
+        await service.services.games.purpose.open_page(game.gsid)
         assert await receive_json(socket) == {"event": "opened"}
-        service.services.game_notices.handle_notice("")  # notifications may have been missed
-        await service.services.game_purpose.open_page(game.gsid)
+        service.services.games.notices.handle_notice("")  # notifications may have been missed
+        await service.services.games.purpose.open_page(game.gsid)
         await game.close("Error")
         assert await receive_json(socket) == {"event": "cancelled"}
 
@@ -339,7 +339,7 @@ async def test_ws_05_a_client_that_vanished_is_noticed_within_fifteen_seconds(se
     async with raw_websocket(int(service.client.base_url.port or 0), target):
         await wait_until_connected(service, 1)
         await service.clock.advance(9.9)
-        assert len(service.services.presence) == 1
+        assert len(service.services.games.presence) == 1
         await service.clock.advance(2.7)
         await wait_until_connected(service, 0)
         await service.clock.advance(GRACE)
@@ -355,7 +355,7 @@ async def test_ws_08_an_open_socket_does_not_stretch_a_session_beyond_twenty_min
             await service.clock.advance(2.5)
             await wait_until_read(socket)
             await wait_until_seen(game, service.clock.now() - 7)
-            await service.services.write_behind.flush()
+            await service.services.games.write_behind.flush()
         await service.clock.advance(12)
         last = await receive_json(socket)
         assert await close_code_and_reason(socket) == (4410, "the session has ended")
@@ -390,7 +390,7 @@ async def test_ws_08_r_17_last_seen_moves_every_five_seconds_in_one_write_for_al
 ) -> None:
     games = [await register_game(service) for _ in range(3)]
     counted = RecordingStore(service)
-    monkeypatch.setattr(service.services.write_behind, "_store", counted)
+    monkeypatch.setattr(service.services.games.write_behind, "_store", counted)
     async with AsyncExitStack() as stack:
         sockets = [await stack.enter_async_context(connect_game_socket(game)) for game in games for _ in range(2)]
         await wait_until_connected(service, 6)
@@ -513,7 +513,7 @@ async def test_newer_of_two_polls_at_two_nodes_in_one_second_gets_the_result(
     nodes: tuple[RunningService, RunningService],
 ) -> None:
     here, there = nodes
-    anna = await here.services.administration.create(login=ANNA, nick="Anna", password=None, origin=ORIGIN)
+    anna = await here.services.accounts.administration.create(login=ANNA, nick="Anna", password=None, origin=ORIGIN)
     game = await register_game(here)
     older = game.start_poll()
     await wait_until_held(here)  # its number is not stored, because the clock does not move
@@ -530,7 +530,7 @@ async def test_a_socket_at_one_node_cancels_the_poll_at_another(nodes: tuple[Run
     await wait_until_held(there)
     async with connect_game_socket(game) as socket:
         await wait_until_connected(here, 1)
-        await there.services.game_purpose.open_page(game.gsid)
+        await there.services.games.purpose.open_page(game.gsid)
         assert await receive_json(socket) == {"event": "opened"}
     await wait_until_connected(here, 0)
     await here.clock.advance(GRACE)

@@ -41,7 +41,7 @@ async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningSe
 
 @pytest.fixture
 async def anna(service: RunningService) -> User:
-    return await service.services.administration.create(
+    return await service.services.accounts.administration.create(
         login=ANNA, nick="Anna", password=None, origin=AuditOrigin(actor="test")
     )
 
@@ -83,7 +83,7 @@ async def test_the_other_posts_nothing_polls_by_form_and_gives_up_after_ten_seco
         polling.cancel()  # its HTTP library times out, and it polls again immediately
         await asyncio.gather(polling, return_exceptions=True)
     polling = asyncio.create_task(service.client.post(RESULT, data={"gsid": game.gsid}, timeout=60))
-    while service.services.waiters.newest_number(game.gsid) < 4:  # noqa: ASYNC110 - until this one is held
+    while service.services.games.waiters.newest_number(game.gsid) < 4:  # noqa: ASYNC110 - until this one is held
         await asyncio.sleep(0.001)
     await approve_in_storage(game, anna)
     body = (await polling).json()

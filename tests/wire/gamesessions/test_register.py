@@ -175,7 +175,7 @@ async def test_gs_23_a_short_token_and_a_bound_jwt_are_good_at_the_games_address
 async def service_behind_proxy(url: str, tmp_path: Path) -> AsyncIterator[tuple[RunningService, User]]:
     environment = {"GATEHOUSE__SERVER__TRUSTED_PROXIES": "127.0.0.1/32"}
     async with running_service(url, tmp_path, environment=environment) as service:
-        anna = await service.services.administration.create(
+        anna = await service.services.accounts.administration.create(
             login="anna@studio.example", nick="Anna", password=None, origin=AuditOrigin(actor="test")
         )
         yield service, anna

@@ -30,7 +30,9 @@ async def browser_client(service: RunningService) -> AsyncIterator[HttpBrowser]:
 
 @pytest.fixture
 async def root(service: RunningService) -> User:
-    root = await service.services.administration.new_user(login="root@studio.example", nick="Root", password=PASSWORD)
+    root = await service.services.accounts.administration.new_user(
+        login="root@studio.example", nick="Root", password=PASSWORD
+    )
     await service.services.storage.accounts.create_user(root, a_record(), administrator=True)
     return root
 
@@ -100,7 +102,7 @@ async def test_an_unexpected_error_is_stored_by_its_kind_only(
     async def fail(*_: object) -> None:
         raise LookupError("a secret")
 
-    monkeypatch.setattr(service.services.logout_requests, "check", fail)
+    monkeypatch.setattr(service.services.oauth.logout_requests, "check", fail)
     page = await browser_client.get(LOGOUT)
     assert page.status_code == 500
     found = await stored(service, reference_of(page))
@@ -168,7 +170,7 @@ async def test_strangers_store_a_few_error_pages_a_minute(
 async def test_all_sources_together_store_a_few_error_pages_a_minute(
     service: RunningService, browser_client: HttpBrowser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(service.services.page_refusals._rates._limits, SOURCE)  # type: ignore[attr-defined]
+    monkeypatch.delitem(service.services.audit.page_refusals._rates._limits, SOURCE)  # type: ignore[attr-defined]
     bad = f"{AUTHORIZE}?client_id=none&redirect_uri={SHOP}"
     most = PAGE_RATES[PROCESS].per_minute
     pages = [await browser_client.get(bad) for _ in range(most + 5)]

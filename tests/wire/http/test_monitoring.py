@@ -55,7 +55,7 @@ def queries() -> Iterator[str]:
 @pytest.mark.both_databases
 async def test_metrics_count_sign_ins_games_and_connections(migrated_url: str, tmp_path: Path) -> None:
     async with running_service(migrated_url, tmp_path, environment=ENVIRONMENT) as service:
-        await service.services.administration.create(
+        await service.services.accounts.administration.create(
             login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
         for password in (PASSWORD, "wrong", "wrong too"):
@@ -71,7 +71,7 @@ async def test_metrics_count_sign_ins_games_and_connections(migrated_url: str, t
 
 async def test_sealing_lag_grows_until_everything_is_sealed(migrated_url: str, tmp_path: Path) -> None:
     async with running_service(migrated_url, tmp_path, environment=ENVIRONMENT) as service:
-        sealer = service.services.audit_sealer
+        sealer = service.services.audit.sealer
         await service.clock.advance(90)
         assert sealer.lag >= 90
         await sealer.seal_all()

@@ -80,8 +80,8 @@ async def test_answers_to_pipelined_requests_keep_their_order(service: RunningSe
 async def test_a_new_key_is_in_the_next_answer(service: RunningService) -> None:
     before = (await service.client.get(PATHS[0])).json()["keys"]
     line = KeyLine(KeyPurpose.TOKENS, Algorithm.ES256)
-    await service.services.key_rotation.rotate(line, origin=AuditOrigin(actor="test"))
-    await service.services.keyring.reload()
+    await service.services.keys.rotation.rotate(line, origin=AuditOrigin(actor="test"))
+    await service.services.keys.keyring.reload()
     response = await service.client.get(PATHS[0])
     assert len(response.json()["keys"]) == len(before) + 1
     assert response.headers["content-length"] == str(len(response.content))

@@ -51,11 +51,13 @@ def alarms(logs: LogStream) -> list[str]:
 
 async def check_codes_refused(service: RunningService, url: str) -> None:
     """First the state of an unfinished login, then the secret of the app."""
-    anna = await service.services.administration.create(login=ANNA, nick="Anna", password=PASSWORD, origin=ORIGIN)
+    anna = await service.services.accounts.administration.create(
+        login=ANNA, nick="Anna", password=PASSWORD, origin=ORIGIN
+    )
     them = service.services
-    enrolment = await them.totp.begin_enrollment(anna)
+    enrolment = await them.factors.totp.begin_enrollment(anna)
     app = pyotp.TOTP(enrolment.secret)
-    codes = await them.totp.confirm_enrollment(anna, app.at(service.clock.now()), origin=ORIGIN)
+    codes = await them.factors.totp.confirm_enrollment(anna, app.at(service.clock.now()), origin=ORIGIN)
     await service.clock.advance(60)
     half = await log_in(service)
     assert half["status"] == "2STEP"

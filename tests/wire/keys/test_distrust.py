@@ -76,9 +76,9 @@ async def test_tk_87_an_access_token_ends_with_a_distrust_and_with_no_other_rota
     tokens = await scenario.tokens(service.client, await scenario.code(service.services))
     for manner in (RotationMode.PLANNED, RotationMode.AT_ONCE):
         for line in TOKEN_LINES:
-            await service.services.key_rotation.rotate(line, origin=ORIGIN, mode=manner)
+            await service.services.keys.rotation.rotate(line, origin=ORIGIN, mode=manner)
         success_body(await service.client.get("/proxy/oauth/userinfo", headers=bearer(tokens["access_token"])))
-    await service.services.key_rotation.rotate(TOKEN_LINES[1], origin=ORIGIN, mode=RotationMode.DISTRUST)
+    await service.services.keys.rotation.rotate(TOKEN_LINES[1], origin=ORIGIN, mode=RotationMode.DISTRUST)
     response = await service.client.get("/proxy/oauth/userinfo", headers=bearer(tokens["access_token"]))
     assert response.status_code == 401
 
@@ -99,7 +99,7 @@ async def test_requests_that_find_another_version_together_read_the_keys_once(
     service: RunningService, scenario: TokenScenario, read_versions: list[int]
 ) -> None:
     jwt = await scenario.log_in(service.client)
-    await service.services.key_rotation.rotate(TOKEN_LINES[0], origin=ORIGIN, mode=RotationMode.AT_ONCE)
+    await service.services.keys.rotation.rotate(TOKEN_LINES[0], origin=ORIGIN, mode=RotationMode.AT_ONCE)
     responses = await asyncio.gather(*(scenario.own_record(service.client, jwt) for _ in range(10)))
     assert {response.status_code for response in responses} == {200}
     assert len(read_versions) <= 2  # one running, and one that began after the last of them arrived

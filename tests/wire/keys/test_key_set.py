@@ -32,17 +32,17 @@ async def test_a_rotated_key_is_published_before_it_signs_and_the_old_one_while_
     service: RunningService,
 ) -> None:
     async def published_kids() -> set[str]:
-        await service.services.keyring.reload()
+        await service.services.keys.keyring.reload()
         keys = (await service.client.get("/proxy/oauth/keys")).json()["keys"]
         return {key["kid"] for key in keys if key["alg"] == "RS256"}
 
     def signing_kid() -> str:
-        return service.services.keyring.signing_key(
+        return service.services.keys.keyring.signing_key(
             KeyPurpose.TOKENS, Algorithm.RS256, service.clock.now()
         ).record.kid
 
     old = signing_kid()
-    new = (await service.services.key_rotation.rotate(RSA, origin=OPERATOR)).kid
+    new = (await service.services.keys.rotation.rotate(RSA, origin=OPERATOR)).kid
     assert await published_kids() == {old, new}
     assert signing_kid() == old
     await service.clock.advance(3_600)

@@ -7,6 +7,7 @@ import pytest
 
 from gatehouse.app.rewrapping import rewrap_all
 from gatehouse.app.services import open_services
+from gatehouse.app.services.mail import outbox_worker
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.keys.sealing import new_master_key
 from gatehouse.mail.model import MailTemplate, ServerUnusable
@@ -67,7 +68,7 @@ async def test_a_new_master_key_reaches_the_outbox(migrated_url: str, tmp_path: 
     old, new, clock = new_master_key(), new_master_key(), MovableClock()
     first = load_test_settings(migrated_url, tmp_path, port=8080, **{MASTER: old})
     async with open_services(first, clock=clock, serving=False) as services:
-        composer = services.mail_composer
+        composer = services.mail.composer
         await services.storage.mail.queue_mails([composer.compose(MailTemplate.TEST, to=TO, lang="en")], "")
     both = load_test_settings(migrated_url, tmp_path, port=8080, **{MASTER: new, PREVIOUS: old})
     async with open_services(both, clock=clock, serving=False) as services:
@@ -76,7 +77,7 @@ async def test_a_new_master_key_reaches_the_outbox(migrated_url: str, tmp_path: 
     output: list[str] = []
     only = load_test_settings(migrated_url, tmp_path, port=8080, **{MASTER: new})
     async with open_services(only, clock=clock, serving=False) as services:
-        await services.outbox_worker_printing(output.append).run_once()
+        await outbox_worker(services.core, output.append).run_once()
     assert TO in output[0]
 
 
@@ -85,9 +86,9 @@ async def test_outside_development_mail_waits_for_a_server(migrated_url: str, tm
     async with open_services(
         load_test_settings(migrated_url, tmp_path, port=8080), clock=clock, serving=False
     ) as services:
-        composer = services.mail_composer
+        composer = services.mail.composer
         await services.storage.mail.queue_mails([composer.compose(MailTemplate.TEST, to=TO, lang="en")], "")
-        worker = services.outbox_worker_printing(None)
+        worker = outbox_worker(services.core, None)
         await worker.run_once()
         assert (await services.storage.mail.outbox_status()).waiting == 1
         with pytest.raises(ServerUnusable):

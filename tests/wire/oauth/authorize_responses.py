@@ -60,7 +60,7 @@ def flow_handle(response: httpx2.Response) -> str:
 
 async def set_limited_session(service: RunningService, user: User, browser: HttpBrowser) -> None:
     """Give the browser the session that a short-lived token creates."""
-    opened = await service.services.sessions.open(
+    opened = await service.services.accounts.sessions.open(
         user, SignInMethod.LOGIN, origin=AuditOrigin(actor="test"), agent="", strength=SessionStrength.LIMITED
     )
     browser.client.cookies.set("gh_session", opened.secret)
@@ -93,7 +93,7 @@ async def count_sign_in_flows(service: RunningService) -> int:
 async def issue_id_token(service: RunningService, user: User, client_id: str, *, age: int = 0) -> str:
     """An id_token that this client got for this user, that many seconds ago."""
     now = service.clock.now() - age
-    return await service.services.signer.sign(
+    return await service.services.keys.signer.sign(
         IdClaims(
             iss=service.base_url,
             iat=now,

@@ -174,7 +174,7 @@ async def test_mt_10_introspection_revocation_and_sign_out_cover_tokens_of_peopl
         narrowed = set_fields(api={**API, "access": access})
         await storage.applications.edit_application(api.application_id, narrowed)
         assert (await introspect(server, second["access_token"]))["active"] is active
-    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.accounts.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert await introspect(server, second["access_token"]) == {"active": False}
     assert oauth_error(await agent.refresh(second["refresh_token"])) == (400, "invalid_grant")
 

@@ -386,7 +386,7 @@ async def test_az_25_an_id_token_hint_names_who_is_expected(
     web: RelyingPartyClient,
     oidc_client: RelyingPartyClient,
 ) -> None:
-    berta = await service.services.administration.create(
+    berta = await service.services.accounts.administration.create(
         login="berta@studio.example", nick="Berta", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     for age in (0, 90_000):  # an expired one is still a hint
@@ -413,7 +413,7 @@ async def test_az_25_an_id_token_hint_names_who_is_expected(
 async def test_az_25_anyone_who_signs_in_instead_of_the_hinted_person_is_refused(
     service: RunningService, browser_client: HttpBrowser, web: RelyingPartyClient
 ) -> None:
-    berta = await service.services.administration.create(
+    berta = await service.services.accounts.administration.create(
         login="berta@studio.example", nick="Berta", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     hint = await issue_id_token(service, berta, "web")
@@ -486,7 +486,7 @@ async def test_sign_in_as_another_person_than_the_requested_sub_is_refused(
 async def test_prompt_select_account_offers_to_go_on_or_to_be_someone_else(
     service: RunningService, signed_in_browser: HttpBrowser, anna: User, web: RelyingPartyClient
 ) -> None:
-    berta = await service.services.administration.create(
+    berta = await service.services.accounts.administration.create(
         login="berta@studio.example", nick="Berta", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     await signed_in_browser.get(web.authorize_path(prompt="select_account"))
@@ -606,7 +606,7 @@ async def test_az_31_a_blocked_user_gets_no_code(
 ) -> None:
     await signed_in_browser.get(web.authorize_path(prompt="login"))
     await signed_in_browser.follow()
-    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.accounts.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert redirect_error(await signed_in_browser.client.get(web.authorize_path(prompt="none"))) == "login_required"
     assert (await signed_in_browser.post("/sign-in", login=LOGIN, password=PASSWORD)).status_code == 403
     assert await count_grants(service) == 0
@@ -735,7 +735,7 @@ async def test_a_way_to_a_client_that_was_removed_meanwhile_ends(
 ) -> None:
     await browser_client.get(web.authorize_path())
     await browser_client.follow()
-    await service.services.clients.remove("web", AuditOrigin(actor="test"))
+    await service.services.oauth.clients.commands.remove("web", AuditOrigin(actor="test"))
     response = await browser_client.post("/sign-in", login=anna.login or "", password=PASSWORD)
     assert (response.status_code, "location" in response.headers) == (400, False)
     assert is_error_page(await browser_client.get(web.authorize_path()))

@@ -45,7 +45,7 @@ class LogoutSetup:
     shop: StubServer  # the server of the client shelf
 
     async def run(self) -> None:
-        await self.service.services.backchannel_logout.run_once()
+        await self.service.services.oauth.backchannel_logout.run_once()
 
     async def waiting(self) -> list[LogoutCall]:
         return list(await self.service.services.storage.logout_calls.all_calls())
@@ -182,15 +182,15 @@ async def change_password(setup: SignOutSetup) -> None:
 
 
 async def block_person(setup: SignOutSetup) -> None:
-    await setup.logout_setup.service.services.administration.block(setup.anna.user_id, OPERATOR)
+    await setup.logout_setup.service.services.accounts.administration.block(setup.anna.user_id, OPERATOR)
 
 
 async def erase_person(setup: SignOutSetup) -> None:
-    await setup.logout_setup.service.services.erasure.erase(setup.anna, OPERATOR)
+    await setup.logout_setup.service.services.accounts.erasure.erase(setup.anna, OPERATOR)
 
 
 async def sign_in_second_person(setup: SignOutSetup) -> None:
-    await setup.logout_setup.service.services.administration.create(
+    await setup.logout_setup.service.services.accounts.administration.create(
         login="bob@studio.example", nick="Bob", password=PASSWORD, origin=OPERATOR
     )
     await setup.browser.sign_in("bob@studio.example")
@@ -324,7 +324,7 @@ async def test_a_client_that_is_removed_meanwhile_hears_nothing(
 ) -> None:
     await signed_in(oidc_client, account_browser)
     await account_browser.post_with_csrf("/sign-out")
-    await logout_setup.service.services.clients.remove("shelf", OPERATOR)
+    await logout_setup.service.services.oauth.clients.commands.remove("shelf", OPERATOR)
     await logout_setup.run()
     assert logout_setup.shop.received == []
     assert [call.next_try_at for call in await logout_setup.waiting()] == [0]
@@ -344,8 +344,8 @@ async def test_an_address_that_leads_inside_is_not_called(
         store=services.storage.logout_calls,
         clients=services.storage.clients,
         poster=OutboundClient(allowed=(), resolver=StubResolver(inside_example=[[inside]]), connector=wire),
-        signer=services.signer,
-        recorder=services.recorder,
+        signer=services.keys.signer,
+        recorder=services.core.recorder,
         clock=services.clock,
         issuer=logout_setup.service.base_url,
     )

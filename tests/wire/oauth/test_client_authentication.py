@@ -139,7 +139,7 @@ async def test_an_imported_secret_is_read_as_it_is_and_encoded(
     service: RunningService, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
     secret = "p%40ss+w rd/ä" * 4
-    hashed = await service.services.passwords.hash(secret)
+    hashed = await service.services.accounts.passwords.hash(secret)
     await put_secret(service, oidc_client, SecretKind.ARGON2, hashed.encode())
     for sent in (secret, quote_plus(secret)):
         assert success_body(
@@ -155,7 +155,7 @@ async def test_guesses_at_a_weak_secret_end_and_a_right_one_is_remembered(
     service: RunningService, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
     await put_secret(
-        service, oidc_client, SecretKind.ARGON2, (await service.services.passwords.hash("weak")).encode()
+        service, oidc_client, SecretKind.ARGON2, (await service.services.accounts.passwords.hash("weak")).encode()
     )
     assert success_body(
         await redeem(oidc_client, await oidc_client.issue_code(anna), {"Authorization": basic_auth("shelf", "weak")})
@@ -174,7 +174,7 @@ async def test_either_of_two_live_secrets_is_taken_until_the_old_one_ends(
     service: RunningService, web: RelyingPartyClient, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
     for relying in (web, oidc_client):
-        new = await service.services.clients.rotate_secret(relying.client.client_id, ORIGIN)
+        new = await service.services.oauth.clients.commands.rotate_secret(relying.client.client_id, ORIGIN)
         assert success_body(await relying.redeem(await relying.issue_code(anna)))
         assert success_body(await dataclasses.replace(relying, secret=new).redeem(await relying.issue_code(anna)))
     await service.clock.advance(7 * 86_400)

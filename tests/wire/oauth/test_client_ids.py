@@ -47,7 +47,7 @@ async def test_ci_01_a_new_client_has_no_id_of_digits_and_of_no_built_in_actor(s
     for client_id in RESERVED_IDS:
         client = Client(client_id=client_id, name="Shop", redirect_uris=(REDIRECT,), created_at=0)
         with pytest.raises(BadClient, match="digits only or a reserved name"):
-            await studio.service.services.clients.create(client, ORIGIN)
+            await studio.service.services.oauth.clients.commands.create(client, ORIGIN)
         data = {"client_id": client_id, "name": "Shop", "profile": "oidc", "redirect_uris": [REDIRECT]}
         body = {"action": "create", "application_id": studio.shop.application_id, "data": data}
         answer = await studio.post("client", body, studio.owner.headers)

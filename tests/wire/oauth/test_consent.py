@@ -178,7 +178,7 @@ async def test_a_consent_withdrawn_in_that_moment_leaves_no_grant(
     begin = store.create_grant
 
     async def after_the_withdrawal(self: Any, *args: Any, **more: Any) -> bool:
-        assert await service.services.consents.withdraw(anna.user_id, "third", AuditOrigin(actor="test"))
+        assert await service.services.oauth.consents.withdraw(anna.user_id, "third", AuditOrigin(actor="test"))
         return await begin(self, *args, **more)
 
     with monkeypatch.context() as patched:
@@ -301,7 +301,9 @@ async def test_no_one_withdraws_consent_for_another_account(
 ) -> None:
     await open_consent_page(signed_in_browser, third_party_client)
     await signed_in_browser.post(CONSENT, decision="allow")
-    berta = await service.services.administration.new_user(login="b@studio.example", nick="B", password=PASSWORD)
+    berta = await service.services.accounts.administration.new_user(
+        login="b@studio.example", nick="B", password=PASSWORD
+    )
     account_browser = AccountBrowser(service)
     await service.services.storage.accounts.create_user(berta, a_record())
     await account_browser.sign_in_and_open_account("b@studio.example")

@@ -287,7 +287,7 @@ async def test_device_sign_in_is_denied_to_people_the_application_does_not_admit
     assert oauth_error(await poll(shop, device["device_code"])) == (400, "access_denied")
     for client_id in (open_to_all.client.client_id, "no_one"):  # reveals nothing to people who are not refused
         assert "Not signed in" in (await browser_client.get(f"/device/denied?client_id={client_id}")).text
-    await service.services.administration.create(
+    await service.services.accounts.administration.create(
         login="ada@studio.example", nick="Ada", password=PASSWORD, origin=ORIGIN, administrator=True
     )
     ada = HttpBrowser(service)
@@ -304,7 +304,7 @@ async def test_account_blocked_before_the_next_poll_gets_no_tokens(
 ) -> None:
     device = await ask(tv)
     await answer_request(browser_client, device["user_code"], "confirm")
-    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.accounts.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert oauth_error(await poll(tv, device["device_code"])) == (400, "invalid_grant")
 
 
@@ -335,14 +335,14 @@ async def test_a_device_goes_on_when_the_browser_that_confirmed_it_signs_out(
     await browser_client.get("/account")
     assert (await browser_client.post("/sign-out")).status_code == 200
     assert (await tv.userinfo(tokens["access_token"])).status_code == 200
-    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.accounts.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert (await tv.userinfo(tokens["access_token"])).status_code == 401
 
 
 async def test_another_account_cannot_answer_a_pending_device_confirmation(
     service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser
 ) -> None:
-    await service.services.administration.create(
+    await service.services.accounts.administration.create(
         login="bob@studio.example", nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     device = await ask(tv)
@@ -386,7 +386,7 @@ async def test_limited_session_can_neither_confirm_nor_create_a_device_grant(
     await set_limited_session(service, anna, browser_client)
     device = await ask(tv)
     handle = flow_handle(await type_code(browser_client, device["user_code"]))
-    signed_in = await them.sessions.find(browser_client.cookies["gh_session"])
+    signed_in = await them.accounts.sessions.find(browser_client.cookies["gh_session"])
     started = await store.find_flow(sha256(handle), service.clock.now())
     assert signed_in is not None
     assert started is not None
@@ -395,7 +395,7 @@ async def test_limited_session_can_neither_confirm_nor_create_a_device_grant(
     )
     assert (await browser_client.get(f"/sign-in/confirm?interaction={handle}")).status_code == 400
     with pytest.raises(SignInFlowGone):
-        await them.device_purpose.finish(updated, AuditOrigin(actor="test"))
+        await them.oauth.device_purpose.finish(updated, AuditOrigin(actor="test"))
     assert oauth_error(await poll(tv, device["device_code"])) == (400, "authorization_pending")
 
 
@@ -422,7 +422,7 @@ async def test_a_consent_withdrawn_in_that_moment_leaves_no_device_signed_in(
     approve = store.approve_request
 
     async def after_the_withdrawal(self: Any, *args: Any, **more: Any) -> bool:
-        assert await service.services.consents.withdraw(anna.user_id, "stick", AuditOrigin(actor="test"))
+        assert await service.services.oauth.consents.withdraw(anna.user_id, "stick", AuditOrigin(actor="test"))
         return await approve(self, *args, **more)
 
     monkeypatch.setattr(store, "approve_request", after_the_withdrawal)

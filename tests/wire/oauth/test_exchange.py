@@ -38,7 +38,7 @@ async def post(service: RunningService, path: str, bearer: str, **more: Any) -> 
 
 
 async def user_jwt(service: RunningService, user: User, **fields: Any) -> str:
-    return await service.services.user_tokens.issue(user, auth="login", factor=FACTOR, **fields)
+    return await service.services.accounts.user_tokens.issue(user, auth="login", factor=FACTOR, **fields)
 
 
 async def test_exchange_gives_an_id_token_for_the_service_itself(service: RunningService, anna: User) -> None:
@@ -90,9 +90,9 @@ async def test_ui_08_exchange_refuses_whatever_is_not_a_living_user_jwt(
 
 async def test_ui_08_exchange_refuses_a_blocked_user_and_a_revoked_jwt(service: RunningService, anna: User) -> None:
     jwt = await user_jwt(service, anna)
-    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.accounts.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert oauth_error(await post(service, EXCHANGE, jwt)) == BAD
-    await service.services.administration.unblock(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.accounts.administration.unblock(anna.user_id, AuditOrigin(actor="test"))
     assert oauth_error(await post(service, EXCHANGE, jwt)) == BAD
 
 

@@ -62,9 +62,9 @@ async def exchange_reader(service: RunningService, anna: User) -> TokenReader:
         return await service.client.post("/proxy/oauth/exchange", headers=headers)
 
     async def make() -> str:
-        return await service.services.user_tokens.issue(anna, auth="login", factor="f")
+        return await service.services.accounts.user_tokens.issue(anna, auth="login", factor="f")
 
-    key = service.services.keyring.signing_key(KeyPurpose.TOKENS, Algorithm.RS256, service.clock.now())
+    key = service.services.keys.keyring.signing_key(KeyPurpose.TOKENS, Algorithm.RS256, service.clock.now())
     return TokenReader(show=show, make=make, private=key.private, refusal=(401, "invalid_token"))
 
 
@@ -75,7 +75,7 @@ async def refresh_reader(service: RunningService, anna: User) -> TokenReader:
         token: str = (await shop.tokens(await shop.issue_code(anna)))["refresh_token"]
         return token
 
-    key = service.services.keyring.signing_key(KeyPurpose.REFRESH, Algorithm.EDDSA, service.clock.now())
+    key = service.services.keys.keyring.signing_key(KeyPurpose.REFRESH, Algorithm.EDDSA, service.clock.now())
     return TokenReader(show=shop.refresh, make=make, private=key.private, refusal=(400, "invalid_grant"))
 
 

@@ -61,7 +61,7 @@ async def test_expired_revoked_or_unknown_token_is_inactive_without_details(
     await service.clock.advance(3_600)
     assert success_body(await introspect(oidc_client, tokens["access_token"])) == INACTIVE
     assert success_body(await introspect(oidc_client, tokens["refresh_token"]))["active"] is True
-    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.accounts.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert success_body(await introspect(oidc_client, tokens["refresh_token"])) == INACTIVE
 
 
@@ -122,7 +122,7 @@ async def test_an_application_learns_whether_its_login_token_is_live(
 async def test_an_application_without_a_client_asks_with_an_access_key(service: RunningService) -> None:
     studio = await a_studio(service)
     shop = studio.shop.application_id
-    anna = await service.services.administration.create(
+    anna = await service.services.accounts.administration.create(
         login="anna@studio.example", nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     ask = {"login": anna.login, "password": PASSWORD, "app_id": shop}
@@ -144,5 +144,5 @@ async def test_a_login_token_dies_with_its_user(service: RunningService, anna: U
     own = await an_oidc_client(service, "own", application_id=shop.application_id)
     ask = {"login": anna.login, "password": PASSWORD, "app_id": shop.application_id}
     token = (await service.client.post("/proxy/api/login", json=ask)).json()["token"]
-    await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.accounts.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert success_body(await introspect(own, token)) == INACTIVE

@@ -223,7 +223,7 @@ async def test_the_form_of_another_site_ends_nothing(browser_client: HttpBrowser
 async def test_a_hint_about_someone_else_asks_first(
     service: RunningService, browser_client: HttpBrowser, id_token: str
 ) -> None:
-    await service.services.administration.create(
+    await service.services.accounts.administration.create(
         login="bob@studio.example", nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     await browser_client.sign_in("bob@studio.example")

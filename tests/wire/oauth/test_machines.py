@@ -283,7 +283,7 @@ async def test_mt_05_a_service_account_gets_tokens_with_its_jwt_until_it_is_revo
         assert oauth_error(await ask_token(service, name, secret, **fields)) == (401, "invalid_client")
     ended = success_body(await ask_token(service, other["user_id"], other["jwt"], **fields))["access_token"]
     assert (await introspect(machine, ended))["active"] is True
-    await service.services.sessions.sign_out_everywhere(other["user_id"], ORIGIN)
+    await service.services.accounts.sessions.sign_out_everywhere(other["user_id"], ORIGIN)
     assert await introspect(machine, ended) == {"active": False}
     revoke = {"action": "delete", "data": {"project_id": PROJECT, "user_id": account["user_id"]}}
     await studio.expect_ok("serviceAccount", revoke, studio.owner.headers)

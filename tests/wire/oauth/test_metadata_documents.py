@@ -130,7 +130,7 @@ async def test_md_02_a_client_from_a_document_is_third_party_with_pkce_and_witho
     assert redirect_error(await account_browser.get(relying.authorize_path()), LOOPBACK_REDIRECT) == "invalid_request"
     for address in ("https://evil.example/back", "com.example.notes:/back", f"{origin}/other", f"{origin}/back/"):
         assert is_error_page(await authorize(account_browser, relying_party(service, client_id, address)))
-    stored = await service.services.clients.get(client_id)
+    stored = await service.services.oauth.clients.commands.get(client_id)
     assert (stored.first_party, stored.may_exchange, stored.require_pkce) == (False, False, True)
     assert (stored.claims, stored.application_id, stored.device_grant) == ({}, None, False)
     assert stored.redirect_uris == (LOOPBACK_REDIRECT, f"{origin}/back")
@@ -175,7 +175,7 @@ async def test_md_03_an_unacceptable_document_gets_an_error_page_once_fetched(
         assert is_error_page(await authorize(account_browser, relying)), path
         assert is_error_page(await authorize(account_browser, relying)), path
     assert sorted(documents.fetches) == sorted(refused)
-    assert await service.services.clients.list() == []
+    assert await service.services.oauth.clients.commands.list() == []
     documents.publish("/absent")
     await service.clock.advance(60)
     again = await authorize(account_browser, relying_party(service, documents.url("/absent")))
@@ -188,7 +188,7 @@ async def test_md_04_a_host_that_is_not_listed_is_never_called(
     """Suffixes, subdomains, ports, user-info, punycode, addresses and spellings of a listed host."""
     resolver = StubResolver()
     outbound = OutboundClient(allowed=(), resolver=resolver, connector=StubConnector())
-    service.services.metadata_clients._outbound = outbound
+    service.services.oauth.clients.metadata._outbound = outbound
     port = documents.server.port
     for client_id in (
         f"https://evil{documents.host}/client.json",
@@ -224,10 +224,10 @@ def fetcher(service: RunningService, outbound: OutboundClient) -> MetadataClient
     return MetadataClients(
         store=services.storage.clients,
         outbound=outbound,
-        images=services.image_loader,
+        images=services.images.loader,
         hosts=frozenset({"client.example"}),
         rate_limiter=RateLimiter(DOCUMENT_RATES, clock=service.clock),
-        recorder=services.recorder,
+        recorder=services.core.recorder,
         clock=service.clock,
     )
 
@@ -308,7 +308,7 @@ async def test_md_07_concurrent_requests_share_one_fetch_and_fetches_are_limited
     refused = await service.client.get(relying_path(service, documents, "/more"))
     assert (refused.status_code, len(documents.fetches)) == (429, 20)
     assert int(refused.headers["retry-after"]) > 0
-    clients = service.services.metadata_clients
+    clients = service.services.oauth.clients.metadata
     for number in range(40):  # one host is called 60 times a minute at most for all callers
         with pytest.raises(BadDocument):
             await clients.find(documents.url(f"/again/{number}"), replace(CALLER, source=f"source {number}"))
@@ -327,7 +327,7 @@ async def test_md_13_strangers_use_up_no_fetches_of_clients_that_people_use(
     unused = relying_party(service, documents.publish("/unused.json"))
     assert (await authorize(account_browser, unused)).status_code == 303
     await service.clock.advance(HOUR)
-    clients = service.services.metadata_clients
+    clients = service.services.oauth.clients.metadata
     for number in range(60):
         with pytest.raises(BadDocument):
             await clients.find(documents.url(f"/{number}"), replace(CALLER, source=f"source {number}"))
@@ -358,7 +358,7 @@ async def test_md_13_slow_documents_of_strangers_delay_no_client_that_people_use
         return asyncio.shield(released)
 
     documents.server.pause = pause
-    clients = service.services.metadata_clients
+    clients = service.services.oauth.clients.metadata
     strangers = [
         asyncio.create_task(clients.find(documents.url(f"/{number}"), replace(CALLER, source=f"source {number}")))
         for number in range(8)
@@ -402,7 +402,7 @@ async def test_md_08_a_changed_document_counts_when_its_cache_time_is_over(
     assert len(documents.fetches) == 2
     gone = await account_browser.post("/sign-in/consent", decision="allow")
     assert "location" not in gone.headers
-    assert (await service.services.clients.get(client_id)).name == f"Notes 2 ({documents.host})"
+    assert (await service.services.oauth.clients.commands.get(client_id)).name == f"Notes 2 ({documents.host})"
     (changed,) = await service.services.storage.audit.newest_records(10, client_id, "client.changed")
     assert changed.details["fields"] == "name, redirect_uris"
 
@@ -413,11 +413,11 @@ async def test_md_09_a_key_that_left_the_document_no_longer_proves_the_client(
     old, new = ECKey.generate_key("P-256"), ECKey.generate_key("P-256")
     client_id = documents.publish(token_endpoint_auth_method="private_key_jwt", jwks=key_set(old))
     relying = relying_party(service, client_id)
-    await service.services.metadata_clients.find(client_id, CALLER)
+    await service.services.oauth.clients.metadata.find(client_id, CALLER)
     assert success_body(await redeem_signed(relying, anna, old))
     assert oauth_error(await relying.redeem(await relying.issue_code(anna))) == UNPROVED
     with pytest.raises(BadClient):
-        await service.services.clients.rotate_secret(client_id, CALLER.origin)
+        await service.services.oauth.clients.commands.rotate_secret(client_id, CALLER.origin)
     documents.publish(token_endpoint_auth_method="private_key_jwt", jwks=key_set(new))
     await service.clock.advance(301)
     assert oauth_error(await redeem_signed(relying, anna, old)) == UNPROVED
@@ -452,14 +452,14 @@ async def test_md_10_a_removed_client_and_an_unlisted_host_are_refused_everywher
 ) -> None:
     client_id, removed_id = documents.publish(), documents.publish("/removed.json")
     async with running_service(installed_url, tmp_path, environment=documents.settings) as service:
-        anna = await service.services.administration.create(
+        anna = await service.services.accounts.administration.create(
             login=LOGIN, nick="Anna", password="correct horse battery", origin=CALLER.origin
         )
         relying, removed = relying_party(service, client_id), relying_party(service, removed_id)
         for one in (relying, removed):
-            await service.services.metadata_clients.find(one.client.client_id, CALLER)
+            await service.services.oauth.clients.metadata.find(one.client.client_id, CALLER)
         token = (await relying.tokens(await issue_code(relying, anna), code_verifier=VERIFIER))["refresh_token"]
-        await service.services.clients.remove(removed_id, CALLER.origin)
+        await service.services.oauth.clients.commands.remove(removed_id, CALLER.origin)
         assert is_error_page(await service.client.get(removed.authorize_path(**PKCE)))
         assert is_error_page(await service.client.get(removed.authorize_path(**PKCE)))
         assert documents.fetches == ["/client.json", "/removed.json", "/removed.json"]
@@ -486,18 +486,18 @@ async def test_md_11_a_client_that_no_one_allowed_is_deleted_after_a_day(
     for client_id in (unused, used):
         await authorize(account_browser, relying_party(service, client_id))
         await account_browser.follow()
-    logo = (await service.services.clients.get(unused)).logo
+    logo = (await service.services.oauth.clients.commands.get(unused)).logo
     await account_browser.post("/sign-in/consent", decision="allow")
     await service.clock.advance(2 * 86_400)
     await service.services.storage.sweep(service.clock.now())
-    assert {client.client_id for client in await service.services.clients.list()} == {"app", used}
+    assert {client.client_id for client in await service.services.oauth.clients.commands.list()} == {"app", used}
     assert (await service.client.get(f"/images/{logo}")).status_code == 404
     state = await ProvisionStorage(service.services.storage.runner, service.services.storage.ban_copies).read_state(
         ReadScope(), service.clock.now()
     )
     assert [client.client_id for client in state.clients] == ["app"], "no file exports or prunes the others"
     documents.publish("/unused.json", client_name="Again")
-    client = await service.services.metadata_clients.find(unused, CALLER)
+    client = await service.services.oauth.clients.metadata.find(unused, CALLER)
     assert client.name == f"Again ({documents.host})"
 
 
@@ -508,7 +508,7 @@ async def test_md_12_the_logo_of_a_document_is_fetched_with_it_and_shown_on_cons
     client_id = documents.publish(logo_uri=documents.url("/logo.png"))
     await authorize(account_browser, relying_party(service, client_id))
     consent = await account_browser.follow()
-    logo = (await service.services.clients.get(client_id)).logo
+    logo = (await service.services.oauth.clients.commands.get(client_id)).logo
     assert f'src="/images/{logo}"' in consent.text
     assert "logo.png" not in consent.text
     assert SVG not in (await service.client.get(f"/images/{logo}")).content
@@ -539,7 +539,7 @@ async def test_md_12_a_bad_or_foreign_logo_is_no_error_and_calls_no_unlisted_hos
             )
         ):
             client_id = documents.publish(f"/{number}.json", logo_uri=logo_uri)
-            client = await service.services.metadata_clients.find(client_id, CALLER)
+            client = await service.services.oauth.clients.metadata.find(client_id, CALLER)
             assert (client.logo, client.name) == ("", f"Notes ({documents.host})"), logo_uri
         assert foreign.connections == 0
     assert [path for path in documents.fetches if path.endswith(".png")] == ["/missing.png"]

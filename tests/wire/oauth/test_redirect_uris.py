@@ -370,7 +370,9 @@ async def test_a_developer_is_shown_what_was_received_beside_what_is_registered(
         assert is_error_page(hidden)
         assert HOST not in visible_text(hidden.text), someone
         assert hidden.headers["x-request-id"] in hidden.text
-    root = await service.services.administration.new_user(login="root@studio.example", nick="Root", password=PASSWORD)
+    root = await service.services.accounts.administration.new_user(
+        login="root@studio.example", nick="Root", password=PASSWORD
+    )
     await service.services.storage.accounts.create_user(root, a_record(), administrator=True)
     await browser_client.sign_in("root@studio.example")
     assert HOST in visible_text((await browser_client.get(quiet.authorize_path(redirect_uri=wrong))).text)

@@ -134,7 +134,7 @@ async def test_the_grace_of_the_settings_is_for_clients_that_say_nothing(
 ) -> None:
     environment = {"GATEHOUSE__OAUTH__REFRESH_GRACE_SECONDS": "10"}
     async with running_service(installed_sqlite_url, tmp_path, environment=environment) as service:
-        anna = await service.services.administration.create(
+        anna = await service.services.accounts.administration.create(
             login="anna@studio.example", nick="Anna", password=PASSWORD, origin=TEST
         )
         web = await a_native_client(service)
@@ -243,7 +243,7 @@ async def test_a_client_without_offline_access_any_more_refreshes_nothing(
 
 
 async def block(service: RunningService, anna: User, _app: Application) -> None:
-    await service.services.administration.block(anna.user_id, TEST)
+    await service.services.accounts.administration.block(anna.user_id, TEST)
 
 
 async def change_password(service: RunningService, anna: User, _app: Application) -> None:
@@ -273,7 +273,7 @@ async def refuse_login(service: RunningService, anna: User, app: Application) ->
 
 
 async def remove_client(service: RunningService, _anna: User, _app: Application) -> None:
-    await service.services.clients.remove("web", TEST)
+    await service.services.oauth.clients.commands.remove("web", TEST)
 
 
 End = Callable[[RunningService, User, Application], Awaitable[None]]
@@ -297,7 +297,7 @@ async def an_application(service: RunningService, owner: User) -> Application:
 async def test_tk_18_no_refresh_after_the_person_or_the_application_is_out(
     service: RunningService, anna: User, end: End
 ) -> None:
-    owner = await service.services.administration.create(
+    owner = await service.services.accounts.administration.create(
         login="owner@studio.example", nick="Owner", password=PASSWORD, origin=TEST
     )
     shop = await an_application(service, owner)
@@ -327,7 +327,7 @@ async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[No
         running_service(installed_postgres_url, tmp_path, environment=environment, clock=first.clock) as second,
     ):
         web = await a_native_client(first)
-        anna = await first.services.administration.create(
+        anna = await first.services.accounts.administration.create(
             login="anna@studio.example", nick="Anna", password=PASSWORD, origin=TEST
         )
         yield Nodes(first=web, second=dataclasses.replace(web, service=second), anna=anna)
@@ -336,7 +336,7 @@ async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[No
 async def test_tk_18_another_node_knows_at_once(nodes: Nodes) -> None:
     tokens = await nodes.first.tokens(await nodes.first.issue_code(nodes.anna))
     assert success_body(await nodes.second.userinfo(tokens["access_token"]))
-    await nodes.first.service.services.administration.block(nodes.anna.user_id, TEST)
+    await nodes.first.service.services.accounts.administration.block(nodes.anna.user_id, TEST)
     assert oauth_error(await nodes.second.refresh(tokens["refresh_token"])) == GONE
     assert oauth_error(await nodes.second.userinfo(tokens["access_token"])) == (401, "invalid_token")
 
@@ -386,8 +386,8 @@ async def test_ui_13_tokens_outlive_the_keys_that_signed_them(
 ) -> None:
     first = await web.tokens(await web.issue_code(anna))
     for line in (KeyLine(KeyPurpose.REFRESH, Algorithm.EDDSA), KeyLine(KeyPurpose.TOKENS, Algorithm.RS256)):
-        await service.services.key_rotation.rotate(line, origin=TEST, mode=RotationMode.AT_ONCE)
-    await service.services.keyring.reload()
+        await service.services.keys.rotation.rotate(line, origin=TEST, mode=RotationMode.AT_ONCE)
+    await service.services.keys.keyring.reload()
     second = success_body(await web.refresh(first["refresh_token"]))
     for name in ("refresh_token", "id_token"):
         assert claims_of(second[name])["kid"] != claims_of(first[name])["kid"]

@@ -40,7 +40,7 @@ async def open_session(
     service: RunningService, user: User, browser: HttpBrowser, auth: SignInMethod, second_factor: str = ""
 ) -> None:
     """Give the browser the session of a person who has signed in that way."""
-    opened = await service.services.sessions.open(
+    opened = await service.services.accounts.sessions.open(
         user, auth, second_factor=second_factor, origin=AuditOrigin(actor="test"), agent=""
     )
     browser.client.cookies.set("gh_session", opened.secret)

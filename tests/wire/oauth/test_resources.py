@@ -123,7 +123,7 @@ async def test_ci_06_the_resource_of_a_deleted_application_is_never_declared_aga
     storage = studio.service.services.storage
     await declare_api(studio, API)
     await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
-    await studio.service.services.full_removal.remove_as_operator(PROJECT, ORIGIN)
+    await studio.service.services.commands.full_removal.remove_as_operator(PROJECT, ORIGIN)
     for resource in (RESOURCE, f"{RESOURCE}/"):
         with pytest.raises(ResourceTaken):
             await create_application(storage, name="Copy", api=api(resource))

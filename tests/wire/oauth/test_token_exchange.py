@@ -36,7 +36,7 @@ async def test_mt_11_an_access_token_gives_a_user_jwt_and_a_user_jwt_gives_an_id
     given = claims_of(body.pop("access_token"))
     assert body == {"token_type": "N_A", "expires_in": 3_600, "issued_token_type": JWT}
     assert (given["typ"], given["uid"], given["azp"]) == ("exchanged_token", anna.user_id, "exchanger")
-    jwt = await service.services.user_tokens.issue(anna, auth="login", factor="x")
+    jwt = await service.services.accounts.user_tokens.issue(anna, auth="login", factor="x")
     body = success_body(await exchange(relying, jwt, JWT, requested_token_type=ID_TOKEN))
     assert (body["issued_token_type"], claims_of(body["access_token"])["sub"]) == (ID_TOKEN, anna.user_id)
     metadata = (await service.client.get("/.well-known/openid-configuration")).json()

@@ -312,7 +312,10 @@ async def test_ap_06_a_private_key_once_written_is_nowhere_readable(
     services = studio.service.services
     application = await services.storage.applications.application(shop)
     assert application.sealed_private_key is not None
-    assert services.masters.open(application.sealed_private_key, purpose="application-private-key").decode() == CANARY
+    assert (
+        services.core.masters.open(application.sealed_private_key, purpose="application-private-key").decode()
+        == CANARY
+    )
 
 
 async def test_sc_22_service_meta_without_its_public_key_removes_it_and_keeps_the_unseen_one(studio: Studio) -> None:

@@ -45,7 +45,7 @@ PC: Final = "factor of a PC"
 
 @pytest.fixture
 async def anna(service: RunningService) -> User:
-    hashed = await service.services.passwords.hash(PASSWORD)
+    hashed = await service.services.accounts.passwords.hash(PASSWORD)
     user = a_user(login=LOGIN, password_hash=hashed, email_verified=True)
     await service.services.storage.accounts.create_user(user, a_record())
     return user
@@ -162,7 +162,7 @@ async def test_bn_02_one_administrator_is_always_left(studio: Studio) -> None:
     first, second = await create_administrator(studio), await create_administrator(studio)
     await ban(studio, first, second.user_id)
     with pytest.raises(LastAdministrator):
-        await studio.service.services.administration.block(first.user_id, origin=ORIGIN)
+        await studio.service.services.accounts.administration.block(first.user_id, origin=ORIGIN)
 
 
 async def test_bans_with_bad_input_are_refused_by_name(studio: Studio) -> None:
@@ -219,7 +219,7 @@ async def test_bn_05_a_ban_shows_only_after_the_credential_was_proved(studio: St
     await ban(studio, administrator, anna.user_id)
     assert await log_in(service, password="wrong") == {"status": "LOGINERROR"}
     assert await log_in(service) == {"status": "DENIED", "reason": "banned", "public_text": TEXT, "until": 0}
-    await service.services.email_codes.enable(anna, origin=ORIGIN)
+    await service.services.factors.email_codes.enable(anna, origin=ORIGIN)
     asked = await log_in(service)
     assert asked.keys() == {"status", "request_id", "methods"}
     wrong = {"request_id": asked["request_id"], "otp": "000000"}
@@ -418,7 +418,7 @@ async def test_bn_09_a_shared_device_asks_for_confirmation_and_old_devices_are_f
 ) -> None:
     service, shop = studio.service, studio.shop.application_id
     assert (await log_in(service, app_id=shop, factor=PC))["status"] == "OK"
-    devices = service.services.sign_in_devices
+    devices = service.services.permissions.devices
     for user_id in ("1000000071", "1000000072", "1000000073"):
         await service.services.storage.accounts.create_user(a_user(user_id=user_id), a_record())
         await devices.record_sign_in(user_id, PC)
@@ -436,14 +436,14 @@ async def test_bn_09_a_shared_device_asks_for_confirmation_and_old_devices_are_f
 
 
 async def test_bn_09_sign_in_at_an_erasure_stores_no_device(service: RunningService, anna: User) -> None:
-    await service.services.erasure.erase(anna, ORIGIN)
-    await service.services.sign_in_devices.record_sign_in(anna.user_id, PC)
+    await service.services.accounts.erasure.erase(anna, ORIGIN)
+    await service.services.permissions.devices.record_sign_in(anna.user_id, PC)
     assert await count_rows(service, user_devices) == 0
 
 
 async def test_bn_09_made_up_devices_of_a_person_are_bounded(studio: Studio, moderator: Person, anna: User) -> None:
     service, shop = studio.service, studio.shop.application_id
-    devices = service.services.sign_in_devices
+    devices = service.services.permissions.devices
     for number in range(MAX_DEVICES + 5):
         await devices.record_sign_in(anna.user_id, f"made up {number}")
     await service.clock.advance(1)
@@ -491,15 +491,15 @@ async def test_bn_08_the_export_has_the_bans_and_erasure_keeps_what_matches(
 ) -> None:
     services, shop = studio.service.services, studio.shop.application_id
     await ban(studio, moderator, anna.user_id, application_id=shop, reason="ticket 4711")
-    export = await services.data_export.export_user(anna, ORIGIN)
+    export = await services.personal_data.export.export_user(anna, ORIGIN)
     assert [(one.application_id, one.text, one.until) for one in export.bans] == [(shop, TEXT, "")]
     assert "4711" not in str(export)
-    await services.erasure.erase(await services.storage.accounts.user(anna.user_id), ORIGIN)
+    await services.accounts.erasure.erase(await services.storage.accounts.user(anna.user_id), ORIGIN)
     ask = {"action": "list", "application_id": shop}
     (kept,) = (await studio.expect_ok("user/ban", ask, moderator.headers))["data"]
     assert (kept["user_id"], kept["state"], bool(kept["erased"])) == (anna.user_id, "active", True)
     administrator = AccountBrowser(studio.service)
-    hashed = await services.passwords.hash(PASSWORD)
+    hashed = await services.accounts.passwords.hash(PASSWORD)
     root = a_user(user_id="1000000090", login="root@studio.example", password_hash=hashed, email_verified=True)
     await services.storage.accounts.create_user(root, a_record(), administrator=True)
     await administrator.sign_in("root@studio.example")

@@ -114,7 +114,7 @@ async def test_a_revoked_jwt_is_refused_at_once(studio: Studio, *, blocked: bool
     await studio.expect_ok("user/info", {}, studio.owner.headers)
     services = studio.service.services
     if blocked:
-        await services.administration.block(studio.owner.user_id, ORIGIN)
+        await services.accounts.administration.block(studio.owner.user_id, ORIGIN)
     else:
         await services.storage.sessions.revoke_user(
             studio.owner.user_id, a_record(), keep=None, now=services.clock.now()
@@ -138,7 +138,7 @@ async def test_pa_04_a_service_jwt_serves_its_own_application_only(studio: Studi
 
 
 async def test_pa_04_a_service_jwt_is_refused_when_revoked_expired_or_removed(studio: Studio) -> None:
-    tokens, storage = studio.service.services.service_tokens, studio.service.services.storage
+    tokens, storage = studio.service.services.permissions.service_tokens, studio.service.services.storage
     issued = await tokens.issue(studio.shop.application_id, days=1, origin=ORIGIN)
     body, headers = own_record(studio.shop), bearer_headers(studio.owner.jwt, Service_Jwt=issued.jwt)
     await studio.expect_ok("meta/data", body, headers)
@@ -262,7 +262,7 @@ async def test_pa_09_a_signature_is_over_the_whole_request_and_soon_old(studio: 
 async def test_pa_09_the_signed_address_is_what_fip_sees(studio: Studio) -> None:
     services, key = studio.service.services, await studio.access_key()
     user = await services.storage.accounts.user(studio.owner.user_id)
-    jwt = await services.user_tokens.issue(user, auth="login", factor=FACTOR, fixed_ips=["10.0.0.0/8"])
+    jwt = await services.accounts.user_tokens.issue(user, auth="login", factor=FACTOR, fixed_ips=["10.0.0.0/8"])
     await studio.expect_error(403, "user/info", {}, bearer_headers(jwt, Factor=FACTOR))
     await studio.expect_error(403, "meta/data", own_record(studio.shop, jwt=jwt), bearer_headers(key))
     for address, status in (("10.1.2.3", 200), ("11.1.2.3", 403)):
@@ -286,7 +286,7 @@ async def a_robot(studio: Studio, **fields: Any) -> Person:
         rev=0,
         jti=account.jti,
     )
-    return Person(user_id=ROBOT, jwt=await services.signer.sign(claims))
+    return Person(user_id=ROBOT, jwt=await services.keys.signer.sign(claims))
 
 
 async def test_a_service_account_calls_until_it_is_revoked_or_its_project_removed(studio: Studio) -> None:

@@ -34,7 +34,7 @@ T = TypeVar("T")
 async def save_record(studio: Studio, name: str, application_id: int | None = None) -> None:
     """Record a change of the other user in an application, and seal the log."""
     about = studio.shop.application_id if application_id is None else application_id
-    entry = studio.service.services.recorder.record(
+    entry = studio.service.services.core.recorder.record(
         AuditEvent.USER_SCHEMA_SAVED, ORIGIN, subject=OTHER_USER, details={"application_id": about, "note": name}
     )
     await add_records(studio, entry)
@@ -44,12 +44,12 @@ async def add_records(studio: Studio, *entries: Any) -> None:
     services = studio.service.services
     for entry in entries:
         await services.storage.profile.add_record(entry)
-    await services.audit_sealer.seal_all()
+    await services.audit.sealer.seal_all()
 
 
 async def record(studio: Studio, event: AuditEvent, subject: str, **details: Any) -> None:
     await add_records(
-        studio, studio.service.services.recorder.record(event, ORIGIN, subject=subject, details=details)
+        studio, studio.service.services.core.recorder.record(event, ORIGIN, subject=subject, details=details)
     )
 
 
@@ -80,7 +80,7 @@ async def test_ch_01_change_arrives_once_sealed_and_the_stream_continues_after_i
             assert stream.response.headers["content-type"] == "text/event-stream"
             assert stream.response.headers["x-accel-buffering"] == "no"
             await studio.expect_ok("application", ask, studio.owner.headers)
-            await service.services.audit_sealer.seal_all()
+            await service.services.audit.sealer.seal_all()
             await save_record(studio, "a")
             first, second = await stream.changes(2)
             assert first == {
@@ -103,14 +103,14 @@ async def renewed(studio: Studio, person: Person) -> Person:
     """The person with a JWT of a service that has another address now."""
     services = studio.service.services
     user = await services.storage.accounts.user(person.user_id)
-    jwt = await services.user_tokens.issue(user, auth="login", factor="the device")
+    jwt = await services.accounts.user_tokens.issue(user, auth="login", factor="the device")
     return Person(user_id=person.user_id, jwt=jwt)
 
 
 async def test_ch_02_application_reads_its_own_changes_and_learns_no_other_name(studio: Studio) -> None:
     shop, other = studio.shop.application_id, studio.other.application_id
     key = await studio.access_key()
-    await studio.service.services.audit_sealer.seal_all()
+    await studio.service.services.audit.sealer.seal_all()
     async with open_changes(studio.service.client, key_headers(key)) as stream:
         await save_record(studio, "not of the shop", other)
         await record(studio, AuditEvent.SCHEMA_SAVED, f"application {other}")
@@ -180,7 +180,7 @@ async def test_ch_04_foreign_or_altered_event_id_is_refused(studio: Studio) -> N
 async def test_ch_05_stream_ends_with_the_credential_before_another_change_is_sent(studio: Studio, by: str) -> None:
     services, shop = studio.service.services, studio.shop.application_id
     person = await a_reader(studio)
-    issued = await services.service_tokens.issue(shop, origin=ORIGIN)
+    issued = await services.permissions.service_tokens.issue(shop, origin=ORIGIN)
     headers = {
         "key": key_headers(await studio.access_key()),
         "service_jwt": {"Service-Jwt": issued.jwt},
@@ -192,12 +192,12 @@ async def test_ch_05_stream_ends_with_the_credential_before_another_change_is_se
             ask = {"action": "delete", "application_id": shop, "data": {"id": key.key_id}}
             await studio.expect_ok("accessKey", ask, studio.owner.headers)
         elif by == "service_jwt":
-            await services.service_tokens.revoke(shop, issued.token.jti, ORIGIN)
+            await services.permissions.service_tokens.revoke(shop, issued.token.jti, ORIGIN)
         else:
-            await services.administration.block(person.user_id, ORIGIN)
+            await services.accounts.administration.block(person.user_id, ORIGIN)
         await save_record(studio, "secret")
         assert await stream.is_ended()
-    assert not len(services.change_streams)
+    assert not len(services.changes.streams)
 
 
 async def test_heartbeat_keeps_the_position_and_ends_an_expired_credential(studio: Studio) -> None:
@@ -229,7 +229,7 @@ async def test_ch_06_streams_are_limited_for_each_caller_and_in_total(installed_
             assert (await get(studio, first.headers))[0] == 429
             async with open_changes(service.client, second.headers):
                 assert (await get(studio, third.headers))[0] == 429
-                assert len(service.services.change_streams) == 2
+                assert len(service.services.changes.streams) == 2
             await until_streams(service, 1)
             async with open_changes(service.client, third.headers):
                 pass
@@ -239,7 +239,7 @@ async def test_ch_06_streams_are_limited_for_each_caller_and_in_total(installed_
 async def until_streams(service: RunningService, count: int) -> None:
     """The server learns of a closed connection with the next event of its loop."""
     async with asyncio.timeout(10):
-        while len(service.services.change_streams) != count:  # noqa: ASYNC110 - no one is notified
+        while len(service.services.changes.streams) != count:  # noqa: ASYNC110 - no one is notified
             await asyncio.sleep(0)
 
 

@@ -25,8 +25,10 @@ from tests.support.studio import (
 
 async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_in_person(studio: Studio) -> None:
     admin, shop = await create_administrator(studio), studio.shop.application_id
-    token = (await studio.service.services.service_tokens.issue(shop, comment="nightly", origin=ORIGIN)).token
-    value = await studio.service.services.email_secrets.create_as_operator(shop, ORIGIN)
+    token = (
+        await studio.service.services.permissions.service_tokens.issue(shop, comment="nightly", origin=ORIGIN)
+    ).token
+    value = await studio.service.services.commands.email_secrets.create_as_operator(shop, ORIGIN)
     refusal = await studio.service.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
     (newest, *_) = await studio.service.services.storage.audit.newest_records(1, f"application {shop}", "")
     asks: dict[str, list[tuple[dict[str, object], dict[str, object]]]] = {
@@ -108,7 +110,8 @@ async def test_a_service_that_vouches_shows_an_owner_of_the_log_no_more_than_it_
     wiki = await create_application(studio.service.services.storage, name="Wiki", project_id=PROJECT)
     about = (f"application {shop}", f"project {PROJECT}", f"application {wiki.application_id}")
     written = [
-        studio.service.services.recorder.record(AuditEvent.ROLE_SAVED, ORIGIN, subject=record) for record in about
+        studio.service.services.core.recorder.record(AuditEvent.ROLE_SAVED, ORIGIN, subject=record)
+        for record in about
     ]
 
     def verb() -> Verb[None]:

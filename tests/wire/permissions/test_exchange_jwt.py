@@ -102,7 +102,7 @@ async def test_an_expired_jwt_is_not_exchanged(studio: Studio, days: int) -> Non
 async def test_fip_is_honoured_and_goes_along(studio: Studio) -> None:
     services, key = studio.service.services, await studio.access_key()
     user = await services.storage.accounts.user(studio.owner.user_id)
-    jwt = await services.user_tokens.issue(user, auth="login", factor=FACTOR, fixed_ips=["10.0.0.0/8"])
+    jwt = await services.accounts.user_tokens.issue(user, auth="login", factor=FACTOR, fixed_ips=["10.0.0.0/8"])
     ask = {"jwt": jwt, "factor": FACTOR}
     await studio.expect_error(403, "exchangeJwt", ask, {"Authorization": f"Bearer {key}"})
 

@@ -28,7 +28,7 @@ KICK = {"private_data": {"user": {"kick": {"value": True}}}}
 
 @pytest.fixture
 async def anna(service: RunningService) -> User:
-    hashed = await service.services.passwords.hash(PASSWORD)
+    hashed = await service.services.accounts.passwords.hash(PASSWORD)
     user = a_user(login=LOGIN, password_hash=hashed, email_verified=True)
     await service.services.storage.accounts.create_user(user, a_record())
     return user

@@ -271,7 +271,7 @@ async def proposer(studio: Studio) -> Proposer:
 
 async def save(studio: Studio, change: AnyProposal, by: Proposer) -> None:
     services = studio.service.services
-    storage, recorder, clock = services.storage, services.recorder, services.clock
+    storage, recorder, clock = services.storage, services.core.recorder, services.clock
     schemas = SchemaCommands(store=storage.applications, recorder=recorder, clock=clock)
     match change:
         case RoleProposal(data=role):
@@ -313,7 +313,7 @@ async def test_members_are_those_whom_looking_at_everyone_finds(studio: Studio, 
     await prepare_studio(studio)
     await build(studio, state)
     effective = await held_by_all(studio)
-    search, shop = studio.service.services.member_search, studio.shop.application_id
+    search, shop = studio.service.services.questions.member_search, studio.shop.application_id
     for scope in (ROOT, P, ON_GROUP):
         for path in PATHS:
             rule_query = read_rule(path, "rule")
@@ -345,7 +345,7 @@ async def test_a_save_changes_exactly_what_was_foretold(
     before = as_lists(await held_by_all(studio))
     by = await proposer(studio)
     try:
-        forecast = await studio.service.services.simulation.run(change, by, after="", limit=1_000)
+        forecast = await studio.service.services.questions.simulation.run(change, by, after="", limit=1_000)
     except Exception as foretold:
         try:
             await save(studio, change, by)

@@ -53,8 +53,8 @@ async def test_saved_settings_apply_at_once_and_are_removed_by_null(studio: Stud
     assert "Sky Studio" in page
     style = page.partition('href="/branding/')[2].partition('"')[0]
     assert "--accent" in (await studio.service.client.get(f"/branding/{style}")).text
-    assert services.sessions._lifetimes().idle == 5 * HOUR
-    assert services.registration.domains == ("sky.example",)
+    assert services.accounts.sessions._lifetimes().idle == 5 * HOUR
+    assert services.registration.self_registration.domains == ("sky.example",)
     lines = await save(studio, admin, branding__name=None, branding__accent=None)
     assert (lines["branding.name"]["value"], lines["branding.name"]["source"]) == ("Gatehouse", "default")
     assert "/branding/" not in (await studio.service.client.get("/sign-in")).text
@@ -159,7 +159,7 @@ async def test_provider_is_complete_or_turned_off_and_keeps_its_issuer(studio: S
         },
     )
     assert lines["providers.studio.client_secret"]["value"] == "********"
-    assert set(services.provider_sign_in.all_providers()) == {"studio"}
+    assert set(services.sign_in.providers.all_providers()) == {"studio"}
     for changed in ({"issuer": "https://evil.example"}, {"kind": "google"}, {"issuer": None}):
         ((key, value),) = changed.items()
         assert await refused(studio, admin, **{f"{name}{key}": value})
@@ -168,7 +168,7 @@ async def test_provider_is_complete_or_turned_off_and_keeps_its_issuer(studio: S
     assert "is unknown" in await refused(studio, admin, providers__Studio__issuer="https://id.studio.example")
     gone = dict.fromkeys(f"{name}{key}" for key in ("issuer", "client_id", "client_secret", "tags"))
     assert "providers.studio.issuer" not in await save(studio, admin, **gone)
-    assert services.provider_sign_in.all_providers() == {}
+    assert services.sign_in.providers.all_providers() == {}
 
 
 async def test_only_administrators_in_person_change_settings(studio: Studio) -> None:
@@ -196,7 +196,7 @@ async def test_other_nodes_use_saved_settings_within_a_second_except_what_their_
     first, second = nodes
     admin = await create_administrator(first)
     await save(first, admin, branding__name="Sky Studio", branding__accent="#aa3311")
-    live = second.service.services.live_settings
+    live = second.service.services.core.live_settings
     await live.reload()
     assert "Sky Studio" in (await second.service.client.get("/sign-in")).text
     assert live.current.settings.branding.accent == "#112233"
@@ -208,7 +208,7 @@ async def test_mail_policy_session_token_and_language_settings_apply_on_the_othe
 ) -> None:
     first, second = nodes
     admin, services, mailbox = await create_administrator(first), second.service.services, Mailbox()
-    person = await services.administration.create(
+    person = await services.accounts.administration.create(
         login="anna@studio.example", nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     async with mail_server(mailbox) as port, housekeeping(services):
@@ -226,8 +226,8 @@ async def test_mail_policy_session_token_and_language_settings_apply_on_the_othe
         )
         async with asyncio.timeout(1):
             await wait_until(lambda: services.settings.mail.port == port)
-        message = services.mail_composer.compose(MailTemplate.TEST, to="anna@studio.example", lang="en")
-        await services.outbox_worker.deliver_now(message)
+        message = services.mail.composer.compose(MailTemplate.TEST, to="anna@studio.example", lang="en")
+        await services.mail.outbox.deliver_now(message)
         assert [str(mail["From"]) for mail in mailbox.taken] == ["Gatehouse <id@sky.example>"]
         assert (await second.service.client.get("/register")).status_code == 403
         assert 'lang="de"' in (await second.service.client.get("/sign-in")).text
@@ -236,7 +236,9 @@ async def test_mail_policy_session_token_and_language_settings_apply_on_the_othe
         await browser.client.aclose()
         (session,) = await services.storage.sessions.sessions_of_user(person.user_id, second.service.clock.now())
         assert session.idle_ends_at - session.created_at == HOUR
-        claims = msgspec.json.decode(base64url(await services.user_tokens.issue(person, auth="login", factor="f")))
+        claims = msgspec.json.decode(
+            base64url(await services.accounts.user_tokens.issue(person, auth="login", factor="f"))
+        )
         assert claims["exp"] - claims["iat"] == 7 * 24 * HOUR
 
 

@@ -189,15 +189,15 @@ async def test_change_made_at_one_node_arrives_in_a_stream_of_the_other(nodes: N
     """By the notice of the node that seals it: the clock stands still, so nothing polls."""
     first, second = nodes
     admin = await create_administrator(first)
-    await first.service.services.audit_sealer.seal_all()
+    await first.service.services.audit.sealer.seal_all()
     ask = {"action": "save", "data": {"application_id": first.shop.application_id, "description": "Sells"}}
     async with open_changes(second.service.client, admin.headers) as stream:
         await first.expect_ok("application", ask, first.owner.headers)
-        await first.service.services.audit_sealer.seal_all()
+        await first.service.services.audit.sealer.seal_all()
         assert [change["event"] for change in await stream.changes(1)] == ["application.changed"]
         last = stream.last_id
         await first.expect_ok("application", ask, first.owner.headers)
-        await first.service.services.audit_sealer.seal_all()
+        await first.service.services.audit.sealer.seal_all()
     async with open_changes(first.service.client, admin.headers, last) as stream:
         assert [change["event"] for change in await stream.changes(1)] == ["application.changed"]
 

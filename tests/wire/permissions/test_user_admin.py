@@ -124,7 +124,7 @@ async def test_ma_01_link_is_returned_only_for_an_account_that_was_never_signed_
     for link_is_shown in (True, False):  # no password, but a sign-in with a passkey is one
         invited = await studio.expect_ok("user", user_action("invite", user_id=eve.user_id), admin.headers)
         assert bool(invited["data"]["link"]) is link_is_shown
-        await studio.service.services.sessions.open(eve, SignInMethod.PASSKEY, origin=ORIGIN, agent="")
+        await studio.service.services.accounts.sessions.open(eve, SignInMethod.PASSKEY, origin=ORIGIN, agent="")
 
 
 async def test_sessions_factors_export_and_erasure(studio: Studio) -> None:

@@ -56,7 +56,7 @@ async def make_accounts(service: RunningService, browser: HttpBrowser) -> None:
     await studio.expect_ok("serviceAccount", {"action": "save", "data": account}, studio.owner.headers)
     created = {"action": "create", "data": {"login": "made@studio.example", "nick": "Made"}}
     await studio.expect_ok("user", created, admin.headers)
-    await service.services.invitations.invite(
+    await service.services.registration.invitations.invite(
         login="invited@studio.example", nick="Invited", lang="en", origin=ORIGIN
     )
     await Device().log_in(service)  # a guest

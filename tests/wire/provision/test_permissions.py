@@ -247,7 +247,7 @@ async def test_applied_changes_take_effect_immediately(service: RunningService) 
 async def test_an_access_key_of_a_file_opens_what_it_should(service: RunningService) -> None:
     await apply_document(service, yaml.safe_load(R7.read_text()))
     anna = await service.services.storage.accounts.user("1001")
-    jwt = await service.services.user_tokens.issue(anna, auth="login", factor="any")
+    jwt = await service.services.accounts.user_tokens.issue(anna, auth="login", factor="any")
     body = {"action": "get", "data": {"type": "list_short"}, "jwt": jwt}
     responses = [
         await service.client.post(

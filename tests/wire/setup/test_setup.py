@@ -17,7 +17,7 @@ ANNA = {
 
 
 async def new_link(service: RunningService) -> str:
-    return await service.services.setup.new_link(AuditOrigin(actor="test"))
+    return await service.services.accounts.setup.new_link(AuditOrigin(actor="test"))
 
 
 async def submit(service: RunningService, token: str, **fields: str) -> httpx2.Response:
@@ -68,7 +68,7 @@ async def test_the_link_is_dead_once_used_and_setup_never_reopens(service: Runni
     again = await submit(service, token, login="eve@studio.example")
     assert again.status_code == 403
     assert (await service.client.get("/setup", params={"token": token})).status_code == 403
-    assert await service.services.setup.is_closed()
+    assert await service.services.accounts.setup.is_closed()
 
 
 async def test_an_unknown_an_old_and_an_expired_link_look_alike(service: RunningService) -> None:

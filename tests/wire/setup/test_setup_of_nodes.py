@@ -15,7 +15,7 @@ pytestmark = pytest.mark.both_databases
 
 async def start(node: RunningService, capsys: pytest.CaptureFixture[str]) -> str:
     """Print what a starting node prints about setup."""
-    await node.services.node_reporter.run_once()
+    await node.services.keys.node_reporter.run_once()
     await print_setup_link(node.services)
     return capsys.readouterr().out
 
@@ -50,7 +50,7 @@ async def test_op_90_nodes_that_start_together_print_one_link(
 ) -> None:
     async with running_service(installed_url, tmp_path, clock=service.clock) as second:
         for node in (service, second):
-            await node.services.node_reporter.run_once()
+            await node.services.keys.node_reporter.run_once()
         await asyncio.gather(*(print_setup_link(node.services) for node in (service, second)))
         printed = capsys.readouterr().out
         assert printed.count("another node printed") == 1

@@ -41,7 +41,7 @@ class WebhookSetup:
 
     async def create_webhook(self, *events: str, **data: object) -> Any:
         """Create a webhook and return the response; earlier events are sealed before, and not sent to it."""
-        await self.service.services.audit_sealer.seal_all()
+        await self.service.services.audit.sealer.seal_all()
         return await self.ask("save", **{"url": self.url, "events": events or ["account"], **data})
 
     async def delivery_log(self, hook: Any, **data: object) -> Any:
@@ -49,12 +49,12 @@ class WebhookSetup:
 
     async def deliver_once(self) -> None:
         """Deliver events as the rounds of a serving process do."""
-        await self.service.services.audit_sealer.seal_all()
-        await self.service.services.webhook_deliveries.run_once()
+        await self.service.services.audit.sealer.seal_all()
+        await self.service.services.webhooks.deliveries.run_once()
 
     async def create_user(self, login: str = "anna@studio.example") -> User:
         """Create a user, which is an event of the account topic."""
-        administration = self.service.services.administration
+        administration = self.service.services.accounts.administration
         return await administration.create(login=login, nick="Anna", password=PASSWORD, origin=OPERATOR)
 
 

@@ -120,7 +120,7 @@ async def test_secrets_move_to_another_master_key_like_every_secret(webhook_setu
     places = [place for place in SEALED_COLUMNS if place.name == "webhooks"]
     for place in places:
         rows = await services.storage.runner.snapshot_read(partial(place.read_page, b"another", None, 10))
-        assert [rewrap_row(place, row, services.masters) is not None for row in rows] == [True]
+        assert [rewrap_row(place, row, services.core.masters) is not None for row in rows] == [True]
     assert len(places) == 2
 
 

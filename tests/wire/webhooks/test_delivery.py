@@ -74,7 +74,7 @@ async def test_an_event_arrives_signed_once_for_each_webhook_that_wants_it(webho
     anna = await webhook_setup.create_user()
     services = webhook_setup.service.services
     assert await services.storage.webhooks.due_webhooks(webhook_setup.service.clock.now()) == []
-    await services.webhook_deliveries.run_once()
+    await services.webhooks.deliveries.run_once()
     assert webhook_setup.receiver.received == []  # it is committed, and not sealed
     await webhook_setup.deliver_once()
     await webhook_setup.deliver_once()
@@ -119,7 +119,7 @@ async def test_delivery_contains_no_personal_secret_or_free_text_data(webhook_se
     await studio.expect_ok("application", {"action": "save", "data": changed}, studio.owner.headers)
     tags = {"data": {"user_id": anna.user_id, "tags": ["diabetic"]}}
     await studio.expect_ok("user/tags", tags, webhook_setup.admin.headers)
-    await webhook_setup.service.services.administration.block(anna.user_id, OPERATOR)
+    await webhook_setup.service.services.accounts.administration.block(anna.user_id, OPERATOR)
     await webhook_setup.deliver_once()
     events = {event for event, _ in received_events(webhook_setup.receiver)}
     assert events == {"user.created", "application.changed", "user.tags_saved", "user.blocked"}
@@ -230,11 +230,11 @@ async def test_r_27_a_receiver_that_never_answers_holds_up_no_other(webhook_setu
             arrived = event_after_calls(webhook_setup.receiver, expected)
             for number in range(expected - len(webhook_setup.receiver.received)):
                 await webhook_setup.create_user(f"one{expected}{number}@studio.example")
-            await services.audit_sealer.seal_all()
-            await services.webhook_deliveries.start_due()
+            await services.audit.sealer.seal_all()
+            await services.webhooks.deliveries.start_due()
             await asyncio.wait_for(arrived.wait(), 10)
         assert dead.max_open_connections == MAX_CONCURRENT_PER_WEBHOOK
-        await services.webhook_deliveries.stop()
+        await services.webhooks.deliveries.stop()
 
 
 class CrashingStorage(WebhookStorage):
@@ -254,8 +254,8 @@ def another_node(webhook_setup: WebhookSetup, store: WebhookStorage | None = Non
         "poster": OutboundClient(
             allowed=services.settings.outbound.allow, resolver=SystemResolver(), connector=TcpConnector()
         ),
-        "secret_opener": services.masters,
-        "recorder": services.recorder,
+        "secret_opener": services.core.masters,
+        "recorder": services.core.recorder,
         "clock": services.clock,
     }
     return DeliveryWorker(**{**usual, **parts})
@@ -267,7 +267,7 @@ async def test_a_node_that_dies_between_sending_and_marking_is_followed_by_one_t
     hook = await webhook_setup.create_webhook()
     await webhook_setup.create_user()
     services = webhook_setup.service.services
-    await services.audit_sealer.seal_all()
+    await services.audit.sealer.seal_all()
     await another_node(webhook_setup, CrashingStorage(services.storage.runner)).run_once()
     await webhook_setup.deliver_once()
     assert len(webhook_setup.receiver.received) == 1  # the dead node has claimed it
@@ -285,7 +285,7 @@ async def test_each_delivery_is_made_by_one_of_several_nodes(
     monkeypatch.setattr(delivery, "RECORD_BATCH", 3)
     hook = await webhook_setup.create_webhook()
     everybody = [(await webhook_setup.create_user(f"one{number}@studio.example")).user_id for number in range(10)]
-    await webhook_setup.service.services.audit_sealer.seal_all()
+    await webhook_setup.service.services.audit.sealer.seal_all()
     await asyncio.gather(*(another_node(webhook_setup).run_once() for _ in range(3)))
     await webhook_setup.deliver_once()
     assert sorted(received_events(webhook_setup.receiver)) == sorted(
@@ -300,7 +300,7 @@ async def test_a_name_that_leads_inside_is_not_called_and_the_log_does_not_tell_
     """AP-08 for webhooks: an administrator chooses the name, so its address is not trusted."""
     hook = await webhook_setup.create_webhook(url="https://inside.example/")
     await webhook_setup.create_user()
-    await webhook_setup.service.services.audit_sealer.seal_all()
+    await webhook_setup.service.services.audit.sealer.seal_all()
     wire = StubConnector()
     for tries, console_browsers in enumerate(["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1"], 1):
         poster = OutboundClient(
@@ -416,21 +416,21 @@ async def test_the_head_of_the_audit_log_is_sent_and_logged_once_an_hour_when_it
     hook = await webhook_setup.create_webhook("audit")
     await webhook_setup.create_webhook("account", url=f"{webhook_setup.url}/other")
     await webhook_setup.create_user()
-    await services.audit_sealer.seal_all()
+    await services.audit.sealer.seal_all()
     with capture_logs() as logs:
-        await asyncio.gather(*(services.head_publisher.run_once() for _ in range(3)))  # like several nodes
+        await asyncio.gather(*(services.webhooks.head_publisher.run_once() for _ in range(3)))  # like several nodes
     await webhook_setup.deliver_once()
     heads = heads_in(webhook_setup.receiver)
     assert [line["head"] for line in logs if line["event"] == "audit.head"] == heads
-    assert (await services.audit_verification().verify(services.head_exporter.parse_all(heads[0]))).records > 0
+    assert (await services.audit.make_verifier().verify(services.audit.head_exporter.parse_all(heads[0]))).records > 0
     assert (await webhook_setup.delivery_log(hook))[0]["event"] == "audit.head"
 
     for minutes, moves, count in ((59, True, 1), (2, False, 2), (61, False, 2), (0, True, 3)):
         if moves:
             await webhook_setup.create_user(f"user{minutes}@studio.example")
         await webhook_setup.service.clock.advance(minutes * 60)
-        await services.audit_sealer.seal_all()
-        await services.head_publisher.run_once()
+        await services.audit.sealer.seal_all()
+        await services.webhooks.head_publisher.run_once()
         await webhook_setup.deliver_once()
         assert len(heads_in(webhook_setup.receiver)) == count
 

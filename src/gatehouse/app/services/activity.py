@@ -11,11 +11,11 @@ def visible_audit_log(services: Services) -> VisibleAuditLog:
     return VisibleAuditLog(
         log=services.storage.audit,
         store=ActivityStore(services.storage.runner),
-        authenticator=services.authenticator,
+        authenticator=services.permissions.authenticator,
     )
 
 
 async def visible_record(services: Services, request: AuthenticatedRequest, record_id: str) -> AuditRecord | Refusal:
-    visibility = await services.visibility_loader.load(request.rights)
+    visibility = await services.admin.visibility_loader.load(request.rights)
     found = await visible_audit_log(services).record(request, visibility, record_id)
     return redact_record(found, request.rights)

@@ -94,7 +94,7 @@ def build_console(
         *activity_screens(console),
         *webhook_screens(console).routes(),
         *setting_screens(console),
-        *(ComponentGallery(console.view).routes() if services.dev else ()),
+        *(ComponentGallery(console.view).routes() if services.core.dev else ()),
     ]
     return ConsoleRouter(screens, sign_in_gate, console.view.not_found).dispatch
 
@@ -111,7 +111,7 @@ def home_screens(console: ConsoleServices) -> HomeScreens:
         view=console.view,
         clock=services.clock,
         sends_mail=lambda: bool(services.settings.mail.host),
-        risks=lambda: find_risks(posture(services.settings, dev=services.dev)),
+        risks=lambda: find_risks(posture(services.settings, dev=services.core.dev)),
         samples=console.samples,
     )
 
@@ -121,17 +121,17 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     persons = PersonLoader(people_admin=console.people_admin, lists=lists, view=console.view, clock=services.clock)
     sessions = PersonSessionScreens(
         persons,
-        sessions=services.sessions,
-        consents=services.consents,
-        profile=services.account_profile,
+        sessions=services.accounts.sessions,
+        consents=services.oauth.consents,
+        profile=services.accounts.profile,
         names=console.names,
         places=services.geoip,
         describer=console.record_describer,
     )
     access = PersonAccessScreens(
         persons,
-        permission_loader=services.permission_loader,
-        views=services.user_record_views,
+        permission_loader=services.permissions.loader,
+        views=services.questions.user_record_views,
         lookup=console.lookup,
     )
     assign = PersonAssignScreens(
@@ -155,10 +155,10 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     )
     bans = PersonBanScreens(
         persons,
-        bans=services.ban_commands,
+        bans=services.commands.bans,
         names=console.names,
-        permission_loader=services.permission_loader,
-        own_permissions=services.own_permissions,
+        permission_loader=services.permissions.loader,
+        own_permissions=services.admin.own_permissions,
         lookup=console.lookup,
     )
     return [
@@ -169,12 +169,12 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
             view=console.view,
             clock=services.clock,
             sends_mail=lambda: bool(services.settings.mail.host),
-            sign_in_methods=services.enabled_methods,
+            sign_in_methods=services.accounts.enabled_methods,
             base_url=services.base_url,
         ).routes(),
         *selected.routes(),
         *bans.list_routes(),
-        *ImportScreens(people=PeopleImport(services.importer), view=console.view).routes(),
+        *ImportScreens(people=PeopleImport(services.accounts.importer), view=console.view).routes(),
         *PersonScreens(
             persons,
             lookup=console.lookup,
@@ -185,15 +185,17 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         *assign.routes(),
         *sessions.routes(),
         *bans.routes(),
-        *PersonDataScreens(persons, export=services.data_export, requests=services.data_requests).routes(),
+        *PersonDataScreens(
+            persons, export=services.personal_data.export, requests=services.personal_data.requests
+        ).routes(),
     ]
 
 
 def project_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     services, view, loader, lists = console.services, console.view, console.project_loader, console.project_lists
     overview = ProjectScreens(
-        projects=services.project_commands,
-        publishing=services.project_publisher,
+        projects=services.commands.projects,
+        publishing=services.commands.publishing,
         lists=lists,
         names=console.names,
         lookup=console.lookup,
@@ -202,20 +204,20 @@ def project_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     )
     project_services = ProjectServiceScreens(
         loader=loader,
-        projects=services.project_commands,
+        projects=services.commands.projects,
         lists=lists,
         forecaster=console.forecaster,
         view=view,
     )
     applications = ProjectApplicationScreens(
-        loader=loader, applications=services.application_commands, lists=lists, view=view
+        loader=loader, applications=services.commands.applications, lists=lists, view=view
     )
     service_accounts = ServiceAccountScreens(
-        loader=loader, accounts=services.service_accounts, lists=lists, view=view
+        loader=loader, accounts=services.commands.service_accounts, lists=lists, view=view
     )
     return [
         *overview.routes(),
-        *ProjectErasureScreens(removal=services.full_removal, view=view).routes(),
+        *ProjectErasureScreens(removal=services.commands.full_removal, view=view).routes(),
         *member_screens(console),
         *applications.routes(),
         *project_services.routes(),
@@ -226,7 +228,7 @@ def project_screens(console: ConsoleServices) -> list[ConsoleRoute]:
 
 def member_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     """The lists of groups come before people: their path could be a person's."""
-    memberships = console.services.membership_commands
+    memberships = console.services.commands.memberships
     groups = AllowListScreens(
         loader=console.project_loader,
         memberships=memberships,
@@ -246,7 +248,7 @@ def member_screens(console: ConsoleServices) -> list[ConsoleRoute]:
 
 
 def group_screens(console: ConsoleServices) -> list[ConsoleRoute]:
-    groups, builders, view = console.services.group_commands, console.condition_builders, console.view
+    groups, builders, view = console.services.commands.groups, console.condition_builders, console.view
     lists = GroupListScreens(loader=console.project_loader, groups=groups, condition_builders=builders, view=view)
     screens = GroupScreens(
         loader=console.group_loader,
@@ -264,14 +266,14 @@ def group_screens(console: ConsoleServices) -> list[ConsoleRoute]:
 def role_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     services, view, lists = console.services, console.view, console.role_lists
     editor = RoleEditorScreens(
-        schemas=services.schema_commands,
+        schemas=services.commands.schemas,
         applications=services.storage.applications,
         condition_builders=console.condition_builders,
         forecaster=console.forecaster,
         view=view,
         clock=services.clock,
     )
-    members = RoleMemberScreens(search=services.member_search, names=console.names, view=view)
+    members = RoleMemberScreens(search=services.questions.member_search, names=console.names, view=view)
     return [*lists.routes(), *editor.routes(), *members.routes()]
 
 
@@ -280,12 +282,12 @@ def search_screens(console: ConsoleServices) -> GlobalSearchScreens:
 
 
 def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
-    services, view, applications = console.services, console.view, console.services.application_commands
+    services, view, applications = console.services, console.view, console.services.commands.applications
     lists, client_lists = ApplicationListStore(services.storage.runner), ClientListStore(services.storage.runner)
     new = NewApplicationScreens(
         applications=applications,
-        clients=services.application_clients,
-        access_keys=services.access_key_commands,
+        clients=services.admin.application_clients,
+        access_keys=services.commands.access_keys,
         lookup=console.lookup,
         view=view,
         clock=services.clock,
@@ -308,7 +310,7 @@ def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         clock=services.clock,
     )
     clients = ClientScreens(
-        clients=services.application_clients,
+        clients=services.admin.application_clients,
         lists=client_lists,
         view=view,
         clock=services.clock,
@@ -331,14 +333,14 @@ def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
             base_url=services.base_url,
         ).routes(),
         *clients.routes(),
-        *ConnectScreens(clients=services.application_clients, view=view, base_url=services.base_url).routes(),
+        *ConnectScreens(clients=services.admin.application_clients, view=view, base_url=services.base_url).routes(),
     ]
 
 
 def schema_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     """Rules, login rules, import and export, versions; fixed words of a path come before names."""
-    schemas, review, view = console.services.schema_commands, console.schema_review, console.view
-    versions = console.services.schema_version_storage
+    schemas, review, view = console.services.commands.schemas, console.schema_review, console.view
+    versions = console.services.admin.schema_versions
     return [
         *LoginRuleScreens(schemas=schemas, view=view).routes(),
         *SchemaFileScreens(schemas=schemas, schema_review=review, view=view).routes(),
@@ -351,15 +353,15 @@ def schema_screens(console: ConsoleServices) -> list[ConsoleRoute]:
 def key_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     services, view = console.services, console.view
     tokens = ServiceTokenScreens(
-        tokens=services.service_token_commands,
-        email_secrets=services.email_secrets,
+        tokens=services.commands.service_tokens,
+        email_secrets=services.commands.email_secrets,
         view=view,
         base_url=services.base_url,
         usual_days=lambda: services.settings.tokens.service_jwt_days,
     )
     return [
-        *AccessKeyScreens(keys=services.access_key_commands, view=view, base_url=services.base_url).routes(),
-        *PublicKeyScreens(keys=services.custom_key_commands, view=view, base_url=services.base_url).routes(),
+        *AccessKeyScreens(keys=services.commands.access_keys, view=view, base_url=services.base_url).routes(),
+        *PublicKeyScreens(keys=services.commands.custom_keys, view=view, base_url=services.base_url).routes(),
         *tokens.routes(),
     ]
 
@@ -369,7 +371,7 @@ def table_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     services, storage, view = console.services, console.services.storage, console.view
     matrix = MatrixEditor(
         table=MatrixTable(view=view),
-        schemas=services.schema_commands,
+        schemas=services.commands.schemas,
         forecaster=console.forecaster,
         names=console.names,
         audit=storage.audit,
@@ -382,9 +384,9 @@ def table_screens(console: ConsoleServices) -> list[ConsoleRoute]:
 def access_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     services, storage, view = console.services, console.services.storage, console.view
     check = CheckScreens(
-        explanations=services.guarded_explainer,
-        question_access=services.question_access,
-        login=services.login_rules,
+        explanations=services.questions.guarded_explainer,
+        question_access=services.questions.access,
+        login=services.permissions.login_rules,
         lookup=console.lookup,
         names=console.names,
         view=view,
@@ -400,7 +402,7 @@ def access_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     )
     simulate = SimulateScreens(
         forecaster=console.forecaster,
-        question_access=services.question_access,
+        question_access=services.questions.access,
         groups=storage.groups,
         projects=storage.projects,
         lookup=console.lookup,
@@ -412,9 +414,9 @@ def access_screens(console: ConsoleServices) -> list[ConsoleRoute]:
 def game_screens(console: ConsoleServices) -> GameScreens:
     services = console.services
     return GameScreens(
-        lists=services.game_session_lists,
+        lists=services.admin.game_session_lists,
         audit=services.storage.audit,
-        administration=services.game_session_admin,
+        administration=services.games.administration,
         names=console.names,
         finding=console.search,
         view=console.view,
@@ -438,7 +440,7 @@ def activity_screens(console: ConsoleServices) -> list[ConsoleRoute]:
 
 def webhook_screens(console: ConsoleServices) -> WebhookScreens:
     lists = DeliveryListStore(console.services.storage.runner)
-    return WebhookScreens(webhooks=console.services.webhooks, lists=lists, view=console.view)
+    return WebhookScreens(webhooks=console.services.webhooks.commands, lists=lists, view=console.view)
 
 
 def setting_screens(console: ConsoleServices) -> list[ConsoleRoute]:
@@ -454,8 +456,8 @@ def setting_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     screens = SettingScreens(
         installation=installation,
         forms=forms,
-        composer=services.mail_composer,
-        outbox_worker=services.outbox_worker,
+        composer=services.mail.composer,
+        outbox_worker=services.mail.outbox,
         view=view,
     )
     rows = SettingRowScreens(
@@ -466,7 +468,7 @@ def setting_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     branding = BrandingScreens(forms=forms, save=save, view=view)
     previews = BrandingPreviews(
         pages=console.pages,
-        composer=services.mail_composer,
+        composer=services.mail.composer,
         accent=lambda: services.settings.branding.accent,
         view=view,
     )

@@ -61,13 +61,13 @@ class ConsoleServices:
     def view(self) -> ConsoleView:
         return ConsoleView(
             sign_in_gate=self.sign_in_gate,
-            sessions=self.services.sessions,
-            authenticator=self.services.authenticator,
-            permission_loader=self.services.permission_loader,
-            visibility=self.services.visibility_loader,
+            sessions=self.services.accounts.sessions,
+            authenticator=self.services.permissions.authenticator,
+            permission_loader=self.services.permissions.loader,
+            visibility=self.services.admin.visibility_loader,
             pages=self.pages.with_part("console", TEMPLATE_GLOBALS),
-            flash=FlashMessages(https=self.services.is_https),
-            refusals=self.services.page_refusals,
+            flash=FlashMessages(https=self.services.core.is_https),
+            refusals=self.services.audit.page_refusals,
             clock=self.services.clock,
         )
 
@@ -94,7 +94,7 @@ class ConsoleServices:
     @cached_property
     def role_lists(self) -> RoleScreens:
         return RoleScreens(
-            schemas=self.services.schema_commands,
+            schemas=self.services.commands.schemas,
             lists=RoleListStore(self.services.storage.runner),
             condition_builders=self.condition_builders,
             view=self.view,
@@ -111,11 +111,11 @@ class ConsoleServices:
 
     @cached_property
     def forecaster(self) -> ImpactForecaster:
-        return ImpactForecaster(simulation=self.services.simulation, names=self.names, view=self.view)
+        return ImpactForecaster(simulation=self.services.questions.simulation, names=self.names, view=self.view)
 
     @cached_property
     def schema_review(self) -> SchemaReview:
-        return SchemaReview(dry_runs=self.services.dry_runs, forecaster=self.forecaster, view=self.view)
+        return SchemaReview(dry_runs=self.services.questions.dry_runs, forecaster=self.forecaster, view=self.view)
 
     @cached_property
     def project_lists(self) -> ProjectListStore:
@@ -123,7 +123,7 @@ class ConsoleServices:
 
     @cached_property
     def project_loader(self) -> ProjectLoader:
-        return ProjectLoader(projects=self.services.project_commands, store=self.services.storage.projects)
+        return ProjectLoader(projects=self.services.commands.projects, store=self.services.storage.projects)
 
     @cached_property
     def activity_store(self) -> ActivityStore:
@@ -131,14 +131,14 @@ class ConsoleServices:
 
     @cached_property
     def record_describer(self) -> RecordDescriber:
-        return RecordDescriber(store=self.activity_store, mac_key=self.services.audit_key)
+        return RecordDescriber(store=self.activity_store, mac_key=self.services.core.audit_key)
 
     @cached_property
     def log_verification(self) -> LogVerification:
         return LogVerification(
             store=self.activity_store,
-            verifier=self.services.continuous_verifier,
-            head_codec=self.services.head_codec,
+            verifier=self.services.audit.continuous_verifier,
+            head_codec=self.services.audit.head_codec,
         )
 
     @cached_property
@@ -158,8 +158,8 @@ class ConsoleServices:
         )
         return AssignmentEditor(
             table=table,
-            schemas=services.user_record_commands,
-            simulation=services.simulation,
+            schemas=services.commands.user_records,
+            simulation=services.questions.simulation,
             people=people,
             names=self.names,
             people_facts=storage.candidates,
@@ -170,13 +170,13 @@ class ConsoleServices:
 
     @cached_property
     def group_loader(self) -> GroupLoader:
-        return GroupLoader(groups=self.services.group_commands, projects=self.services.storage.projects)
+        return GroupLoader(groups=self.services.commands.groups, projects=self.services.storage.projects)
 
     @cached_property
     def group_access(self) -> GroupAccessScreens:
         return GroupAccessScreens(
             loader=self.group_loader,
-            groups=self.services.group_commands,
+            groups=self.services.commands.groups,
             condition_builders=self.condition_builders,
             forecaster=self.forecaster,
             view=self.view,

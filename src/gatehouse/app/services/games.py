@@ -1,10 +1,17 @@
 """Sign-in from games."""
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import cast
 
+from msgspec import Struct
+
+from gatehouse.accounts.second_factors.notifications import AccountNotifier
+from gatehouse.app.services.audit import AuditServices
+from gatehouse.app.services.core import Core
+from gatehouse.app.services.keys import KeyServices
 from gatehouse.app.services.oauth import OAuthServices
+from gatehouse.app.services.permissions import PermissionServices
+from gatehouse.app.services.sign_in import SignInServices
 from gatehouse.gamesessions.administration import GameSessionAdmin
 from gatehouse.gamesessions.notices import NoticeListener
 from gatehouse.gamesessions.poll import PollService
@@ -14,7 +21,7 @@ from gatehouse.gamesessions.refusals import GameRefusals
 from gatehouse.gamesessions.registration import GameSessionRegistration, PendingLimit
 from gatehouse.gamesessions.results import GameLoginResults
 from gatehouse.gamesessions.session_info import GameSessionService
-from gatehouse.gamesessions.store import GameLoginSettings
+from gatehouse.gamesessions.store import GameLoginSettings, GameSessionStore
 from gatehouse.gamesessions.throttle import PollThrottle, PollThrottleLimits
 from gatehouse.gamesessions.unsent_answers import UnsentAnswerRetry
 from gatehouse.gamesessions.waiters import Waiters
@@ -23,169 +30,146 @@ from gatehouse.images.model import image_path
 from gatehouse.kernel.ids import new_request_id
 from gatehouse.oauth.game_id_tokens import GameIdTokens
 from gatehouse.permissions.errors import ApplicationNotFound
+from gatehouse.permissions.store import ApplicationStore
+from gatehouse.settings.model import GameSettings
 
 
-class GameServices(OAuthServices):
-    @cached_property
-    def node(self) -> str:
-        """The name of this process among all that serve the same database."""
-        return new_request_id()
+class GameServices(Struct, frozen=True, kw_only=True, eq=False):
+    node: str  # the name of this process among all that serve the same database
+    waiters: Waiters
+    notices: NoticeListener
+    write_behind: WriteBehind
+    refusals: GameRefusals
+    unsent_answers: UnsentAnswerRetry
+    results: GameLoginResults
+    presence: Presence
+    purpose: GameSignInPurpose
+    registration: GameSessionRegistration
+    polls: PollService
+    sessions: GameSessionService
+    administration: GameSessionAdmin
 
-    @cached_property
-    def waiters(self) -> Waiters:
-        return Waiters()
 
-    @cached_property
-    def game_notices(self) -> NoticeListener:
-        """Listens from its first use on, which only a serving process makes."""
-        store = self.storage.game_sessions
-        listener = NoticeListener(store=store, waiters=self.waiters, clock=self.clock)
-        store.listen_for_changes(listener.handle_notice)
-        return listener
+def build_games(
+    core: Core,
+    *,
+    keys: KeyServices,
+    audit: AuditServices,
+    notifier: AccountNotifier,
+    permissions: PermissionServices,
+    sign_in: SignInServices,
+    oauth: OAuthServices,
+) -> GameServices:
+    storage, recorder, clock, settings = core.storage, core.recorder, core.clock, core.settings.game
+    store, rules, node, waiters = storage.game_sessions, permissions.login_rules, new_request_id(), Waiters()
+    write_behind = WriteBehind(store=store, node=node, clock=clock)
+    refusals = GameRefusals(
+        refusals=audit.refusals, recorder=recorder, kept=core.settings.audit.refusals_kept, clock=clock
+    )
+    unsent_answers = UnsentAnswerRetry(store=store, refusals=refusals, clock=clock)
+    id_tokens = GameIdTokens(
+        clients=storage.clients,
+        consents=oauth.consents,
+        id_tokens=oauth.tokens.id_tokens,
+        keyring=keys.keyring,
+        clock=clock,
+    )
+    results = GameLoginResults(
+        accounts=storage.accounts, login_result=sign_in.login_result, id_tokens=id_tokens, masters=core.masters
+    )
 
-    @cached_property
-    def write_behind(self) -> WriteBehind:
-        return WriteBehind(store=self.storage.game_sessions, node=self.node, clock=self.clock)
+    async def login_settings(application_id: int) -> GameLoginSettings:
+        return await game_login_settings(storage.applications, application_id)
 
-    @cached_property
-    def game_refusals(self) -> GameRefusals:
-        return GameRefusals(
-            refusals=self.refusal_log,
-            recorder=self.recorder,
-            kept=self.settings.audit.refusals_kept,
-            clock=self.clock,
-        )
-
-    @cached_property
-    def unsent_answers(self) -> UnsentAnswerRetry:
-        return UnsentAnswerRetry(store=self.storage.game_sessions, refusals=self.game_refusals, clock=self.clock)
-
-    @cached_property
-    def presence(self) -> Presence:
-        return Presence(
-            store=self.storage.game_sessions,
-            waiters=self.waiters,
-            write_behind=self.write_behind,
-            results=self.game_results,
-            refusals=self.game_refusals,
-            clock=self.clock,
-            node=self.node,
-            max_sockets=self.settings.game.sockets_per_session,
-        )
-
-    @cached_property
-    def game_results(self) -> GameLoginResults:
-        return GameLoginResults(
-            accounts=self.storage.accounts,
-            login_result=self.login_result,
-            id_tokens=self.game_id_tokens,
-            masters=self.masters,
-        )
-
-    @cached_property
-    def game_id_tokens(self) -> GameIdTokens:
-        return GameIdTokens(
-            clients=self.storage.clients,
-            consents=self.consents,
-            id_tokens=self.id_tokens,
-            keyring=self.keyring,
-            clock=self.clock,
-        )
-
-    async def game_login_settings(self, application_id: int) -> GameLoginSettings:
-        """Return the settings of an application, or the defaults if there is none."""
-        try:
-            application = await self.storage.applications.application(application_id)
-        except ApplicationNotFound:
-            return GameLoginSettings()
-        game = cast("Mapping[str, bool]", application.settings.get("game", {}))  # as documents/grammar.py checked it
-        return GameLoginSettings(
-            name=application.name,
-            logo=image_path(application.logo),
-            enabled=game.get("enabled", True),
-            code_match=game.get("code_match", False),
-        )
-
-    @cached_property
-    def game_purpose(self) -> GameSignInPurpose:
-        return GameSignInPurpose(
-            store=self.storage.game_sessions,
-            accounts=self.storage.accounts,
-            game_settings=self.game_login_settings,
-            rules=self.login_rules,
-            results=self.game_results,
-            id_tokens=self.game_id_tokens,
-            refusals=self.game_refusals,
-            guests=self.storage.profile,
-            devices=self.sign_in_devices,
-            notifier=self.account_notifier,
-            recorder=self.recorder,
-            clock=self.clock,
-        )
-
-    @cached_property
-    def game_registration(self) -> GameSessionRegistration:
-        store, settings = self.storage.game_sessions, self.settings.game
-        return GameSessionRegistration(
+    return GameServices(
+        node=node,
+        waiters=waiters,
+        notices=NoticeListener(store=store, waiters=waiters, clock=clock),
+        write_behind=write_behind,
+        refusals=refusals,
+        unsent_answers=unsent_answers,
+        results=results,
+        presence=Presence(
             store=store,
-            results=self.game_results,
-            id_tokens=self.game_id_tokens,
-            rules=self.login_rules,
-            game_settings=self.game_login_settings,
-            refusals=self.game_refusals,
-            pending_limit=PendingLimit(store=store, clock=self.clock, most=settings.pending_most),
-            clock=self.clock,
-            node=self.node,
-            code_match=lambda: self.settings.game.code_match,
-        )
+            waiters=waiters,
+            write_behind=write_behind,
+            results=results,
+            refusals=refusals,
+            clock=clock,
+            node=node,
+            max_sockets=settings.sockets_per_session,
+        ),
+        purpose=GameSignInPurpose(
+            store=store,
+            accounts=storage.accounts,
+            game_settings=login_settings,
+            rules=rules,
+            results=results,
+            id_tokens=id_tokens,
+            refusals=refusals,
+            guests=storage.profile,
+            devices=permissions.devices,
+            notifier=notifier,
+            recorder=recorder,
+            clock=clock,
+        ),
+        registration=GameSessionRegistration(
+            store=store,
+            results=results,
+            id_tokens=id_tokens,
+            rules=rules,
+            game_settings=login_settings,
+            refusals=refusals,
+            pending_limit=PendingLimit(store=store, clock=clock, most=settings.pending_most),
+            clock=clock,
+            node=node,
+            code_match=lambda: core.settings.game.code_match,
+        ),
+        polls=PollService(
+            store=store,
+            waiters=waiters,
+            write_behind=write_behind,
+            throttle=PollThrottle(limits=poll_limits(settings), clock=clock),
+            results=results,
+            unsent=unsent_answers,
+            refusals=refusals,
+            clock=clock,
+            node=node,
+            delay=settings.retry_delay,
+        ),
+        sessions=GameSessionService(
+            store=store, results=results, refusals=refusals, clock=clock, info_allow=settings.session_info_allow
+        ),
+        administration=GameSessionAdmin(store=store, refusals=refusals, recorder=recorder, clock=clock),
+    )
 
-    @cached_property
-    def poll_throttle(self) -> PollThrottle:
-        settings = self.settings.game
-        limits = PollThrottleLimits(
-            max_early_polls=settings.early_polls,
-            block_seconds=settings.block_seconds,
-            max_block_seconds=settings.block_longest_seconds,
-            max_blocked_subjects=settings.blocked_most,
-        )
-        return PollThrottle(limits=limits, clock=self.clock)
 
-    @cached_property
-    def polls(self) -> PollService:
-        return PollService(
-            store=self.storage.game_sessions,
-            waiters=self.waiters,
-            write_behind=self.write_behind,
-            throttle=self.poll_throttle,
-            results=self.game_results,
-            unsent=self.unsent_answers,
-            refusals=self.game_refusals,
-            clock=self.clock,
-            node=self.node,
-            delay=self.settings.game.retry_delay,
-        )
+async def shut_down_games(games: GameServices, store: GameSessionStore) -> None:
+    """Write what is pending, and record that this process holds no sockets any more."""
+    await games.write_behind.flush()
+    await games.unsent_answers.flush()
+    await store.forget_node(games.node)
 
-    @cached_property
-    def game_sessions(self) -> GameSessionService:
-        return GameSessionService(
-            store=self.storage.game_sessions,
-            results=self.game_results,
-            refusals=self.game_refusals,
-            clock=self.clock,
-            info_allow=self.settings.game.session_info_allow,
-        )
 
-    @cached_property
-    def game_session_admin(self) -> GameSessionAdmin:
-        return GameSessionAdmin(
-            store=self.storage.game_sessions,
-            refusals=self.game_refusals,
-            recorder=self.recorder,
-            clock=self.clock,
-        )
+def poll_limits(settings: GameSettings) -> PollThrottleLimits:
+    return PollThrottleLimits(
+        max_early_polls=settings.early_polls,
+        block_seconds=settings.block_seconds,
+        max_block_seconds=settings.block_longest_seconds,
+        max_blocked_subjects=settings.blocked_most,
+    )
 
-    async def shut_down_games(self) -> None:
-        """Write what is pending, and record that this process holds no sockets any more."""
-        await self.write_behind.flush()
-        await self.unsent_answers.flush()
-        await self.storage.game_sessions.forget_node(self.node)
+
+async def game_login_settings(applications: ApplicationStore, application_id: int) -> GameLoginSettings:
+    """Return the settings of an application, or the defaults if there is none."""
+    try:
+        application = await applications.application(application_id)
+    except ApplicationNotFound:
+        return GameLoginSettings()
+    game = cast("Mapping[str, bool]", application.settings.get("game", {}))  # as documents/grammar.py checked it
+    return GameLoginSettings(
+        name=application.name,
+        logo=image_path(application.logo),
+        enabled=game.get("enabled", True),
+        code_match=game.get("code_match", False),
+    )

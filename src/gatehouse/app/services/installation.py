@@ -64,8 +64,8 @@ POLICIES: Final[Mapping[str, Sequence[str]]] = {  # sections, or single settings
 def setting_parts(services: Services, readiness: Readiness) -> SettingParts:
     async def send_test(user_id: str) -> None:
         user = await services.storage.accounts.user(user_id)
-        message = services.mail_composer.compose(MailTemplate.TEST, to=user.login or "", lang=user.lang)
-        await services.outbox_worker.deliver_now(message)
+        message = services.mail.composer.compose(MailTemplate.TEST, to=user.login or "", lang=user.lang)
+        await services.mail.outbox.deliver_now(message)
 
     return SettingParts(
         installation_admin(services, readiness), save=services.settings_editor.save, send_test=send_test
@@ -79,13 +79,13 @@ def installation_admin(services: Services, readiness: Readiness) -> Installation
         reads=InstallationStore(storage.runner),
         outbox=storage.mail,
         audit=storage.audit,
-        box=services.head_codec,
+        box=services.audit.head_codec,
         readiness=readiness,
         keys=KeyAdmin(
             store=storage.keys,
-            rotation=services.key_rotation,
-            keyring=services.keyring,
-            policy=services.rotation_policy,
+            rotation=services.keys.rotation,
+            keyring=services.keys.keyring,
+            policy=services.keys.rotation_policy,
             clock=services.clock,
         ),
     )
@@ -96,7 +96,7 @@ def installation(services: Services) -> Installation:
     lines = [setting_line(services, name) for name in all_names(settings)]
     return Installation(
         version=__version__,
-        opened_at=services.opened_at,
+        opened_at=services.core.opened_at,
         on_sqlite=settings.database.url.is_sqlite,
         schema=HEAD,
         workers=settings.server.workers,
@@ -106,11 +106,11 @@ def installation(services: Services) -> Installation:
             security=settings.mail.security,
             username=settings.mail.username,
             sender=settings.mail.from_address,
-            is_shown=services.mail_is_logged(),
+            is_shown=services.mail.is_logged(),
         ),
         lines=lines,
         policies=[SettingGroup(name=name, lines=lines_in_sections(lines, parts)) for name, parts in POLICIES.items()],
-        risks=find_risks(posture(settings, dev=services.dev)),
+        risks=find_risks(posture(settings, dev=services.core.dev)),
         swatches=swatches(Color.parse(settings.branding.accent or DEFAULT_ACCENT)),
         branding=lines_in_sections(lines, ("branding", "mail.from_name")),
     )
@@ -123,9 +123,9 @@ def setting_line(services: Services, name: str) -> SettingListItem:
         value=display_line(display_value(services.settings, name)),
         unit="" if entry.is_secret else entry.field.unit,
         meaning=entry.field.help,
-        source=services.live_settings.current.source_of(name),
+        source=services.core.live_settings.current.source_of(name),
         stored=entry.field.stored,
-        changeable=services.live_settings.is_changeable(name),
+        changeable=services.core.live_settings.is_changeable(name),
         control=form_control(entry),
         choices=("true", "false") if entry.kind is Kind.FLAG else tuple(map(str, entry.choices)),
         low=entry.field.minimum,

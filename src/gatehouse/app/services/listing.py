@@ -67,7 +67,7 @@ class ListReader:
     async def activity(self, ask: ListAsk) -> ListedPage:
         """Audit records that the console shows the caller, the newest first; a page may be short."""
         given = ask.filters
-        visibility = await self._services.visibility_loader.load(ask.visit.rights)
+        visibility = await self._services.admin.visibility_loader.load(ask.visit.rights)
         subjects = await visible_audit_log(self._services).subjects(ask.visit, visibility, given.subject)
         found = await self._activity.activity(
             ActivityFilter(
@@ -123,7 +123,7 @@ class ListReader:
             return who
         now = self._services.clock.now()
         banned = frozenset(ban.application_id for ban in caller.facts.bans if ban.is_active(now))
-        in_each = await self._services.authenticator.attach_rights_in_each(caller, who.applications)
+        in_each = await self._services.permissions.authenticator.attach_rights_in_each(caller, who.applications)
         readable = [
             application_id
             for application_id, each in in_each.items()
@@ -133,7 +133,7 @@ class ListReader:
 
     async def _listable(self, ask: ListAsk) -> Listable:
         rights = ask.visit.rights
-        return listable(rights, await self._services.visibility_loader.load(rights))
+        return listable(rights, await self._services.admin.visibility_loader.load(rights))
 
 
 def list_readers(services: Services) -> Mapping[str, ReadPage]:

@@ -1,20 +1,28 @@
 """Single sign-on: OAuth and OpenID Connect."""
 
 import secrets
-from functools import cached_property
+from collections.abc import Awaitable, Callable
 from typing import Final
 
+from msgspec import Struct
+
 from gatehouse.app.services.accounts import AccountServices
-from gatehouse.app.services.core import DAY, outbound_client
+from gatehouse.app.services.audit import AuditServices
+from gatehouse.app.services.core import DAY, Core, outbound_client
+from gatehouse.app.services.keys import KeyServices
+from gatehouse.app.services.permissions import PermissionServices
+from gatehouse.app.services.policies import grant_lifetimes
+from gatehouse.images.conversion import ImageConverter
 from gatehouse.images.loading import ImageLoader
-from gatehouse.keys.sealing import derive_key
 from gatehouse.oauth.access_token_verifier import AccessTokenVerifier
 from gatehouse.oauth.api_tokens import ApiTokens, OpaqueTokens
-from gatehouse.oauth.authorize.grant_creator import GrantCreator, GrantLifetimes
+from gatehouse.oauth.authorize.grant_creator import GrantCreator
 from gatehouse.oauth.authorize.purpose import AuthorizeSignInPurpose
 from gatehouse.oauth.authorize.service import AuthorizeService, Consents
+from gatehouse.oauth.backchannel_logout import BackchannelLogoutWorker
 from gatehouse.oauth.client_assertions import ClientAssertions
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientSecretVerifier
+from gatehouse.oauth.client_commands import Clients
 from gatehouse.oauth.client_origins import ClientOriginCache
 from gatehouse.oauth.device import DeviceAuthorization
 from gatehouse.oauth.device_sign_in import DeviceSignInPurpose
@@ -32,7 +40,7 @@ from gatehouse.oauth.mapped_claims import MappedClaims
 from gatehouse.oauth.metadata_clients import DOCUMENT_LIMITS, DOCUMENT_RATES, LOGO_LIMITS, MetadataClients
 from gatehouse.oauth.refresh_tokens import RefreshTokens
 from gatehouse.oauth.revocation import Revocation
-from gatehouse.oauth.token_endpoint import GrantAccess, GrantType, TokenEndpoint
+from gatehouse.oauth.token_endpoint import GrantAccess, TokenEndpoint
 from gatehouse.oauth.token_issuer import TokenIssuer
 from gatehouse.oauth.tokens import AccessTokens
 from gatehouse.oauth.user_claims import UserClaims
@@ -40,309 +48,318 @@ from gatehouse.oauth.userinfo import UserInfo
 from gatehouse.oauth.vocabulary import GrantName
 from gatehouse.permissions.authentication.machine_accounts import ServiceAccountAuthenticator
 from gatehouse.permissions.holdings import HoldingsReader
-from gatehouse.settings.model import OAuthSettings
+from gatehouse.throttle.limits import AttemptLimiter
 from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.web.pages.access_denied import DenialReasons
 from gatehouse.web.pages.consent import ApplicationOwners
 
 CACHE_KEY_BYTES: Final = 32
 
+HasPendingTerms = Callable[[str, int], Awaitable[bool]]
 
-class OAuthServices(AccountServices):
-    # Authorize
 
-    @cached_property
-    def consents(self) -> Consents:
-        return Consents(store=self.storage.consents, recorder=self.recorder, clock=self.clock)
+class ClientServices(Struct, frozen=True, kw_only=True, eq=False):
+    """Clients and how they, and service accounts in their place, prove who they are."""
 
-    @cached_property
-    def grant_creator(self) -> GrantCreator:
-        return GrantCreator(
-            store=self.storage.grants,
-            recorder=self.recorder,
-            clock=self.clock,
-            lifetimes=lambda: grant_lifetimes(self.settings.oauth),
-        )
+    commands: Clients
+    metadata: MetadataClients
+    origins: ClientOriginCache
+    secrets: ClientSecretVerifier
+    authenticator: ClientAuthenticator
+    machine_accounts: ServiceAccountAuthenticator
+    machines: MachineAuthenticator
 
-    @cached_property
-    def authorize(self) -> AuthorizeService:
-        return AuthorizeService(
-            clients=self.storage.clients,
-            metadata_clients=self.metadata_clients,
-            consents=self.consents,
-            grant_creator=self.grant_creator,
-            rules=self.login_rules,
-            verifier=self.token_verifier,
-            clock=self.clock,
-            issuer=self.base_url,
-        )
 
-    @cached_property
-    def metadata_clients(self) -> MetadataClients:
-        return MetadataClients(
-            store=self.storage.clients,
-            outbound=outbound_client(self.settings, DOCUMENT_LIMITS),
-            images=ImageLoader(converter=self.image_converter, outbound=outbound_client(self.settings, LOGO_LIMITS)),
-            hosts=frozenset(self.settings.oauth.client_document_hosts),
-            rate_limiter=RateLimiter(DOCUMENT_RATES, clock=self.clock),
-            recorder=self.recorder,
-            clock=self.clock,
-        )
+class TokenServices(Struct, frozen=True, kw_only=True, eq=False):
+    """What makes and verifies the tokens of clients."""
 
-    @cached_property
-    def authorize_purpose(self) -> AuthorizeSignInPurpose:
-        return AuthorizeSignInPurpose(
-            authorize=self.authorize, clients=self.storage.clients, accounts=self.storage.accounts
-        )
+    verifier: AccessTokenVerifier
+    refresh_tokens: RefreshTokens
+    api_tokens: ApiTokens
+    id_tokens: IdTokens
+    issuer: TokenIssuer
+    mapping: MappedClaims
+    user_claims: UserClaims
+    id_token_exchange: IdTokenExchange
+    user_jwt_exchange: UserJwtExchange
 
-    @cached_property
-    def application_owners(self) -> ApplicationOwners:
-        return ApplicationOwners(applications=self.storage.applications, projects=self.storage.projects)
 
-    @cached_property
-    def denial_reasons(self) -> DenialReasons:
-        return DenialReasons(self.login_rules)
+class OAuthServices(Struct, frozen=True, kw_only=True, eq=False):
+    clients: ClientServices
+    tokens: TokenServices
+    consents: Consents
+    owners: ApplicationOwners
+    denial_reasons: DenialReasons
+    authorize: AuthorizeService
+    authorize_purpose: AuthorizeSignInPurpose
+    device_authorization: DeviceAuthorization
+    device_purpose: DeviceSignInPurpose
+    token_endpoint: TokenEndpoint
+    userinfo: UserInfo
+    revocation: Revocation
+    introspection: Introspection
+    logout_requests: LogoutRequests
+    backchannel_logout: BackchannelLogoutWorker
 
-    @cached_property
-    def client_origins(self) -> ClientOriginCache:
-        return ClientOriginCache(store=self.storage.clients, clock=self.clock)
 
-    # Devices without a browser (RFC 8628)
+def build_oauth(
+    core: Core,
+    *,
+    keys: KeyServices,
+    audit: AuditServices,
+    converter: ImageConverter,
+    accounts: AccountServices,
+    permissions: PermissionServices,
+    guesses: AttemptLimiter,
+    has_pending_terms: HasPendingTerms,
+) -> OAuthServices:
+    storage, recorder, clock, issuer = core.storage, core.recorder, core.clock, core.base_url
+    rules, signer, token_verifier = permissions.login_rules, keys.signer, permissions.token_verifier
+    clients = build_clients(
+        core, audit=audit, converter=converter, accounts=accounts, permissions=permissions, guesses=guesses
+    )
+    tokens = build_tokens(core, keys=keys, accounts=accounts, permissions=permissions, clients=clients)
+    authentication = clients.authenticator
+    consents = Consents(store=storage.consents, recorder=recorder, clock=clock)
+    authorize = AuthorizeService(
+        clients=storage.clients,
+        metadata_clients=clients.metadata,
+        consents=consents,
+        grant_creator=GrantCreator(
+            store=storage.grants,
+            recorder=recorder,
+            clock=clock,
+            lifetimes=lambda: grant_lifetimes(core.settings.oauth),
+        ),
+        rules=rules,
+        verifier=token_verifier,
+        clock=clock,
+        issuer=issuer,
+    )
+    return OAuthServices(
+        clients=clients,
+        tokens=tokens,
+        consents=consents,
+        owners=ApplicationOwners(applications=storage.applications, projects=storage.projects),
+        denial_reasons=DenialReasons(rules),
+        authorize=authorize,
+        authorize_purpose=AuthorizeSignInPurpose(
+            authorize=authorize, clients=storage.clients, accounts=storage.accounts
+        ),
+        device_authorization=DeviceAuthorization(
+            store=storage.device_requests, clients=storage.clients, guesses=guesses, clock=clock
+        ),
+        device_purpose=DeviceSignInPurpose(
+            store=storage.device_requests,
+            clients=storage.clients,
+            accounts=storage.accounts,
+            consents=consents,
+            rules=rules,
+            recorder=recorder,
+            clock=clock,
+            family_seconds=lambda: core.settings.oauth.refresh_family_days * DAY,
+        ),
+        token_endpoint=build_token_endpoint(core, clients, tokens, permissions, has_pending_terms),
+        userinfo=UserInfo(
+            access_token_verifier=tokens.verifier, mapping=tokens.mapping, user_claims=tokens.user_claims
+        ),
+        revocation=Revocation(
+            store=storage.grants,
+            authentication=authentication,
+            refresh_tokens=tokens.refresh_tokens,
+            access_token_verifier=tokens.verifier,
+            api_tokens=tokens.api_tokens,
+            machines=clients.machines,
+            recorder=recorder,
+            clock=clock,
+        ),
+        introspection=Introspection(
+            logins=storage.logins,
+            authentication=authentication,
+            access_keys=permissions.access_keys,
+            refresh_tokens=tokens.refresh_tokens,
+            access_token_verifier=tokens.verifier,
+            api_tokens=tokens.api_tokens,
+            clients=storage.clients,
+            clock=clock,
+            issuer=issuer,
+        ),
+        logout_requests=LogoutRequests(clients=storage.clients, verifier=token_verifier),
+        backchannel_logout=BackchannelLogoutWorker(
+            store=storage.logout_calls,
+            clients=storage.clients,
+            poster=outbound_client(core.settings),
+            signer=signer,
+            recorder=recorder,
+            clock=clock,
+            issuer=issuer,
+        ),
+    )
 
-    @cached_property
-    def device_purpose(self) -> DeviceSignInPurpose:
-        return DeviceSignInPurpose(
-            store=self.storage.device_requests,
-            clients=self.storage.clients,
-            accounts=self.storage.accounts,
-            consents=self.consents,
-            rules=self.login_rules,
-            recorder=self.recorder,
-            clock=self.clock,
-            family_seconds=lambda: self.settings.oauth.refresh_family_days * DAY,
-        )
 
-    @cached_property
-    def device_authorization(self) -> DeviceAuthorization:
-        return DeviceAuthorization(
-            store=self.storage.device_requests,
-            clients=self.storage.clients,
-            guesses=self.attempt_limiter,
-            clock=self.clock,
-        )
+def build_clients(
+    core: Core,
+    *,
+    audit: AuditServices,
+    converter: ImageConverter,
+    accounts: AccountServices,
+    permissions: PermissionServices,
+    guesses: AttemptLimiter,
+) -> ClientServices:
+    store, grants, recorder, clock = core.storage.clients, core.storage.grants, core.recorder, core.clock
+    metadata = MetadataClients(
+        store=store,
+        outbound=outbound_client(core.settings, DOCUMENT_LIMITS),
+        images=ImageLoader(converter=converter, outbound=outbound_client(core.settings, LOGO_LIMITS)),
+        hosts=frozenset(core.settings.oauth.client_document_hosts),
+        rate_limiter=RateLimiter(DOCUMENT_RATES, clock=clock),
+        recorder=recorder,
+        clock=clock,
+    )
+    client_secrets = ClientSecretVerifier(
+        masters=core.masters,
+        hashes=accounts.passwords,
+        guesses=guesses,
+        clock=clock,
+        cache_key=secrets.token_bytes(CACHE_KEY_BYTES),
+    )
+    assertions = ClientAssertions(store=grants, clock=clock, issuer=core.base_url)
+    authenticator = ClientAuthenticator(
+        store=store,
+        metadata_clients=metadata,
+        secrets=client_secrets,
+        assertions=assertions,
+        guesses=guesses,
+        refusals=audit.refusals,
+    )
+    machine_accounts = ServiceAccountAuthenticator(
+        authenticator=permissions.authenticator, permission_loader=permissions.loader
+    )
+    return ClientServices(
+        commands=Clients(store=store, grants=grants, master_keys=core.masters, recorder=recorder, clock=clock),
+        metadata=metadata,
+        origins=ClientOriginCache(store=store, clock=clock),
+        secrets=client_secrets,
+        authenticator=authenticator,
+        machine_accounts=machine_accounts,
+        machines=MachineAuthenticator(
+            clients=authenticator,
+            find_account=machine_accounts.find_live,
+            verify_account_jwt=machine_accounts.verify_jwt,
+            assertions=assertions,
+        ),
+    )
 
-    # Client authentication
 
-    @cached_property
-    def client_secrets(self) -> ClientSecretVerifier:
-        return ClientSecretVerifier(
-            masters=self.masters,
-            hashes=self.passwords,
-            guesses=self.attempt_limiter,
-            clock=self.clock,
-            cache_key=secrets.token_bytes(CACHE_KEY_BYTES),
-        )
+def build_tokens(
+    core: Core,
+    *,
+    keys: KeyServices,
+    accounts: AccountServices,
+    permissions: PermissionServices,
+    clients: ClientServices,
+) -> TokenServices:
+    grants, clock, issuer = core.storage.grants, core.clock, core.base_url
+    signer, keyring, verifier = keys.signer, keys.keyring, permissions.token_verifier
+    mapping = MappedClaims(HoldingsReader(permission_loader=permissions.loader, clock=clock))
+    user_claims = UserClaims(accounts.profile_claims.claims_of)
+    access_tokens = AccessTokens(core.derive_key("access-tokens"))
+    access_token_verifier = AccessTokenVerifier(
+        access_tokens=access_tokens, store=grants, keyring=keyring, clock=clock
+    )
+    refresh_tokens = RefreshTokens(store=grants, signer=signer, verifier=verifier, clock=clock, issuer=issuer)
+    api_tokens = ApiTokens(
+        grants=grants,
+        clients=core.storage.clients,
+        find_account=clients.machine_accounts.find_live,
+        mapping=mapping,
+        opaque_tokens=OpaqueTokens(core.derive_key("machine-tokens")),
+        signer=signer,
+        verifier=verifier,
+        keyring=keyring,
+        clock=clock,
+        issuer=issuer,
+    )
+    id_tokens = IdTokens(signer=signer, mapping=mapping, user_claims=user_claims, issuer=issuer)
+    return TokenServices(
+        verifier=access_token_verifier,
+        refresh_tokens=refresh_tokens,
+        api_tokens=api_tokens,
+        id_tokens=id_tokens,
+        issuer=TokenIssuer(
+            access_tokens=access_tokens,
+            api_tokens=api_tokens,
+            refresh_tokens=refresh_tokens,
+            id_tokens=id_tokens,
+            keyring=keyring,
+            clock=clock,
+        ),
+        mapping=mapping,
+        user_claims=user_claims,
+        id_token_exchange=IdTokenExchange(
+            accounts=core.storage.accounts,
+            rules=permissions.login_rules,
+            verifier=verifier,
+            signer=signer,
+            clock=clock,
+            issuer=issuer,
+        ),
+        user_jwt_exchange=UserJwtExchange(
+            access_token_verifier=access_token_verifier,
+            rules=permissions.login_rules,
+            signer=signer,
+            clock=clock,
+            issuer=issuer,
+        ),
+    )
 
-    @cached_property
-    def client_assertions(self) -> ClientAssertions:
-        return ClientAssertions(store=self.storage.grants, clock=self.clock, issuer=self.base_url)
 
-    @cached_property
-    def machine_accounts(self) -> ServiceAccountAuthenticator:
-        return ServiceAccountAuthenticator(authenticator=self.authenticator, permission_loader=self.permission_loader)
-
-    @cached_property
-    def machine_authenticator(self) -> MachineAuthenticator:
-        return MachineAuthenticator(
-            clients=self.client_authenticator,
-            find_account=self.machine_accounts.find_live,
-            verify_account_jwt=self.machine_accounts.verify_jwt,
-            assertions=self.client_assertions,
-        )
-
-    @cached_property
-    def client_authenticator(self) -> ClientAuthenticator:
-        return ClientAuthenticator(
-            store=self.storage.clients,
-            metadata_clients=self.metadata_clients,
-            secrets=self.client_secrets,
-            assertions=self.client_assertions,
-            guesses=self.attempt_limiter,
-            refusals=self.refusal_log,
-        )
-
-    # Tokens
-
-    @cached_property
-    def holdings_reader(self) -> HoldingsReader:
-        return HoldingsReader(permission_loader=self.permission_loader, clock=self.clock)
-
-    @cached_property
-    def claim_mapping(self) -> MappedClaims:
-        return MappedClaims(self.holdings_reader)
-
-    @cached_property
-    def api_tokens(self) -> ApiTokens:
-        return ApiTokens(
-            grants=self.storage.grants,
-            clients=self.storage.clients,
-            find_account=self.machine_accounts.find_live,
-            mapping=self.claim_mapping,
-            opaque_tokens=OpaqueTokens(derive_key(self.instance_key, "machine-tokens")),
-            signer=self.signer,
-            verifier=self.token_verifier,
-            keyring=self.keyring,
-            clock=self.clock,
-            issuer=self.base_url,
-        )
-
-    @cached_property
-    def user_claims(self) -> UserClaims:
-        return UserClaims(self.profile_claims.claims_of)
-
-    @cached_property
-    def access_tokens(self) -> AccessTokens:
-        return AccessTokens(derive_key(self.instance_key, "access-tokens"))
-
-    @cached_property
-    def access_token_verifier(self) -> AccessTokenVerifier:
-        return AccessTokenVerifier(
-            access_tokens=self.access_tokens, store=self.storage.grants, keyring=self.keyring, clock=self.clock
-        )
-
-    @cached_property
-    def refresh_tokens(self) -> RefreshTokens:
-        return RefreshTokens(
-            store=self.storage.grants,
-            signer=self.signer,
-            verifier=self.token_verifier,
-            clock=self.clock,
-            issuer=self.base_url,
-        )
-
-    @cached_property
-    def id_tokens(self) -> IdTokens:
-        return IdTokens(
-            signer=self.signer, mapping=self.claim_mapping, user_claims=self.user_claims, issuer=self.base_url
-        )
-
-    @cached_property
-    def token_issuer(self) -> TokenIssuer:
-        return TokenIssuer(
-            access_tokens=self.access_tokens,
-            api_tokens=self.api_tokens,
-            refresh_tokens=self.refresh_tokens,
-            id_tokens=self.id_tokens,
-            keyring=self.keyring,
-            clock=self.clock,
-        )
-
-    @cached_property
-    def token_endpoint(self) -> TokenEndpoint:
-        return TokenEndpoint(self.grant_types)
-
-    @cached_property
-    def grant_types(self) -> dict[str, GrantType]:
-        store, issuer, recorder, clock = self.storage.grants, self.token_issuer, self.recorder, self.clock
-        access = GrantAccess(
-            authentication=self.client_authenticator,
-            clients=self.storage.clients,
-            rules=self.login_rules,
-            has_pending_terms=self.terms.is_pending_for,
-        )
-        return {
+def build_token_endpoint(
+    core: Core,
+    clients: ClientServices,
+    tokens: TokenServices,
+    permissions: PermissionServices,
+    has_pending_terms: HasPendingTerms,
+) -> TokenEndpoint:
+    storage, recorder, clock = core.storage, core.recorder, core.clock
+    grants, issuer = storage.grants, tokens.issuer
+    access = GrantAccess(
+        authentication=clients.authenticator,
+        clients=storage.clients,
+        rules=permissions.login_rules,
+        has_pending_terms=has_pending_terms,
+    )
+    return TokenEndpoint(
+        {
             GrantName.AUTHORIZATION_CODE: AuthorizationCodeGrant(
-                store=store, access=access, token_issuer=issuer, recorder=recorder, clock=clock
+                store=grants, access=access, token_issuer=issuer, recorder=recorder, clock=clock
             ),
             GrantName.REFRESH_TOKEN: RefreshTokenGrant(
-                store=store,
-                tokens=self.refresh_tokens,
+                store=grants,
+                tokens=tokens.refresh_tokens,
                 access=access,
                 token_issuer=issuer,
                 recorder=recorder,
                 clock=clock,
-                grace=lambda: self.settings.oauth.refresh_grace_seconds,
+                grace=lambda: core.settings.oauth.refresh_grace_seconds,
             ),
             GrantName.DEVICE_CODE: DeviceCodeGrant(
-                store=self.storage.device_requests, grants=store, access=access, token_issuer=issuer, clock=clock
+                store=storage.device_requests, grants=grants, access=access, token_issuer=issuer, clock=clock
             ),
             GrantName.CLIENT_CREDENTIALS: ClientCredentialsGrant(
-                authentication=self.machine_authenticator,
-                clients=self.storage.clients,
-                grants=store,
-                tokens=self.api_tokens,
+                authentication=clients.machines,
+                clients=storage.clients,
+                grants=grants,
+                tokens=tokens.api_tokens,
                 recorder=recorder,
                 clock=clock,
             ),
             GrantName.TOKEN_EXCHANGE: TokenExchangeGrant(
-                authentication=self.client_authenticator,
-                access_token_verifier=self.access_token_verifier,
-                user_jwts=self.user_jwt_exchange,
-                id_tokens=self.id_token_exchange,
+                authentication=clients.authenticator,
+                access_token_verifier=tokens.verifier,
+                user_jwts=tokens.user_jwt_exchange,
+                id_tokens=tokens.id_token_exchange,
                 clock=clock,
             ),
         }
-
-    @cached_property
-    def userinfo(self) -> UserInfo:
-        return UserInfo(
-            access_token_verifier=self.access_token_verifier,
-            mapping=self.claim_mapping,
-            user_claims=self.user_claims,
-        )
-
-    @cached_property
-    def revocation(self) -> Revocation:
-        return Revocation(
-            store=self.storage.grants,
-            authentication=self.client_authenticator,
-            refresh_tokens=self.refresh_tokens,
-            access_token_verifier=self.access_token_verifier,
-            api_tokens=self.api_tokens,
-            machines=self.machine_authenticator,
-            recorder=self.recorder,
-            clock=self.clock,
-        )
-
-    @cached_property
-    def introspection(self) -> Introspection:
-        return Introspection(
-            logins=self.storage.logins,
-            authentication=self.client_authenticator,
-            access_keys=self.access_key_verifier,
-            refresh_tokens=self.refresh_tokens,
-            access_token_verifier=self.access_token_verifier,
-            api_tokens=self.api_tokens,
-            clients=self.storage.clients,
-            clock=self.clock,
-            issuer=self.base_url,
-        )
-
-    @cached_property
-    def id_token_exchange(self) -> IdTokenExchange:
-        return IdTokenExchange(
-            accounts=self.storage.accounts,
-            rules=self.login_rules,
-            verifier=self.token_verifier,
-            signer=self.signer,
-            clock=self.clock,
-            issuer=self.base_url,
-        )
-
-    @cached_property
-    def user_jwt_exchange(self) -> UserJwtExchange:
-        return UserJwtExchange(
-            access_token_verifier=self.access_token_verifier,
-            rules=self.login_rules,
-            signer=self.signer,
-            clock=self.clock,
-            issuer=self.base_url,
-        )
-
-    @cached_property
-    def logout_requests(self) -> LogoutRequests:
-        return LogoutRequests(clients=self.storage.clients, verifier=self.token_verifier)
-
-
-def grant_lifetimes(wanted: OAuthSettings) -> GrantLifetimes:
-    return GrantLifetimes(code_seconds=wanted.code_seconds, family_seconds=wanted.refresh_family_days * DAY)
+    )

@@ -1,7 +1,7 @@
 """What administrators do to accounts, for the console and the API; loaded at the first use."""
 
 from gatehouse.admin.people import PeopleListStore
-from gatehouse.admin.people_admin import PeopleAdmin, SignInServices
+from gatehouse.admin.people_admin import PeopleAdmin, PersonSignIn
 from gatehouse.admin.people_search import PeopleSearchStore
 from gatehouse.app.services import Services
 from gatehouse.web.api.permissions.user_admin import UserAdminServices
@@ -10,21 +10,21 @@ from gatehouse.web.api.permissions.user_admin import UserAdminServices
 def people_admin(services: Services) -> PeopleAdmin:
     return PeopleAdmin(
         accounts=services.storage.accounts,
-        administration=services.administration,
-        editing=services.account_editor,
-        invitations=services.invitations,
-        recovery=services.password_recovery,
-        erasure=services.erasure,
-        consents=services.consents,
-        schemas=services.user_record_commands,
-        sign_in=SignInServices(
-            sessions=services.sessions,
-            factors=services.second_factors,
-            totp=services.totp,
-            passkeys=services.passkeys,
-            email_codes=services.email_codes,
+        administration=services.accounts.administration,
+        editing=services.accounts.editor,
+        invitations=services.registration.invitations,
+        recovery=services.registration.password_recovery,
+        erasure=services.accounts.erasure,
+        consents=services.oauth.consents,
+        schemas=services.commands.user_records,
+        sign_in=PersonSignIn(
+            sessions=services.accounts.sessions,
+            factors=services.factors.second_factors,
+            totp=services.factors.totp,
+            passkeys=services.factors.passkeys,
+            email_codes=services.factors.email_codes,
         ),
-        images=services.image_loader,
+        images=services.images.loader,
         lists=PeopleListStore(services.storage.runner),
         clock=services.clock,
         base_url=services.base_url,

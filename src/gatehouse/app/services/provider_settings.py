@@ -6,11 +6,13 @@ from typing import Final
 
 from gatehouse.accounts.identities import IdentityRules, TagRule
 from gatehouse.accounts.importing.checks import ProviderIssuer
-from gatehouse.accounts.model import ProvidedLabels
+from gatehouse.accounts.model import GUEST_PROVIDER, EnabledMethods, ProvidedLabels
 from gatehouse.fields.derive import copy_as
 from gatehouse.providers.kinds import PRESETS
 from gatehouse.providers.model import Provider
 from gatehouse.providers.steam_tickets import purchase_of_app
+from gatehouse.settings.grammar import parse_origin
+from gatehouse.settings.model import Settings
 from gatehouse.settings.providers import KEEP, ProviderSettings
 
 # Names of providers in exports of other systems, and the kind of each; where the subject is the provider's own.
@@ -45,11 +47,22 @@ def identity_issuer(wanted: ProviderSettings) -> str:
             return issuer.rstrip("/")
 
 
-def enabled_providers(
-    wanted: Mapping[str, ProviderSettings], host: str, account_domains: tuple[str, ...] = ()
-) -> Mapping[str, Provider]:
-    """Return the enabled providers; `host` is that of this installation, `account_domains` are for new accounts."""
-    return {name: provider_of(name, one, host, account_domains) for name, one in wanted.items() if one.enabled}
+def enabled_providers(settings: Settings) -> Mapping[str, Provider]:
+    """Return the enabled providers by their ID."""
+    host = parse_origin(settings.server.base_url, "http", "https").host
+    account_domains = settings.accounts.allowed_domains
+    return {
+        name: provider_of(name, one, host, account_domains) for name, one in settings.providers.items() if one.enabled
+    }
+
+
+def enabled_methods(settings: Settings) -> EnabledMethods:
+    providers = [name for name, one in enabled_providers(settings).items() if one.signs_people_in]
+    return EnabledMethods(
+        by_email=settings.accounts.email_sign_in,
+        by_username=settings.accounts.username_sign_in,
+        providers=(*providers, *((GUEST_PROVIDER,) if settings.guests.enabled else ())),
+    )
 
 
 def provided_labels(wanted: Mapping[str, ProviderSettings]) -> Mapping[str, ProvidedLabels]:

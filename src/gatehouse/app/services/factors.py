@@ -1,0 +1,68 @@
+"""Second factors and passkeys of people."""
+
+from msgspec import Struct
+
+from gatehouse.accounts.second_factors.codes import RecoveryCodes
+from gatehouse.accounts.second_factors.email_codes import EmailCodes
+from gatehouse.accounts.second_factors.passkeys import Passkeys
+from gatehouse.accounts.second_factors.totp import Totp
+from gatehouse.accounts.second_factors.verification import SecondFactors
+from gatehouse.accounts.second_factors.webauthn import RelyingParty
+from gatehouse.app.services.accounts import AccountServices
+from gatehouse.app.services.core import Core
+from gatehouse.settings.grammar import parse_origin
+from gatehouse.throttle.limits import AttemptLimiter
+
+
+class FactorServices(Struct, frozen=True, kw_only=True, eq=False):
+    recovery_codes: RecoveryCodes
+    totp: Totp
+    email_codes: EmailCodes
+    passkeys: Passkeys
+    second_factors: SecondFactors  # verifies any of them
+
+
+def build_factors(core: Core, accounts: AccountServices, limiter: AttemptLimiter) -> FactorServices:
+    store, notifier, clock = core.storage.second_factors, accounts.notifier, core.clock
+    key = core.derive_key("factors")
+    recovery = RecoveryCodes(store=store, key=key, notifier=notifier, clock=clock)
+    totp = Totp(
+        store=store,
+        masters=core.masters,
+        recovery=recovery,
+        notifier=notifier,
+        clock=clock,
+        issuer=lambda: core.settings.branding.name,
+    )
+    email_codes = EmailCodes(
+        store=store,
+        key=key,
+        recovery=recovery,
+        limiter=limiter,
+        notifier=notifier,
+        clock=clock,
+        methods=accounts.enabled_methods,
+    )
+    host = parse_origin(core.base_url, "http", "https").host
+    return FactorServices(
+        recovery_codes=recovery,
+        totp=totp,
+        email_codes=email_codes,
+        passkeys=Passkeys(
+            store=core.storage.passkeys,
+            party=lambda: RelyingParty(name=core.settings.branding.name, origin=core.base_url, host=host),
+            recovery=recovery,
+            notifier=notifier,
+            clock=clock,
+            methods=accounts.enabled_methods,
+        ),
+        second_factors=SecondFactors(
+            store=store,
+            totp=totp,
+            email_codes=email_codes,
+            recovery=recovery,
+            limiter=limiter,
+            notifier=notifier,
+            clock=clock,
+        ),
+    )

@@ -1,0 +1,70 @@
+"""Emails: how they look, and the worker that sends them."""
+
+import sys
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from gatehouse.app.services.core import Core
+from gatehouse.languages import LANGUAGES
+from gatehouse.mail.composer import Composer, mail_brand
+from gatehouse.mail.delivery import MailTransport, PrintingTransport, Sender, SmtpSecurity, SmtpServer, SmtpTransport
+from gatehouse.mail.outbox import OutboxWorker
+from gatehouse.settings.model import Settings
+from gatehouse.web.pages.translations import language_policy
+
+PrintMessage = Callable[[str], object]
+
+
+class MailServices(Struct, frozen=True, kw_only=True, eq=False):
+    composer: Composer
+    outbox: OutboxWorker
+    is_logged: Callable[[], bool]  # whether mail is printed: in development mode without a mail server
+
+
+def build_mail(core: Core) -> MailServices:
+    return MailServices(
+        composer=Composer(
+            sealer=core.masters,
+            base_url=core.base_url,
+            clock=core.clock,
+            brand=lambda: mail_brand(core.settings.mail.from_name, core.settings.branding.accent),
+            languages=lambda: language_policy(core.settings.languages).available(LANGUAGES),
+        ),
+        outbox=outbox_worker(core, print_message if core.dev else None),
+        is_logged=lambda: core.dev and not core.settings.mail.host,
+    )
+
+
+def outbox_worker(core: Core, print_with: PrintMessage | None) -> OutboxWorker:
+    """A worker that prints mail with the given function where no mail server is configured."""
+    return OutboxWorker(
+        store=core.storage.mail,
+        find_transport=lambda: mail_transport(core.settings, print_with),
+        sealer=core.masters,
+        clock=core.clock,
+    )
+
+
+def mail_transport(settings: Settings, print_with: PrintMessage | None) -> MailTransport | None:
+    """The configured mail server; without one, the given printer; without that, none."""
+    if settings.mail.host:
+        return smtp_transport(settings)
+    return None if print_with is None else PrintingTransport(print_with)
+
+
+def smtp_transport(settings: Settings) -> SmtpTransport:
+    mail = settings.mail
+    server = SmtpServer(
+        host=mail.host,
+        port=mail.port,
+        security=SmtpSecurity(mail.security),
+        timeout=mail.timeout_seconds,
+        username=mail.username,
+        password=mail.password.reveal(),
+    )
+    return SmtpTransport(server, Sender(address=mail.from_address, name=mail.from_name))
+
+
+def print_message(text: str) -> None:
+    sys.stderr.write(f"{text}\n")

@@ -58,15 +58,31 @@ async def test_axe_finds_nothing_and_nothing_sticks_out_on_any_screen(studio: Ru
 async def test_a_search_narrows_the_list_while_it_is_typed(studio: RunningService, page: Page) -> None:
     await sign_in_to_console(studio, page, ADA, "/console/people")
     await expect(page.get_by_role("link", name="Pia")).to_be_visible()
+    await expect(page.get_by_label("Select all")).to_be_visible()
     await page.keyboard.press("/")  # focuses the search
     await page.keyboard.type("olg")
     await expect(page.get_by_role("link", name="Pia")).to_have_count(0)
     await expect(page.get_by_role("link", name="Olga")).to_be_visible()
     await page.get_by_label("Any part of a name, email or ID").fill("")
+    await expect(page.get_by_role("link", name="Pia")).to_be_visible()
+    await check_that_one_box_selects_all_rows(page, rows=5)
     await page.get_by_label("Show", exact=True).select_option("administrators")
     await expect(page.get_by_role("link", name="Olga")).to_have_count(0)
     assert page.url.endswith("among=administrators&tag=&provider=&seen=any&application_id=&role=")
     assert PIA not in await page.content()
+    await check_that_one_box_selects_all_rows(page, rows=1)
+
+
+async def check_that_one_box_selects_all_rows(page: Page, *, rows: int) -> None:
+    everyone, selected = page.get_by_label("Select all"), page.locator("input[name=user_id]:checked")
+    await everyone.check()
+    await expect(selected).to_have_count(rows)
+    await selected.last.uncheck()
+    await (expect(everyone).to_be_checked(indeterminate=True) if rows > 1 else expect(everyone).not_to_be_checked())
+    await page.locator("input[name=user_id]").last.check()
+    await expect(everyone).to_be_checked()
+    await everyone.uncheck()
+    await expect(selected).to_have_count(0)
 
 
 COUNT_CLICKS: Final = """addEventListener("click", (event) => {

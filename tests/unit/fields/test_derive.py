@@ -77,6 +77,15 @@ def test_absent_field_stays_null_clears_and_what_is_not_read_is_ignored() -> Non
         msgspec.convert({"secret": "x"}, ToyDraft)
 
 
+def test_member_that_a_struct_declares_keeps_its_type() -> None:
+    @with_members(lambda: draft_members(FIELDS))
+    class NamedDraft(msgspec.Struct, frozen=True, kw_only=True):
+        name: str
+
+    with pytest.raises(msgspec.ValidationError, match=r"Expected `str`, got `int` - at `\$\.name`"):
+        msgspec.convert({"name": 7}, NamedDraft)
+
+
 def test_copy_takes_attributes_of_the_same_name_unless_they_are_given() -> None:
     @dataclass(frozen=True, kw_only=True)
     class Label:

@@ -225,7 +225,7 @@ NEW_ACCOUNT: Final = account.AccountContext(
     now=NOW,
     user_id="4711204518",
     nick="Anna",
-    profile_rows=form_rows(OWN_FIELDS, is_short=lambda one: one.field.is_short),
+    profile_rows=form_rows(OWN_FIELDS),
     profile={**dict.fromkeys((one.name for one in OWN_FIELDS), ""), "nick": "Anna"},
     username="",
     login=ANNA,

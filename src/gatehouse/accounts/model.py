@@ -164,7 +164,6 @@ class AccountField(Field):
     is_personal: bool = False  # recorded where erasure finds it
     autocomplete: str = "off"
     claim: str = ""  # of the scope `profile`, if its value is the text of the field
-    is_short: bool = False  # shares a row with another one in forms
     people_only: bool = False  # service accounts have none
 
 

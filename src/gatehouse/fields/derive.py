@@ -1,6 +1,6 @@
 """Derive requests, entries and differences from described fields."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from operator import attrgetter
 from typing import Any, TypeVar, cast
@@ -110,14 +110,21 @@ def changed_names(before: object, after: object, described: Iterable[DescribedFi
     return tuple(one.name for one in described if getattr(before, one.name) != getattr(after, one.name))
 
 
-def form_rows(
-    described: Iterable[DescribedField[FieldT]], *, is_short: Callable[[DescribedField[FieldT]], bool]
-) -> list[tuple[DescribedField[FieldT], ...]]:
+FormRows = list[tuple[DescribedField[FieldT], ...]]
+
+
+def form_rows(described: Iterable[DescribedField[FieldT]]) -> FormRows[FieldT]:
     """Return the fields of a form in rows; two short ones after each other share one."""
-    rows: list[tuple[DescribedField[FieldT], ...]] = []
+    rows: FormRows[FieldT] = []
     for one in described:
-        if is_short(one) and rows and len(rows[-1]) == 1 and is_short(rows[-1][0]):
+        if one.is_short and rows and len(rows[-1]) == 1 and rows[-1][0].is_short:
             rows[-1] = (*rows[-1], one)
         else:
             rows.append((one,))
     return rows
+
+
+def rows_by_section(described: Sequence[DescribedField[FieldT]]) -> Mapping[str, FormRows[FieldT]]:
+    """Return the rows of each section of a form."""
+    sections = dict.fromkeys(str(one.field.section) for one in described)
+    return {name: form_rows(one for one in described if one.field.section == name) for name in sections}

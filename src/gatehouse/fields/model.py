@@ -61,6 +61,7 @@ class Field:
     option: str = ""  # if it is not the name with dashes
     section: str | None = None  # of the form; None: it is shown in a place of its own, or not at all
     hint: bool = True  # whether the form has a hint: `field.<name>_hint`
+    is_short: bool = False  # shares a row of the form with another one; choices and numbers always do
     patchable: bool = True
     administrators_only: bool = False
 
@@ -92,6 +93,10 @@ class DescribedField(msgspec.Struct, Generic[FieldT], frozen=True, kw_only=True,
     @cached_property
     def kind(self) -> Kind:
         return self.field.kind or kind_of_type(self.type)
+
+    @property
+    def is_short(self) -> bool:
+        return self.field.is_short or self.kind in {Kind.CHOICE, Kind.NUMBER}
 
     @property
     def is_required(self) -> bool:

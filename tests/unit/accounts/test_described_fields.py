@@ -66,7 +66,7 @@ def test_change_of_one_field_leaves_an_old_value_of_another_unchecked() -> None:
 
 
 def test_two_short_fields_share_a_row() -> None:
-    rows = form_rows(OWN_FIELDS, is_short=lambda one: one.field.is_short)
+    rows = form_rows(OWN_FIELDS)
     assert [[one.name for one in row] for row in rows] == [
         ["nick"],
         ["name"],

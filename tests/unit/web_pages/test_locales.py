@@ -38,7 +38,6 @@ from gatehouse.permissions.model.project import SAVED_PROJECT_FIELDS
 from gatehouse.permissions.model.role import ROLE_FIELDS
 from gatehouse.settings.entries import SECTIONS, TABLES, settings_of_section
 from gatehouse.sign_in_flow.questions import NetworkNearness
-from gatehouse.web.console.applications.client_forms import BAD_NUMBER_OR_CHOICE
 from gatehouse.web.http.parse import convert
 from gatehouse.web.pages.forms import INPUT_PROBLEMS
 from gatehouse.web.pages.translations import PLURAL_CATEGORIES, load_languages
@@ -402,7 +401,6 @@ def english_reasons() -> Iterator[str]:
         for function in ast.walk(parse_source(file)):
             if isinstance(function, ast.FunctionDef) and function.name.endswith(("_check", "_checks", "_problem")):
                 yield from client_problems(function)
-    yield BAD_NUMBER_OR_CHOICE
     for kind in (CallFailed, *CallFailed.__subclasses__(), Undelivered, NoSecret):
         yield kind.public
 

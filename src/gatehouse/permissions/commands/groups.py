@@ -22,6 +22,7 @@ from gatehouse.permissions.documents.limits import refuse_groups
 from gatehouse.permissions.errors import GroupNotFound, Malformed, NoRight, ProjectNotFound
 from gatehouse.permissions.evaluation.condition_index import NO_ADDRESS
 from gatehouse.permissions.evaluation.conditions import condition_holds
+from gatehouse.permissions.model.common_fields import IN_ACCESS, IN_TAGS
 from gatehouse.permissions.model.condition import Condition, ConditionSubject, Everyone, tests_in
 from gatehouse.permissions.model.group import (
     ACCESS_FIELDS,
@@ -31,7 +32,6 @@ from gatehouse.permissions.model.group import (
     Group,
 )
 from gatehouse.permissions.model.limits import MAX_GROUPS
-from gatehouse.permissions.model.project import IN_ACCESS, IN_TAGS
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
 from gatehouse.permissions.store import EditResult, GroupStore, PermissionStore, ProjectStore

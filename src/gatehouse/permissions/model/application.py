@@ -7,10 +7,11 @@ from typing import Annotated, Final
 from msgspec import Struct, field
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
-from gatehouse.fields.model import FIXED, Field, Kind, described_fields
+from gatehouse.fields.model import FIXED, Field, described_fields
 from gatehouse.fields.secrets import SecretBytes, SecretRecord
 from gatehouse.permissions.documents.fields import RecordField
-from gatehouse.permissions.documents.grammar import check_description, check_name
+from gatehouse.permissions.documents.grammar import MAX_NAME_LENGTH, check_name
+from gatehouse.permissions.model.common_fields import DESCRIPTION, FORM
 
 
 class KeySource(StrEnum):
@@ -43,8 +44,8 @@ class Application(SecretRecord, frozen=True, kw_only=True):
     """A `RecordField` is read by itself; other patchable fields have rules of their own."""
 
     application_id: Annotated[int, FIXED]
-    name: Annotated[str, RecordField("Name.", read=check_name)]
-    description: Annotated[str, RecordField("Description.", kind=Kind.PARAGRAPHS, read=check_description)] = ""
+    name: Annotated[str, RecordField("Name.", section=FORM, hint=False, maximum=MAX_NAME_LENGTH, read=check_name)]
+    description: Annotated[str, DESCRIPTION] = ""
     project_id: Annotated[str | None, Field("Its project, by ID or alias.", option="--project")] = None
     removed: Annotated[bool, FIXED] = False
     settings: Annotated[Mapping[str, object], Field("JSON file with the settings.")] = field(default_factory=dict)

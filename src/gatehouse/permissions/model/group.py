@@ -7,9 +7,9 @@ from msgspec import Struct
 from gatehouse.fields.model import FIXED, Field, Kind, described_fields
 from gatehouse.permissions.documents.conditions import conditions_document, read_conditions
 from gatehouse.permissions.documents.fields import RecordField
-from gatehouse.permissions.documents.grammar import check_description, check_group_title, check_tags, parse_user_ids
+from gatehouse.permissions.documents.grammar import MAX_TITLE_LENGTH, check_group_title, parse_user_ids
+from gatehouse.permissions.model.common_fields import DESCRIPTION, FORM, IN_ACCESS, TAGS
 from gatehouse.permissions.model.condition import GroupCondition
-from gatehouse.permissions.model.project import IN_ACCESS, IN_TAGS
 
 MAX_GROUP_USERS: Final = 100  # listed by id; interface §8
 PROJECT_TAG: Final = "project"  # a group needs it to be in a membership list; a new group has it (R5)
@@ -18,11 +18,11 @@ PROJECT_TAG: Final = "project"  # a group needs it to be in a membership list; a
 class Group(Struct, frozen=True, kw_only=True):
     group_id: Annotated[str, Field(entry_name="id", patchable=False)]  # 24 hex digits
     project_id: Annotated[str, FIXED]
-    title: Annotated[str, RecordField("Title.", read=check_group_title)]
-    description: Annotated[str, RecordField("Description.", kind=Kind.PARAGRAPHS, read=check_description)] = ""
-    tags: Annotated[
-        tuple[str, ...], RecordField("Tag; repeatable.", option="--tag", read=check_tags, request=IN_TAGS)
-    ] = (PROJECT_TAG,)
+    title: Annotated[
+        str, RecordField("Title.", section=FORM, hint=False, maximum=MAX_TITLE_LENGTH, read=check_group_title)
+    ]
+    description: Annotated[str, DESCRIPTION] = ""
+    tags: Annotated[tuple[str, ...], TAGS] = (PROJECT_TAG,)
     conditions: Annotated[  # people who meet any of them are members
         tuple[GroupCondition, ...],
         RecordField(
@@ -50,3 +50,4 @@ GROUP_FIELDS: Final = tuple(described_fields(Group, Field))
 CHANGEABLE_GROUP_FIELDS: Final = tuple(described_fields(Group, RecordField))
 SAVED_GROUP_FIELDS: Final = tuple(one for one in CHANGEABLE_GROUP_FIELDS if not one.field.request)
 ACCESS_FIELDS: Final = tuple(one for one in CHANGEABLE_GROUP_FIELDS if one.field.request == IN_ACCESS)
+GROUP_FORM_FIELDS: Final = tuple(one for one in CHANGEABLE_GROUP_FIELDS if one.field.section)

@@ -11,7 +11,8 @@ from msgspec import Struct, field
 
 from gatehouse.fields.model import FIXED, Field, Kind, described_fields
 from gatehouse.permissions.documents.fields import RecordField
-from gatehouse.permissions.documents.grammar import check_aliases, check_description, check_tags, check_title
+from gatehouse.permissions.documents.grammar import MAX_TITLE_LENGTH, check_aliases, check_title
+from gatehouse.permissions.model.common_fields import DESCRIPTION, FORM, TAGS
 
 
 class GrantAction(StrEnum):
@@ -29,7 +30,8 @@ class GroupGrant(Struct, frozen=True, kw_only=True):
 
 class ProjectSettings(Struct, frozen=True, kw_only=True):
     allowed_domains: Annotated[
-        tuple[str, ...], RecordField("Email domain of people who have access; repeatable.", option="--allowed-domain")
+        tuple[str, ...],
+        RecordField("Email domain of people who have access; repeatable.", option="--allowed-domain", section=FORM),
     ] = ()
     services: Mapping[int, tuple[GroupGrant, ...]] = field(default_factory=dict)  # by application
 
@@ -50,20 +52,17 @@ def settings_document(settings: ProjectSettings) -> dict[str, object]:
     }
 
 
-IN_TAGS: Final = "tags"  # the request that alone changes a field (R6): project/tags, group/tags
-IN_ACCESS: Final = "access"  # group/access
-
-
 class Project(Struct, frozen=True, kw_only=True):
     project_id: Annotated[str, Field(entry_name="id", patchable=False)]
-    title: Annotated[str, RecordField("Title.", read=check_title)]
-    description: Annotated[str, RecordField("Description.", kind=Kind.PARAGRAPHS, read=check_description)] = ""
+    title: Annotated[str, RecordField("Title.", section=FORM, hint=False, maximum=MAX_TITLE_LENGTH, read=check_title)]
+    description: Annotated[str, DESCRIPTION] = ""
     aliases: Annotated[
-        tuple[str, ...], RecordField("Other ID of the project; repeatable.", option="--alias", read=check_aliases)
+        tuple[str, ...],
+        RecordField(
+            "Other ID of the project; repeatable.", option="--alias", section=FORM, is_short=True, read=check_aliases
+        ),
     ] = ()
-    tags: Annotated[
-        tuple[str, ...], RecordField("Tag; repeatable.", option="--tag", read=check_tags, request=IN_TAGS)
-    ] = ()
+    tags: Annotated[tuple[str, ...], TAGS] = ()
     settings: Annotated[
         ProjectSettings,
         RecordField("JSON file with allowed_domains and services.", kind=Kind.DOCUMENT, document=settings_document),
@@ -86,6 +85,9 @@ PROJECT_FIELDS: Final = tuple(described_fields(Project, Field))
 CHANGEABLE_PROJECT_FIELDS: Final = tuple(described_fields(Project, RecordField))
 PROJECT_SETTING_FIELDS: Final = tuple(described_fields(ProjectSettings, RecordField, group="settings"))
 SAVED_PROJECT_FIELDS: Final = tuple(one for one in CHANGEABLE_PROJECT_FIELDS if not one.field.request)
+PROJECT_FORM_FIELDS: Final = tuple(
+    one for one in (*CHANGEABLE_PROJECT_FIELDS, *PROJECT_SETTING_FIELDS) if one.field.section
+)
 
 
 # What is deleted with a project that is removed permanently (R5).

@@ -8,12 +8,19 @@ from msgspec import Struct, field
 from gatehouse.fields.model import FIXED, Field, Kind, described_fields
 from gatehouse.permissions.documents.conditions import condition_document, parse_condition
 from gatehouse.permissions.documents.fields import RecordField
-from gatehouse.permissions.documents.grammar import check_description, check_user_limit
+from gatehouse.permissions.documents.grammar import check_user_limit
 from gatehouse.permissions.documents.rules import parse_meta, read_params
+from gatehouse.permissions.model.common_fields import DESCRIPTION
 from gatehouse.permissions.model.condition import Condition
 from gatehouse.permissions.model.schema import Tree
 
 DEFAULT_ROLE_KEY: Final = "default"  # a role of this name is a default role whatever its fields say (interface §2.7)
+
+
+# The sections of the form beside the description.
+SCHEMA: Final = "schema"  # of those who may save the schema
+CONDITION: Final = "condition"
+LIMITS: Final = "limits"
 
 
 class ConditionMode(StrEnum):
@@ -26,9 +33,9 @@ class Role(Struct, frozen=True, kw_only=True):
 
     application_id: int
     name: Annotated[str, FIXED]
-    description: Annotated[str, RecordField("Description.", kind=Kind.PARAGRAPHS, read=check_description)] = ""
-    protected: Annotated[bool, RecordField("Only those who may change the schema assign it.")] = False
-    default: Annotated[bool, RecordField("Everyone has it.")] = False
+    description: Annotated[str, DESCRIPTION] = ""
+    protected: Annotated[bool, RecordField("Only those who may change the schema assign it.", section=SCHEMA)] = False
+    default: Annotated[bool, RecordField("Everyone has it.", section=SCHEMA)] = False
     condition: Annotated[
         Condition | None,
         RecordField(
@@ -36,10 +43,15 @@ class Role(Struct, frozen=True, kw_only=True):
         ),
     ] = None
     condition_mode: Annotated[
-        ConditionMode, RecordField("Whether the condition grants the role or limits who can have it.")
+        ConditionMode,
+        RecordField("Whether the condition grants the role or limits who can have it.", section=CONDITION),
     ] = ConditionMode.GRANT
-    user_limit: Annotated[int, RecordField("Maximum number of users; 0 for no limit.", read=check_user_limit)] = 0
-    params: Annotated[str, RecordField("Parameters of the role.", read=read_params)] = ""
+    user_limit: Annotated[
+        int, RecordField("Maximum number of users; 0 for no limit.", section=LIMITS, read=check_user_limit)
+    ] = 0
+    params: Annotated[
+        str, RecordField("Parameters of the role.", section=LIMITS, is_short=True, read=read_params)
+    ] = ""
     meta: Annotated[Tree, RecordField("JSON file with its permissions.", kind=Kind.DOCUMENT, read=parse_meta)] = (
         field(default_factory=dict)
     )
@@ -57,3 +69,4 @@ class Role(Struct, frozen=True, kw_only=True):
 
 ROLE_FIELDS: Final = tuple(described_fields(Role, Field))
 CHANGEABLE_ROLE_FIELDS: Final = tuple(described_fields(Role, RecordField))
+ROLE_FORM_FIELDS: Final = tuple(one for one in CHANGEABLE_ROLE_FIELDS if one.field.section)

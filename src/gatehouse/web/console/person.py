@@ -2,26 +2,27 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from markupsafe import Markup
 from msgspec import Struct, field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import CENTRAL_APPLICATION, FORM_FIELDS, AccountField, AccountKind, User, account_values
+from gatehouse.accounts.model import CENTRAL_APPLICATION, FORM_FIELDS, AccountField, AccountKind, User
 from gatehouse.accounts.profile_fields import AccountChanges
 from gatehouse.admin.people import AccountState, PeopleListStore, PersonErasureImpact
 from gatehouse.admin.people_admin import PeopleAdmin
 from gatehouse.fields.derive import form_rows, with_members
-from gatehouse.fields.model import DescribedField, Kind
+from gatehouse.fields.model import DescribedField
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.api.permissions.users import user_entry
 from gatehouse.web.console.combobox import ComboboxOption
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
-from gatehouse.web.console.forms import VersionedForm, join_lines, split_lines
+from gatehouse.web.console.field_forms import YES, form_members, form_values, typed_values
+from gatehouse.web.console.forms import VersionedForm
 from gatehouse.web.console.frame import ApiCall, Undo
 from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
@@ -42,7 +43,6 @@ from gatehouse.web.pages.translations import Translator
 ENTRY: Final = ConsoleEntry.PEOPLE
 TABS: Final = ("overview", "access", "methods", "sessions", "data", "activity")
 ACCESS_PAGES: Final = ("access", "permissions", "bans")  # of the tab Access
-YES: Final = "yes"
 
 
 class PersonAction(StrEnum):
@@ -124,18 +124,13 @@ class PersonEmailContext(PageContext, frozen=True, kw_only=True):
     head: PersonHead
 
 
-@with_members(lambda: ((one.name, str, "") for one in FORM_FIELDS))
+@with_members(lambda: form_members(FORM_FIELDS))
 class PersonForm(VersionedForm, frozen=True, kw_only=True):
-    """The described fields of an account; lists have one entry per line."""
+    """The described fields of an account."""
 
     def changes(self) -> AccountChanges:
-        return {one.name: typed_value(one, one.value_of(self)) for one in FORM_FIELDS}
-
-
-def typed_value(one: DescribedField[AccountField], text: str) -> object:
-    if one.kind is Kind.LABELS:
-        return frozenset(split_lines(text))
-    return text.strip().upper() if one.name == "country" else text.strip()
+        values = typed_values(self, FORM_FIELDS)
+        return {**values, "country": values["country"].upper()}
 
 
 class PersonEmailForm(VersionedForm, frozen=True, kw_only=True):
@@ -348,11 +343,8 @@ def account_rows(user: User) -> list[tuple[DescribedField[AccountField], ...]]:
     """Return the form's rows; service accounts have no fields of a person."""
     is_service = user.kind is AccountKind.SERVICE
     shown = [one for one in FORM_FIELDS if not (is_service and one.field.people_only)]
-    return form_rows(shown, is_short=lambda one: one.field.is_short)
+    return form_rows(shown)
 
 
 def form_of(user: User) -> PersonForm:
-    values: dict[str, Any] = account_values(user)
-    for one in FORM_FIELDS:
-        values[one.name] = join_lines(values[one.name]) if one.kind is Kind.LABELS else values[one.name] or ""
-    return PersonForm(version=user.version, **{one.name: values[one.name] for one in FORM_FIELDS})
+    return PersonForm(version=user.version, **form_values(user, FORM_FIELDS))

@@ -1,6 +1,6 @@
 """One role: its permissions, condition and removal."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -8,13 +8,15 @@ from msgspec import UNSET, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.fields.derive import FormRows, rows_by_section, with_members
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.app_schemas import CENTRAL_ROLES, RoleDraft, SchemaCommands, apply_role_draft
+from gatehouse.permissions.documents.fields import RecordField
 from gatehouse.permissions.documents.rules import meta_entries, schema_rules
-from gatehouse.permissions.errors import Malformed, RoleNotFound
+from gatehouse.permissions.errors import RoleNotFound
 from gatehouse.permissions.model.facts import ApplicationModel, Structure
-from gatehouse.permissions.model.role import ConditionMode, Role
+from gatehouse.permissions.model.role import ROLE_FORM_FIELDS, SCHEMA, ConditionMode, Role
 from gatehouse.permissions.model.rules import Rule, RuleDefinition, RuleEntry
 from gatehouse.permissions.questions.proposals import RoleProposal
 from gatehouse.permissions.questions.roles import VisibleRole
@@ -36,7 +38,8 @@ from gatehouse.web.console.condition_builder import (
     test_of,
 )
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
-from gatehouse.web.console.forms import FieldConflict, field_conflicts, form_text
+from gatehouse.web.console.field_forms import form_members, form_values, typed_values
+from gatehouse.web.console.forms import FieldConflict, field_conflicts
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.impact import ImpactForecaster, ReviewContext, may_see_everyone, review_context
 from gatehouse.web.console.paths import ConsoleEntry
@@ -46,16 +49,14 @@ from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
 
+@with_members(lambda: form_members(ROLE_FORM_FIELDS))
 class RoleForm(ConditionForm, frozen=True, kw_only=True):
-    """Marks are `yes` or nothing."""
+    """The described fields of a role, and its condition as rows."""
 
-    description: str = ""
-    protected: str = ""
-    default: str = ""
-    condition_mode: str = "grant"
-    user_limit: str = ""
-    params: str = ""
     version: int = 0
+
+
+FORM_ROWS: Final = rows_by_section(ROLE_FORM_FIELDS)
 
 
 class RoleHead(Struct, frozen=True, kw_only=True):
@@ -104,6 +105,7 @@ class RoleContext(PageContext, frozen=True, kw_only=True):
 
     head: RoleHead
     role: Role
+    rows: Mapping[str, FormRows[RecordField]]  # by section
     builder: ConditionBuilder
     groups: Sequence[RuleGroup]
     unset_count: int  # rules of the schema that it leaves as they are
@@ -152,7 +154,6 @@ def count_unset_rules(model: ApplicationModel, groups: Iterable[RuleGroup]) -> i
 
 
 ENTRY: Final = ConsoleEntry.ROLES
-MAX_LIMIT_DIGITS: Final = 10  # digits
 
 
 class LoadedRole(Struct, frozen=True, kw_only=True):
@@ -197,6 +198,7 @@ class RoleEditorScreens:
         return RoleContext(
             head=role_head(admin, loaded.model, loaded.role, "editor"),
             role=loaded.role,
+            rows=FORM_ROWS,
             builder=await self._condition_builders.build(
                 shown_rows(draft.form),
                 may_count=may_see_everyone(admin.authenticated),
@@ -289,12 +291,7 @@ def form_of(loaded: LoadedRole) -> RoleForm:
     role = loaded.role
     return RoleForm(
         **fields_of_rows(rows_of_condition(role.condition)),
-        description=role.description,
-        protected="yes" if role.protected else "",
-        default="yes" if role.default else "",
-        condition_mode=role.condition_mode.value,
-        user_limit=str(role.user_limit) if role.user_limit else "",
-        params=role.params,
+        **form_values(role, ROLE_FORM_FIELDS),
         version=role.version,
     )
 
@@ -304,29 +301,13 @@ def draft_of(admin: AdminRequest, loaded: LoadedRole, form: RoleForm) -> RoleDra
     may_save_schema = role_head(admin, loaded.model, loaded.role, "").may_save_schema
     condition = condition_from_rows(rows_from_form(form), with_address=True)
     same = test_of(condition) == test_of(loaded.role.condition)  # then it stays as it was written
+    saved = [one for one in ROLE_FORM_FIELDS if may_save_schema or one.field.section != SCHEMA]
     return RoleDraft(
         name=loaded.role.name,
-        description=form_text(form.description),
-        protected=bool(form.protected) if may_save_schema else UNSET,
-        default=bool(form.default) if may_save_schema else UNSET,
         condition=UNSET if same else None if condition is None else dict(condition.document),
-        condition_mode=parse_mode(form.condition_mode),
-        user_limit=parse_limit(form.user_limit.strip()),
-        params=form.params.strip(),
         version=form.version,
+        **typed_values(form, saved),
     )
-
-
-def parse_mode(text: str) -> ConditionMode:
-    if text not in set(ConditionMode):
-        raise Malformed("condition_mode: choose one of the two modes").on_screen("choose_mode")
-    return ConditionMode(text)
-
-
-def parse_limit(text: str) -> int:
-    if text and not (text.isascii() and text.isdecimal() and len(text) <= MAX_LIMIT_DIGITS):
-        raise Malformed("user_limit: enter a number, or leave empty for no limit").on_screen("number_or_none")
-    return int(text) if text else 0
 
 
 def count_granting_projects(structure: Structure, loaded: LoadedRole) -> int:

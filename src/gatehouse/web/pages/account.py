@@ -161,7 +161,7 @@ class AccountPage:
             is_banned=user.is_banned_anywhere(self._clock.now()),
             nick=user.nick,
             picture=image_path(user.picture),
-            profile_rows=form_rows(OWN_FIELDS, is_short=lambda one: one.field.is_short),
+            profile_rows=form_rows(OWN_FIELDS),
             profile={one.name: one.value_of(user) for one in OWN_FIELDS} | dict(profile or {}),
             username=typed if at is AccountSection.PROFILE and profile is None else user.username or "",
             usernames_enabled=self._profile.offers_usernames,

@@ -8,10 +8,12 @@ from msgspec import UNSET, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.fields.derive import FormRows, form_rows, with_members
 from gatehouse.images.model import image_path
 from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft
+from gatehouse.permissions.documents.fields import RecordField
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.application import READ_APPLICATION_FIELDS, Application
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.web.console.applications.head import (
@@ -22,25 +24,25 @@ from gatehouse.web.console.applications.head import (
 )
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved, named_application
+from gatehouse.web.console.field_forms import YES, form_members, form_values, typed_values
 from gatehouse.web.console.forms import form_text, join_lines, split_lines
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.image_forms import LogoForm, logo_routes
 from gatehouse.web.console.lookup import Lookup
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
-YES: Final = "yes"
 NO: Final = "no"
 TAB: Final = "settings"
+SERVICE_FIELDS: Final = {"name": "service_name", "description": "service_description", "tags": "service_tags"}
 FIELDS: Final = {"project_id": ComboboxKind.PROJECT}
 
 
+@with_members(lambda: form_members(READ_APPLICATION_FIELDS))
 class ApplicationForm(CsrfForm, frozen=True, kw_only=True):
     """Lists are a line each; a choice that is empty is left to the installation."""
 
-    name: str = ""
-    description: str = ""
     project_id: str = ""
     restricted_domains: str = ""
     game_enabled: str = ""
@@ -71,6 +73,7 @@ class ApplicationSettingsContext(PageContext, frozen=True, kw_only=True):
     application: Application
     logo: str  # path of its image
     form: ApplicationForm
+    rows: FormRows[RecordField]
     service: ServiceMetaForm
     picked: Mapping[str, ComboboxOption]
     may_move: bool
@@ -96,11 +99,10 @@ class ApplicationSettingScreens:
             form = await self._lookup.resolve(admin, form, FIELDS)
         draft = ApplicationDraft(
             application_id=before.application_id,
-            name=form.name.strip(),
-            description=form_text(form.description),
             project_id=project_change(before, form.project_id.strip()),
             settings=settings_of(form),
             version=form.version,
+            **typed_values(form, READ_APPLICATION_FIELDS),
         )
         await self._applications.save(admin.actor, draft)
         return Saved(address=application_path(before.application_id, TAB))
@@ -143,6 +145,7 @@ class ApplicationSettingScreens:
             application=application,
             logo=image_path(application.logo),
             form=form,
+            rows=form_rows(READ_APPLICATION_FIELDS),
             picked=await self._lookup.describe(admin, form, FIELDS),
             service=draft.form if isinstance(draft.form, ServiceMetaForm) else service_form_of(model),
             may_move=may_move_out(admin, application),
@@ -174,6 +177,7 @@ class ApplicationSettingScreens:
             save=self._save_service,
             fresh=True,
             suffix="/service",
+            place_problem=at_service_field,
         )
         return [
             *settings.routes(),
@@ -198,8 +202,7 @@ def form_of(model: ApplicationModel) -> ApplicationForm:
     application, settings = model.application, model.application.settings
     game, gdpr = submapping(settings, "game"), submapping(settings, "gdpr")
     return ApplicationForm(
-        name=application.name,
-        description=application.description,
+        **form_values(application, READ_APPLICATION_FIELDS),
         project_id=application.project_id or "",
         restricted_domains=join_lines(text_list(settings.get("restricted_domains"))),
         game_enabled=choice_value(game.get("enabled")),
@@ -275,6 +278,14 @@ def service_meta(before: Application, form: ServiceMetaForm) -> dict[str, object
     elif form.private_key.strip():
         meta["private_key"] = form_text(form.private_key)
     return meta
+
+
+def at_service_field(problem: FormProblem) -> FormProblem:
+    """Return the problem of a member of service_meta at the field of the form."""
+    member, _, inside = problem.place.removeprefix("service_meta.").partition("[")
+    field = SERVICE_FIELDS.get(member, member)
+    text = problem.text.removeprefix(f"{problem.place}: ")
+    return msgspec.structs.replace(problem, text=text, place=f"{field}[{inside}" if inside else field)
 
 
 def parse_config_schema(text: str) -> object:

@@ -11,18 +11,20 @@ from starlette.responses import Response
 from gatehouse.admin.conditions import ConditionMatchStore, GroupMember
 from gatehouse.admin.names import NamedPerson, NameStore
 from gatehouse.admin.paging import PAGE_SIZE, Page
-from gatehouse.permissions.commands.drafts import TagsDraft
+from gatehouse.fields.derive import FormRows, form_rows, with_members
 from gatehouse.permissions.commands.groups import GroupCommands, GroupDraft
+from gatehouse.permissions.documents.fields import RecordField
 from gatehouse.permissions.errors import GroupNotFound, NoRight
 from gatehouse.permissions.model.facts import ProjectModel
-from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.group import GROUP_FORM_FIELDS, Group
 from gatehouse.permissions.questions.proposals import GroupProposal
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
 from gatehouse.permissions.store import ProjectStore
 from gatehouse.web.api.permissions.groups import group_list as groups_listed
 from gatehouse.web.console.condition_builder import ConditionBuilders
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
-from gatehouse.web.console.forms import VersionedForm, form_text, join_lines, split_lines
+from gatehouse.web.console.field_forms import form_members, form_values, typed_values
+from gatehouse.web.console.forms import VersionedForm
 from gatehouse.web.console.frame import ApiCall, group_call
 from gatehouse.web.console.impact import ImpactForecaster
 from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen, page_of_list
@@ -251,10 +253,9 @@ MEMBER_COLUMNS: Final = {
 LISTED_PEOPLE_COLUMNS: Final = {"user_id": lambda one: one[0], "nick": lambda one: one[1]}
 
 
+@with_members(lambda: form_members(GROUP_FORM_FIELDS))
 class GroupForm(VersionedForm, frozen=True, kw_only=True):
-    title: str = ""
-    description: str = ""
-    tags: str = ""
+    """The described fields of a group."""
 
 
 class GroupContext(PageContext, frozen=True, kw_only=True):
@@ -262,6 +263,7 @@ class GroupContext(PageContext, frozen=True, kw_only=True):
 
     head: GroupHead
     group: Group
+    rows: FormRows[RecordField]
     names: Mapping[str, NamedPerson]  # of listed people, and of the first ones that conditions name
     search: str
     found: FoundNames
@@ -307,6 +309,7 @@ class GroupScreens:
         return GroupContext(
             head=group_head(admin, loaded, "group"),
             group=group,
+            rows=form_rows(GROUP_FORM_FIELDS),
             names={**about, **await self._names.people_by_id(group.users)},
             search=search,
             found=await self._find_people(admin, loaded, search),
@@ -314,11 +317,8 @@ class GroupScreens:
         )
 
     async def _save(self, _request: Request, admin: AdminRequest, loaded: LoadedGroup, form: GroupForm) -> Saved:
-        draft = GroupDraft(title=form.title.strip(), description=form_text(form.description), version=form.version)
-        saved = await self._groups.save(admin.actor, loaded.group.group_id, draft)
-        tags = split_lines(form.tags)
-        if tags != list(saved.tags):
-            await self._groups.save_tags(admin.actor, saved.group_id, TagsDraft(tags=list(tags)))
+        values = typed_values(form, GROUP_FORM_FIELDS)
+        await self._groups.save_fields(admin.actor, loaded.group, values, form.version)
         return Saved(address=loaded.path)
 
     async def _members(self, request: Request, admin: AdminRequest, query: ListQuery) -> GroupMembersContext:
@@ -393,10 +393,7 @@ def group_members_file(page: GroupMembersContext) -> CsvFile[GroupMember]:
 
 
 def form_of(loaded: LoadedGroup) -> GroupForm:
-    group = loaded.group
-    return GroupForm(
-        title=group.title, description=group.description, tags=join_lines(group.tags), version=group.version
-    )
+    return GroupForm(version=loaded.group.version, **form_values(loaded.group, GROUP_FORM_FIELDS))
 
 
 def access_list_of(loaded: LoadedGroup) -> str:

@@ -11,18 +11,20 @@ from starlette.responses import Response
 from gatehouse.admin.names import NameStore
 from gatehouse.admin.paging import Page
 from gatehouse.admin.projects import GroupListItem, ProjectListItem, ProjectListStore
+from gatehouse.fields.derive import FormRows, form_rows, with_members
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.commands.drafts import TagsDraft
 from gatehouse.permissions.commands.full_removal import FullRemoval
-from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraft
+from gatehouse.permissions.commands.projects import ProjectCommands
 from gatehouse.permissions.commands.publishing import ProjectPublisher
+from gatehouse.permissions.documents.fields import RecordField
 from gatehouse.permissions.model.facts import ProjectModel
-from gatehouse.permissions.model.project import ErasureCounts, Project, settings_document
+from gatehouse.permissions.model.project import PROJECT_FORM_FIELDS, ErasureCounts, Project
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
 from gatehouse.permissions.store import ProjectStore
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
-from gatehouse.web.console.forms import VersionedForm, join_lines, split_lines
+from gatehouse.web.console.field_forms import form_members, form_values, typed_values
+from gatehouse.web.console.forms import VersionedForm
 from gatehouse.web.console.frame import ApiCall, project_call
 from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.lookup import Lookup
@@ -121,6 +123,7 @@ class ProjectContext(PageContext, frozen=True, kw_only=True):
 
     head: ProjectHead
     project: Project
+    rows: FormRows[RecordField]
     author: str  # their nick, or their ID if the account is gone
     call: ApiCall
 
@@ -141,14 +144,9 @@ class NewProjectForm(CsrfForm, frozen=True, kw_only=True):
     factor: str = ""  # set up this second factor first
 
 
+@with_members(lambda: form_members(PROJECT_FORM_FIELDS))
 class ProjectForm(VersionedForm, frozen=True, kw_only=True):
-    """Lists are a line each."""
-
-    title: str = ""
-    description: str = ""
-    aliases: str = ""
-    allowed_domains: str = ""
-    tags: str = ""
+    """The described fields of a project."""
 
 
 class RemoveProjectForm(CsrfForm, frozen=True, kw_only=True):
@@ -215,24 +213,14 @@ class ProjectScreens:
         return ProjectContext(
             head=project_head(admin, project, "overview"),
             project=project,
+            rows=form_rows(PROJECT_FORM_FIELDS),
             author=named[project.author].nick if project.author in named else project.author,
             call=project_call(project),
         )
 
     async def _save(self, _request: Request, admin: AdminRequest, project: Project, form: ProjectForm) -> Saved:
-        aliases, tags = split_lines(form.aliases), split_lines(form.tags)
-        settings = settings_document(project.settings) | {"allowed_domains": split_lines(form.allowed_domains)}
-        draft = ProjectDraft(
-            id=project.project_id,
-            title=form.title.strip(),
-            description=form.description.strip(),
-            aliases=list(aliases),
-            settings=settings,
-            version=form.version,
-        )
-        saved = await self._projects.save(admin.actor, draft)
-        if tags != list(saved.tags):
-            await self._projects.save_tags(admin.actor, TagsDraft(id=saved.project_id, tags=list(tags)))
+        values = typed_values(form, PROJECT_FORM_FIELDS)
+        await self._projects.save_fields(admin.actor, project, values, form.version)
         return Saved(address=project_path(project.project_id))
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
@@ -323,14 +311,7 @@ def lacks_factor(admin: AdminRequest) -> bool:
 
 
 def form_of(project: Project) -> ProjectForm:
-    return ProjectForm(
-        title=project.title,
-        description=project.description,
-        aliases=join_lines(project.aliases),
-        allowed_domains=join_lines(project.settings.allowed_domains),
-        tags=join_lines(project.tags),
-        version=project.version,
-    )
+    return ProjectForm(version=project.version, **form_values(project, PROJECT_FORM_FIELDS))
 
 
 # The final erasure of a removed project (R5).

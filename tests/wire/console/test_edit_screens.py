@@ -147,3 +147,86 @@ async def test_condition_of_a_group_that_was_changed_meanwhile_is_shown_in_words
     table = page.text.partition('class="clash"')[2].partition("</section>")[0]
     assert "ada.example" in table
     assert "olga.example" in table
+
+
+async def test_problem_of_a_line_is_said_at_the_field_with_the_line(console_browsers: ConsoleBrowsers) -> None:
+    ada = await console_browsers(ADA)
+    settings = f"/console/applications/{SHOP}/settings"
+    client = f"/console/applications/{SHOP}/clients/web"
+    await ada.get(f"/console/applications/{SHOP}/new_client")
+    first = {"client_id": "web", "client_name": "Web", "profile": "oidc", "scopes": "openid"}
+    await ada.post(f"/console/applications/{SHOP}/new_client", **first, redirect_uris="https://shop.example/back")
+    uris = "https://shop.example/back\r\nhttp://shop.example/"
+    for page, suffix, kept, field, lines, line in (
+        (PAGE, "", {"title": "Mind Games"}, "aliases", "mg\r\nno spaces", "no spaces"),
+        (PAGE, "", {"title": "Mind Games"}, "tags", "puzzle, a-b", "a-b"),
+        (PAGE, "", {"title": "Mind Games"}, "allowed_domains", "studio.example\r\nno domain", "no domain"),
+        (settings, "", {"name": "Shop"}, "restricted_domains", "no domain", "no domain"),
+        (settings, "/service", {}, "service_tags", "fine\r\nnot fine", "not fine"),
+        (client, "", first, "redirect_uris", uris, "http://shop.example/"),
+    ):
+        await ada.get(page)
+        shown = await post_form(ada, f"{page}{suffix}", **{**kept, field: lines})
+        assert shown.status_code == 400, field
+        said = re.search(rf'<span class="wrong" id="{field}-wrong">(.*?)</span></span>', shown.text, re.DOTALL)
+        assert said is not None, field
+        assert f"“{line}”: " in unescape(said[1]), field
+        assert f"{field}[" not in shown.text, field
+
+
+def clash(page: str) -> list[list[str]]:
+    """The rows of the table that shows both sides of a conflict."""
+    table = page.partition('class="clash"')[2].partition("</section>")[0]
+    rows = re.findall(r"<tr.*?</tr>", table.partition("<tbody")[2].replace("\N{EN DASH}", ""), re.DOTALL)
+    return [
+        [unescape(cell).strip() for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)] for row in rows
+    ]
+
+
+async def test_conflict_of_allow_lists_shows_both_sides_and_saves_on_top(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    olga, ada, path = await console_browsers(OLGA), await console_browsers(ADA), f"{PAGE}/members/lists"
+    page = await olga.get(path)
+    groups = re.findall(r'name="group" value="([0-9a-f]{24})"', page.text)  # Staff and Testers
+    await ada.get(path)
+    await post_form(ada, path, group=groups, listed=["allow", "disallow"], do="apply")
+    page = await post_form(olga, path, group=groups, listed=["", "disallow"], do="apply")
+    assert page.status_code == 409
+    assert clash(page.text) == [["Staff", "Allow only", "No effect"]]
+    await post_form(olga, path, group=groups, listed=["", "disallow"], do="apply")
+    project = (await studio.services.storage.projects.project(PROJECT)).project
+    assert (project.allow, project.disallow) == ((), (groups[1],))
+
+
+async def test_conflict_of_a_service_shows_both_sides_by_group(console_browsers: ConsoleBrowsers) -> None:
+    olga, ada, path = await console_browsers(OLGA), await console_browsers(ADA), f"{PAGE}/services/{SHOP}"
+    await olga.get(path)
+    page = await ada.get(path)
+    staff, testers = re.findall(
+        r'href="/console/projects/[^"]+/groups/([0-9a-f]{24})"', (await ada.get(f"{PAGE}/groups")).text
+    )
+    await ada.get(path)
+    await post_form(ada, path, group=[staff], action=["grant"], role=["cashier"], do="apply")
+    both = {"group": [staff, testers], "action": ["grant", "revoke"], "role": ["moderator", "beta"]}
+    page = await post_form(olga, path, **both, do="apply")
+    assert page.status_code == 409
+    assert clash(page.text) == [["Staff", "assign: cashier", "assign: moderator"], ["Testers", "", "remove: beta"]]
+    saved = await post_form(olga, path, **both, do="apply")
+    assert saved.status_code == 303
+
+
+async def test_conflict_of_a_member_shows_both_sides_by_place(console_browsers: ConsoleBrowsers) -> None:
+    olga, ada, path = await console_browsers(OLGA), await console_browsers(ADA), f"{PAGE}/members/{PIA}"
+    await olga.get(path)
+    await ada.get(path)
+    until = "2099-01-31T12:00"
+    await post_form(ada, path, place=["project"], role=["project_administrator"], until=[until], do="apply")
+    typed = {"place": [f"applications:{SHOP}"], "role": ["app_developer"], "until": [""]}
+    page = await post_form(olga, path, **typed, do="apply")
+    assert page.status_code == 409
+    assert clash(page.text) == [
+        ["on application Shop", "", "app_developer"],
+        ["in the whole project", f"project_administrator (Until: {until})", ""],
+    ]
+    assert (await post_form(olga, path, **typed, do="apply")).status_code == 303

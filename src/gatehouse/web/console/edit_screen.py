@@ -1,5 +1,6 @@
 """Forms: what is stored, what was typed and what was wrong with it, on one page."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote
@@ -10,7 +11,7 @@ from starlette.responses import Response
 
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.web.console.forms import FieldConflict, ReviewedForm, field_conflicts, hidden_fields
+from gatehouse.web.console.forms import FieldConflict, ReviewedForm, field_conflicts, hidden_fields, split_lines
 from gatehouse.web.console.frame import Undo
 from gatehouse.web.console.impact import ReviewContext
 from gatehouse.web.console.list_screen import CsvFile, ListQuery, csv_response
@@ -24,6 +25,7 @@ RecordT = TypeVar("RecordT")
 ContextT = TypeVar("ContextT", bound=PageContext)
 
 APPLY: Final = "apply"  # the button of a review
+MEMBER_PLACE: Final = re.compile(r"(?:[a-z_]+\.)*(?P<field>[a-z_]+)(?:\[(?P<index>[0-9]{1,6})\])?(?:\.[a-z_]+)?")
 UNDONE: Final = "undone"  # in the address of a form that takes back a save, and the flash message after it
 
 
@@ -77,7 +79,7 @@ class EditScreen(msgspec.Struct, Generic[RecordT, FormT, ContextT], frozen=True,
         self, request: Request, admin: AdminRequest, form: CsrfForm, problem: FormProblem
     ) -> Response:
         """The page after a refusal of its form, or of another form on it, like that of a logo."""
-        record, problem = await self.load(request, admin), self.place_problem(problem)
+        record, problem = await self.load(request, admin), at_form_field(self.place_problem(problem), form)
         draft = (
             self._refused_draft(request, record, form, problem)
             if isinstance(form, self.form)
@@ -153,6 +155,23 @@ class EditScreen(msgspec.Struct, Generic[RecordT, FormT, ContextT], frozen=True,
         page = self.view.render(request, admin, current_entry(request), context, more=more)
         page.headers.update(self.headers)
         return page
+
+
+def at_form_field(problem: FormProblem, form: CsrfForm) -> FormProblem:
+    """Return a problem of a member or of an entry of a list at the field, and the line, that it was typed in."""
+    found = MEMBER_PLACE.fullmatch(problem.place)
+    typed = getattr(form, found["field"], None) if found else None
+    if found is None or not isinstance(typed, str):
+        return problem
+    lines = split_lines(typed) if found["index"] else []
+    index = int(found["index"] or 0)
+    return msgspec.structs.replace(
+        problem,
+        text=problem.text.removeprefix(f"{problem.place}: "),
+        field=found["field"],
+        place="",
+        line=lines[index] if index < len(lines) else "",
+    )
 
 
 def named_application(operation: Operation) -> Callable[[Request, AdminRequest], Awaitable[ApplicationModel]]:

@@ -13,11 +13,14 @@ UNLABELED_FIELDS: Final = frozenset(
 )
 NOT_CARRIED_FIELDS: Final = frozenset({"csrf", "do"})
 
+Row = tuple[str, str]  # what it is about, and what it says
+
 
 class FieldConflict(msgspec.Struct, frozen=True, kw_only=True):
     """A field that was typed as one thing and is stored as another."""
 
-    field: str  # its label is `field.<field>`
+    field: str = ""  # its label is `field.<field>`
+    label: str = ""  # of a part of the form that is no field
     typed: str
     stored: str
 
@@ -65,6 +68,20 @@ def field_conflicts(typed: msgspec.Struct, stored: msgspec.Struct) -> tuple[Fiel
         if name not in UNLABELED_FIELDS
     )
     return tuple(pair for pair in pairs if pair.typed != pair.stored)
+
+
+def row_conflicts(typed: Iterable[Row], stored: Iterable[Row]) -> tuple[FieldConflict, ...]:
+    """The same for the rows of a form, those of each label together."""
+    both: dict[str, tuple[list[str], list[str]]] = {}
+    for side, rows in enumerate((typed, stored)):
+        for label, words in rows:
+            both.setdefault(label, ([], []))[side].append(words)
+    texts = (
+        (label, join_lines(sorted(yours)), join_lines(sorted(theirs))) for label, (yours, theirs) in both.items()
+    )
+    return tuple(
+        FieldConflict(label=label, typed=yours, stored=theirs) for label, yours, theirs in texts if yours != theirs
+    )
 
 
 def _comparable_text(value: object) -> str:

@@ -22,6 +22,7 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput, Conflict, GatehouseError, NotFound, Refused, TooMany
 from gatehouse.kernel.stored_settings import SettingsInvalid
+from gatehouse.oauth.errors import BadClient
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.authentication.callers import Caller
 from gatehouse.permissions.authentication.vouching import CallerKind
@@ -147,6 +148,7 @@ class FormProblem(msgspec.Struct, frozen=True, kw_only=True):
     keys: Sequence[str] = ()  # of the screen's own text, the best first; `text` is the API's
     values: Mapping[str, object] = msgspec.field(default_factory=dict)  # in that text
     place: str = ""  # the member inside of the field, before the screen's own text
+    line: str = ""  # the line of the field that `text` is about
 
     @property
     def control(self) -> str:
@@ -168,7 +170,9 @@ class FormProblem(msgspec.Struct, frozen=True, kw_only=True):
         return self._with_place(t, t(f"problem.{known}", **values))
 
     def _with_place(self, t: Translator, text: str) -> str:
-        """Return the text after what it is about: a condition by its label, another member by its path."""
+        """Return the text after what it is about: a line, a condition by its label, another member by its path."""
+        if self.line:
+            return t("line.problem", line=self.line, text=text)
         inside = CONDITION_PLACE.fullmatch(self.place)
         label = f"condition.kind_{inside[1]}" if inside else ""
         place = t(label) if t.knows(label) else self.place
@@ -497,6 +501,9 @@ def problem_from(error: GatehouseError) -> FormProblem:
         return replace(shown, fields={name: problem_from(one) for name, one in error.problems.items()})
     if isinstance(error, LookupFailed):
         return replace(shown, field=error.field, lookup=error)
+    if isinstance(error, BadClient) and error.field:
+        is_entry = "[" in error.field
+        return replace(shown, field="" if is_entry else error.field, place=error.field if is_entry else "")
     place = FIELD_MESSAGE.fullmatch(problem.message)
     if place is None:
         inside = MEMBER_MESSAGE.match(problem.message)

@@ -13,7 +13,7 @@ from gatehouse.permissions.model.group import PROJECT_TAG
 from gatehouse.permissions.questions.proposals import MembershipProposal
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
-from gatehouse.web.console.forms import ReviewedForm
+from gatehouse.web.console.forms import FieldConflict, ReviewedForm, row_conflicts
 from gatehouse.web.console.impact import ImpactForecaster, ReviewContext, review_context
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.projects.project import ProjectHead, ProjectLoader, project_head, project_path
@@ -83,6 +83,12 @@ class AllowListScreens:
         await self._memberships.save(admin.actor, admin.authenticated.central, draft_of(model, form))
         return Saved(address=project_path(model.project.project_id, "members"))
 
+    def _conflicts(self, request: Request, model: ProjectModel, form: AllowListsForm) -> tuple[FieldConflict, ...]:
+        t = self._view.words(request)
+        sides = groups_from_form(model, form), listed_groups(model)
+        typed, stored = ([(one.title, t(f"members.{one.listed or 'unlisted'}")) for one in side] for side in sides)
+        return row_conflicts(typed, stored)
+
     def routes(self) -> Sequence[ConsoleRoute]:
         return EditScreen(
             view=self._view,
@@ -94,6 +100,7 @@ class AllowListScreens:
             review=self._review,
             save=self._save,
             undoable=True,
+            conflicts=self._conflicts,
         ).routes()
 
 

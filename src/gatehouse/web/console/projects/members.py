@@ -13,12 +13,13 @@ from gatehouse.admin.projects import ProjectListStore
 from gatehouse.permissions.commands.memberships import MembershipCommands, MembershipDraft
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import PersonNotFound
-from gatehouse.permissions.model.facts import NO_HOLDINGS, ProjectModel, ScopeHoldings
+from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, ProjectModel, ScopeHoldings
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.rules import Scope
 from gatehouse.permissions.questions.proposals import MembershipProposal
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
+from gatehouse.web.console.forms import FieldConflict, Row, row_conflicts
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.impact import ImpactForecaster, ReviewContext, review_context
 from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen, page_of_list
@@ -39,6 +40,7 @@ from gatehouse.web.console.projects.holdings import (
     membership_document,
     parse_scopes,
     placed_roles,
+    role_name,
     rows_from_form,
     rows_of_holdings,
     scopes_from_rows,
@@ -115,11 +117,18 @@ class ProjectMember(Struct, frozen=True, kw_only=True):
     person: NamedPerson
     scopes: Mapping[Scope, ScopeHoldings]
     places: ProjectPlaces
+    central: ApplicationModel
     document: Mapping[str, object]  # the membership, as far as it is about them
 
     @property
     def members_path(self) -> str:
         return project_path(self.model.project.project_id, "members")
+
+    @property
+    def known_places(self) -> Sequence[HoldingPlace]:
+        """All places of the project, and those that the person holds something at."""
+        shown = (*self.places.all, *map(self.places.place_at, self.scopes))
+        return list({one.value: one for one in shown}.values())
 
 
 class MemberScreens:
@@ -175,13 +184,13 @@ class MemberScreens:
     async def _page(
         self, _request: Request, admin: AdminRequest, member: ProjectMember, draft: FormDraft[MemberForm]
     ) -> MemberContext:
-        project, places = member.model.project, member.places
+        project = member.model.project
         return MemberContext(
             head=project_head(admin, project, "members"),
             person=member.person,
             rows=shown_rows(draft.form, role=DEFAULT_ROLE),
-            places=list({one.value: one for one in (*places.all, *map(places.place_at, member.scopes))}.values()),
-            roles=assignable_roles(admin.authenticated.central),
+            places=member.known_places,
+            roles=assignable_roles(member.central),
             entries=count_entries(member.scopes),
             is_member=bool(member.scopes),
             may_save=may_in_project(admin, Operation.MEMBERSHIP_SAVE, member.model),
@@ -196,7 +205,7 @@ class MemberScreens:
         self, _request: Request, admin: AdminRequest, member: ProjectMember, form: MemberForm
     ) -> ReviewContext:
         """What the person gains and loses, if the reader may see it."""
-        draft, home = draft_of(admin, member, form), member.members_path
+        draft, home = draft_of(member, form), member.members_path
         found = await self._forecaster.impact_of_membership(admin, draft.id, MembershipProposal(data=draft))
         return review_context(
             form,
@@ -207,8 +216,21 @@ class MemberScreens:
         )
 
     async def _save(self, _request: Request, admin: AdminRequest, member: ProjectMember, form: MemberForm) -> Saved:
-        await self._memberships.save(admin.actor, admin.authenticated.central, draft_of(admin, member, form))
+        await self._memberships.save(admin.actor, member.central, draft_of(member, form))
         return Saved(address=member.members_path)
+
+    def _conflicts(self, request: Request, member: ProjectMember, form: MemberForm) -> tuple[FieldConflict, ...]:
+        t = self._view.words(request)
+        places = {one.value: one for one in member.known_places}
+
+        def words_of(row: HoldingRow) -> Row:
+            place = places.get(row.place)
+            until = f" ({t('members.until')}: {row.until})" if row.until else ""
+            where = t(f"place.{place.kind}", title=place.title) if place else row.place
+            return where, f"{role_name(member.central, row.role)}{until}"
+
+        typed, stored = rows_from_form(form), rows_from_form(form_of(member))
+        return row_conflicts(map(words_of, typed), map(words_of, stored))
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
         model, t = await self._loader.load(request, admin), self._view.words(request)
@@ -220,7 +242,7 @@ class MemberScreens:
             title=t("members.remove_title", nick=person.nick),
             trail=[(model.project.title, path), (person.nick, f"{path}/{person.user_id}")],
             text=t("members.remove_text", nick=person.nick),
-            roles=placed_roles(member.scopes, member.places, admin.authenticated.central),
+            roles=placed_roles(member.scopes, member.places, member.central),
             consequences=[t("members.entries_go", count=entries)] if entries else (),
             hint=t("members.remove_hint"),
             button=t("members.remove"),
@@ -250,7 +272,14 @@ class MemberScreens:
             raise PersonNotFound
         scopes = {} if held is None else parse_scopes(held, model.project.project_id)
         places = await load_places(self._lists, model)
-        return ProjectMember(model=model, person=person, scopes=scopes, places=places, document=document)
+        return ProjectMember(
+            model=model,
+            person=person,
+            scopes=scopes,
+            places=places,
+            central=admin.authenticated.central,
+            document=document,
+        )
 
     async def _load_users(self, admin: AdminRequest, model: ProjectModel) -> Mapping[str, object]:
         return users_in(
@@ -289,6 +318,7 @@ class MemberScreens:
             review=self._review,
             save=self._save,
             undoable=True,
+            conflicts=self._conflicts,
         )
         return [
             *members.routes(),
@@ -303,10 +333,10 @@ def form_of(member: ProjectMember) -> MemberForm:
     return MemberForm(version=member.model.project.version, **rows)
 
 
-def draft_of(admin: AdminRequest, member: ProjectMember, form: MemberForm) -> MembershipDraft:
-    project_id, central = member.model.project.project_id, admin.authenticated.central
+def draft_of(member: ProjectMember, form: MemberForm) -> MembershipDraft:
+    project_id = member.model.project.project_id
     scopes = scopes_from_rows(rows_from_form(form), member.scopes, member.places)
-    document = membership_document(scopes, project_id, central)
+    document = membership_document(scopes, project_id, member.central)
     return MembershipDraft(id=project_id, users={member.person.user_id: document}, version=form.version)
 
 

@@ -17,7 +17,7 @@ from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.questions.proposals import ProjectProposal
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
-from gatehouse.web.console.forms import ReviewedForm
+from gatehouse.web.console.forms import FieldConflict, ReviewedForm, Row, row_conflicts
 from gatehouse.web.console.frame import ApiCall, project_call
 from gatehouse.web.console.impact import ImpactForecaster, ReviewContext, review_context
 from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
@@ -174,6 +174,18 @@ class ProjectServiceScreens:
         await self._projects.save(admin.actor, draft_of_form(loaded, form))
         return Saved(address=loaded.services_path)
 
+    def _conflicts(
+        self, request: Request, loaded: LoadedService, form: ServiceGrantsForm
+    ) -> tuple[FieldConflict, ...]:
+        t, groups = self._view.words(request), loaded.model.groups
+
+        def words_of(row: GrantRow) -> Row:
+            group = groups[row.group].title if row.group in groups else row.group
+            return group, f"{t(f'services.action_{row.action}')}: {row.role}"
+
+        typed, stored = rows_from_form(form), rows_from_form(form_of(loaded))
+        return row_conflicts(map(words_of, typed), map(words_of, stored))
+
     async def confirm_disconnect(self, request: Request, admin: AdminRequest) -> Confirmation:
         loaded, t = await self._load_service(request, admin), self._view.words(request)
         project = loaded.model.project
@@ -243,6 +255,7 @@ class ProjectServiceScreens:
             review=self._review,
             save=self._save,
             undoable=True,
+            conflicts=self._conflicts,
         )
         return [
             *services.routes(),
@@ -279,7 +292,8 @@ def form_of(loaded: LoadedService) -> ServiceGrantsForm:
 
 
 def rows_from_form(form: ServiceGrantsForm) -> list[GrantRow]:
-    if not len(form.group) == len(form.action) == len(form.role) <= MAX_ROWS:
+    is_whole = len(form.group) == len(form.action) == len(form.role) <= MAX_ROWS
+    if not is_whole or not {*form.action} <= set(GrantAction):
         raise Malformed("The form is incomplete. Reload the page and try again.").on_screen("form_incomplete")
     return [
         GrantRow(group=group, action=action, role=role.strip())

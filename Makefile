@@ -52,7 +52,7 @@ test-fast: install-dev ## quick pre-commit run: check changed files, unit tests,
 	@$(DEV)/python -m tools.check_changed
 	@$(DEV)/python -m tools.run_tests --budget 60 --database sqlite -n $(WORKERS) tests/unit tests/wire/test_smoke.py
 
-test-times: test-deps ## run all tests and print timings: by folder, setup and body, 50 slowest
+test-times: test-deps ## run all tests and print their CPU seconds: by folder, setup and body, 50 slowest
 	@$(TESTS) --times -n $(WORKERS) $(T)
 
 test-deps: install-dev ## install missing test dependencies: PostgreSQL, Chromium, OAuth clients

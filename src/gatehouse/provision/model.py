@@ -344,13 +344,13 @@ PermissionWrite: TypeAlias = (
     | AddGroup
     | ChangeGroup
     | RemoveGroup
-    | ChangeRecords
     | AddServiceAccount
     | ChangeServiceAccount
 )
-Write: TypeAlias = (
-    AddUser | ChangeUser | RemoveUser | AddClient | ChangeClient | PutSetting | PutBan | PutImage | PermissionWrite
+SingleWrite: TypeAlias = (
+    ChangeUser | RemoveUser | AddClient | ChangeClient | PutSetting | PutBan | PutImage | PermissionWrite
 )
+Write: TypeAlias = AddUser | ChangeRecords | SingleWrite  # many of the first two are made together
 
 
 class AuditNote(Struct, frozen=True, kw_only=True):

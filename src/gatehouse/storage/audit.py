@@ -37,6 +37,7 @@ from gatehouse.storage.tables.installation import installation
 CHANNEL: Final = "audit_sealed"
 AUDIT_HEAD: Final = "audit_head"  # the fact that holds the sealed head of the chain
 DELETE_BATCH: Final = 1_000  # records; no sealed batch has more
+INSERT_BATCH: Final = 500  # records in one round trip
 
 INSERT_EVENT = Statement(lambda: insert(audit_events))
 # Documents are read as text: an unreadable one is reported by verification and does not stop the sealing.
@@ -219,8 +220,9 @@ def event_values(entry: AuditRecord) -> dict[str, object]:
 
 
 def add_audit_records(entries: Iterable[AuditRecord]) -> Verb[None]:
-    for entry in entries:
-        yield from add_audit_record(entry)
+    rows = [event_values(entry) for entry in entries]
+    for start in range(0, len(rows), INSERT_BATCH):
+        yield INSERT_EVENT.bulk(rows[start : start + INSERT_BATCH])
 
 
 def has_audit_record(entry: AuditRecord) -> Verb[bool]:

@@ -1,8 +1,8 @@
 """Reads and changes the permission model for configuration files (provision/model.py)."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Final, TypeVar, assert_never
 
 from msgspec.structs import replace
@@ -48,19 +48,21 @@ from gatehouse.provision.model import (
     ReadScope,
     RemoveGroup,
     RemoveUser,
+    SingleWrite,
     StoredState,
     Unfit,
     Write,
     ignore_progress,
 )
 from gatehouse.storage.accounts.ban_aware import BanAwareStore, BanFollower, write_with_bans
+from gatehouse.storage.accounts.ban_copies import ANY_DIGEST
 from gatehouse.storage.accounts.bans import active_bans, put_ban
 from gatehouse.storage.accounts.erasure import delete_user
 from gatehouse.storage.accounts.sessions import raise_rev
 from gatehouse.storage.accounts.users import (
     SETUP_CLOSED,
     all_users,
-    insert_user,
+    insert_new_users,
     retired_user_ids,
     update_user,
     username_owners,
@@ -95,29 +97,19 @@ from gatehouse.storage.permissions.keys import (
 from gatehouse.storage.permissions.project_models import all_projects, group_by_id, projects_by_id
 from gatehouse.storage.permissions.projects import add_project, edit_project
 from gatehouse.storage.permissions.record_checks import LOCK_ADMINISTRATOR_ROLE
-from gatehouse.storage.permissions.row_readers import (
-    ASSIGNMENT_COLUMNS,
-    ENTRY_COLUMNS,
-    NOT_BANNED,
-    UNEXPIRED,
-    columns,
-    records_from_row,
-)
+from gatehouse.storage.permissions.row_readers import NOT_BANNED, UNEXPIRED, holdings_statement, records_by_user
 from gatehouse.storage.permissions.schemas import all_application_models, edit_schema
 from gatehouse.storage.permissions.structure import begin_structure_change, lock_structure
 from gatehouse.storage.permissions.user_records import assign_root_role, edit_records, touch_record
 from gatehouse.storage.runner import snapshot_read
 from gatehouse.storage.settings import put_stored_setting, read_stored_settings
-from gatehouse.storage.statements import DialectFunction, InStringList, Row, RowsAsJson, Statement, Verb
+from gatehouse.storage.statements import DialectFunction, InStringList, Statement, Verb
 from gatehouse.storage.tables.accounts import users
-from gatehouse.storage.tables.permissions import role_assignments, scope_records, user_records
+from gatehouse.storage.tables.permissions import role_assignments, scope_records
 from gatehouse.storage.tables.projects import project_names, projects
 
 T = TypeVar("T")
 
-_RECORD_COLUMNS = columns(
-    user_records, "application_id", "login", "secret_data", "private_data", "public_data", "version", "user_id"
-)
 _PROJECTS = union(
     select(project_names.c.project_id).where(InStringList(project_names.c.name, "names")),
     select(projects.c.project_id).where(InStringList(projects.c.title_key, "names")),
@@ -144,26 +136,8 @@ MEMBERS = Statement(
 )
 
 
-def _holdings_statement(*conditions: Mapping[Table, ColumnElement[bool]]) -> Statement:
-    """Select all assignments, one row per record; ordered by user when requested."""
-    chosen = [
-        select(RowsAsJson(*cells))
-        .where(*(condition[table] for condition in conditions))
-        .scalar_subquery()
-        .label(name)
-        for name, table, cells in (
-            ("records", user_records, _RECORD_COLUMNS),
-            ("entries", scope_records, ENTRY_COLUMNS),
-            ("assignments", role_assignments, ASSIGNMENT_COLUMNS),
-        )
-    ]
-    return Statement(lambda: select(*chosen))
-
-
-ALL_HELD = _holdings_statement()
-HELD_BY = _holdings_statement(
-    {table: InStringList(table.c.user_id, "users") for table in (user_records, scope_records, role_assignments)}
-)
+ALL_HELD = holdings_statement(lambda _: ())
+HELD_BY = holdings_statement(lambda table: (InStringList(table.c.user_id, "users"),))
 
 
 # -- reading ------------------------------------------------------------------------------------------
@@ -203,23 +177,7 @@ def _records(scope: ReadScope) -> Verb[Mapping[tuple[int, str], UserRecord]]:
     else:
         members = yield MEMBERS(names=sorted(scope.member_projects))
         rows = yield HELD_BY(users=sorted(scope.record_users | {row.user_id for row in members}))
-    return _records_by_user(rows[0])
-
-
-def _records_by_user(row: Row) -> dict[tuple[int, str], UserRecord]:
-    """Group records by user; the user's id is the last cell of every row."""
-    by_user: dict[str, dict[str, list[object]]] = {}
-    for name in ("records", "entries", "assignments"):
-        for cells in getattr(row, name) or ():
-            kept = by_user.setdefault(cells[-1], {"records": [], "entries": [], "assignments": []})
-            kept[name].append(cells[:-1] if name == "records" else cells)
-    found: dict[tuple[int, str], UserRecord] = {}
-    for user_id, held in sorted(by_user.items()):
-        numbers = {cells[0] for name in held for cells in held[name]}  # type: ignore[index]
-        record = row._make([held["records"], held["entries"], held["assignments"]])
-        for number, one in records_from_row(record, user_id, sorted(numbers)).items():
-            found[number, user_id] = one
-    return found
+    return records_by_user(rows[0])
 
 
 # -- changing -----------------------------------------------------------------------------------------
@@ -244,7 +202,7 @@ def refuse_invalid_groups(before: Mapping[str, ProjectModel], named: Collection[
             raise type(error)(f"project {project_id}: {error}") from None
 
 
-def run_permission_write(one: PermissionWrite, now: int, by: str, made: Mapping[int, AbstractSet[str]]) -> Verb[None]:
+def run_permission_write(one: PermissionWrite, now: int, by: str) -> Verb[None]:
     """Run one write; part of the verb that applies a file.
 
     Raises VersionConflict if the record changed since it was read.
@@ -254,12 +212,6 @@ def run_permission_write(one: PermissionWrite, now: int, by: str, made: Mapping[
             yield from _run_structure_write(one)
         case AddApplication() | ChangeApplication() | ChangeSchema() | PutAccessKey() | AddPublicKey():
             yield from _run_application_write(one, by)
-        case ChangeRecords(before, after):
-            changes = {
-                kept.user_id: _replace_if_unchanged(kept, wanted) for kept, wanted in zip(before, after, strict=True)
-            }
-            number = before[0].application_id
-            yield from edit_records(number, changes, now, new_roles=made.get(number, frozenset()))
         case AddServiceAccount(account):
             yield from service_accounts.create_service_account(account, (), ())
         case ChangeServiceAccount(kept, account):
@@ -501,10 +453,24 @@ class FileWriter:
         if not self._changes_structure and any(not isinstance(one, KEEPS_STRUCTURE) for one in writes):
             self._changes_structure = True
             yield from begin_structure_change()
-        for reached, one in enumerate(writes, start=1):
-            yield from self._prepare(one)
-            yield from run_write(self._bans, one, self._now, self._by, self._new_roles)
+        reached = 0
+        for batch in batches(writes):
+            yield from self._write_batch(batch)
+            reached += len(batch)
             self._on_progress(reached)
+
+    def _write_batch(self, batch: Sequence[Write]) -> Verb[None]:
+        for one in batch:
+            yield from self._prepare(one)
+        match batch[0]:
+            case AddUser():
+                yield from add_users([one for one in batch if isinstance(one, AddUser)])
+            case ChangeRecords(before):
+                number = before[0].application_id
+                changes = record_changes(one for one in batch if isinstance(one, ChangeRecords))
+                yield from edit_records(number, changes, self._now, new_roles=self._new_roles[number])
+            case one:
+                yield from run_write(self._bans, one, self._now, self._by)
 
     def finish(self) -> Verb[None]:
         """Copy the bans that match new and changed accounts, which hold by now what the file gives them (R14).
@@ -512,9 +478,12 @@ class FileWriter:
         Raises Unfit with everyone who is banned from the installation.
         """
         problems: list[str] = []
+        bans_follow = bool(self._accounts) and bool((yield ANY_DIGEST()))
         for one, former in self._accounts:
             if isinstance(one, ChangeUser):
                 yield from self._bans.address_changed(one.user.user_id, former, self._now)
+                continue
+            if not bans_follow:
                 continue
             try:
                 yield from self._bans.apply_to(one.user.user_id, self._now, new=True)
@@ -540,11 +509,50 @@ class FileWriter:
                 self._projects_with_groups.add(group.project_id)
 
 
-def run_write(bans: BanFollower, one: Write, now: int, by: str, made: Mapping[int, AbstractSet[str]]) -> Verb[None]:
+BATCH: Final = 500  # writes that are made together
+
+
+def batches(writes: Iterable[Write]) -> Iterator[Sequence[Write]]:
+    """Yield writes that follow each other together where a few statements make all of them."""
+    for _, found in groupby(writes, batch_key):
+        batch = list(found)
+        for start in range(0, len(batch), BATCH):
+            yield batch[start : start + BATCH]
+
+
+def batch_key(one: Write) -> object:
     match one:
-        case AddUser(user, administrator):
-            yield from insert_user(user)
-            yield from set_administrator(user, holds=administrator)
+        case AddUser():
+            return AddUser
+        case ChangeRecords(before):
+            return before[0].application_id
+    return id(one)  # by itself
+
+
+def add_users(added: Sequence[AddUser]) -> Verb[None]:
+    yield from insert_new_users([one.user for one in added])
+    for one in added:
+        if one.administrator:
+            yield from assign_root_role(CENTRAL_APPLICATION, one.user.user_id, ADMINISTRATOR_ROLE)
+
+
+def record_changes(writes: Iterable[ChangeRecords]) -> Mapping[str, Change[UserRecord]]:
+    """Return the changes of records of one application, by user; several of one record follow each other."""
+    changes: dict[str, Change[UserRecord]] = {}
+    for write in writes:
+        for before, after in zip(write.before, write.after, strict=True):
+            change = _replace_if_unchanged(before, after)
+            earlier = changes.get(before.user_id)
+            changes[before.user_id] = change if earlier is None else _one_after_other(earlier, change)
+    return changes
+
+
+def _one_after_other(first: Change[UserRecord], second: Change[UserRecord]) -> Change[UserRecord]:
+    return lambda state: second(first(state).state)
+
+
+def run_write(bans: BanFollower, one: SingleWrite, now: int, by: str) -> Verb[None]:
+    match one:
         case ChangeUser(user, administrator, ends_tokens):
             yield from update_user(user)
             if ends_tokens:
@@ -563,7 +571,7 @@ def run_write(bans: BanFollower, one: Write, now: int, by: str, made: Mapping[in
         case ChangeClient(client):
             yield from replace_client(client)
         case _:
-            yield from run_permission_write(one, now, by, made)
+            yield from run_permission_write(one, now, by)
 
 
 def set_administrator(user: User, *, holds: bool | None) -> Verb[None]:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
@@ -266,7 +267,7 @@ def read_record(record: object, kind: type[RecordT], place: str, problems: Probl
 
 def fields_are_valid(entry: type[Struct], record: Document, place: str, problems: Problems) -> bool:
     """Check each field by itself: msgspec stops at the first error."""
-    known = {field.name: field.type for field in msgspec.structs.fields(entry)}
+    known = field_types(entry)
     before = len(problems.lines)
     for name, value in record.items():
         if name in known:
@@ -274,6 +275,11 @@ def fields_are_valid(entry: type[Struct], record: Document, place: str, problems
         else:
             problems.add(f"{place}.{name}", f"unknown field{suggestion(name, known)}")
     return len(problems.lines) == before
+
+
+@cache
+def field_types(entry: type[Struct]) -> Mapping[str, Any]:
+    return {field.name: field.type for field in msgspec.structs.fields(entry)}
 
 
 def convert_value(value: object, kind: Any, place: str, problems: Problems) -> Any:  # noqa: ANN401 - a type, and a value of it

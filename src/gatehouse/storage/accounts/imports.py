@@ -1,6 +1,6 @@
 """Storage of imported accounts, a batch in one transaction (accounts/importing/model.py: BatchFunction)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from sqlalchemy import insert, or_, select
@@ -14,15 +14,14 @@ from gatehouse.accounts.importing.model import (
     Verdict,
 )
 from gatehouse.accounts.model import Identity, User, service_tag
-from gatehouse.kernel.digests import sha256
 from gatehouse.storage.accounts.ban_copies import ANY_DIGEST, BanCopies
 from gatehouse.storage.accounts.provided_labels import copy_kept_tags
-from gatehouse.storage.accounts.users import ADD_PURCHASE, ADD_TAG, insert_values, username_owners
-from gatehouse.storage.audit import INSERT_EVENT, event_values
+from gatehouse.storage.accounts.users import ADD_TAG, insert_users, username_owners
+from gatehouse.storage.audit import add_audit_records
 from gatehouse.storage.rows import column_values
 from gatehouse.storage.runner import Runner, SqlStore
 from gatehouse.storage.statements import InStringList, Row, Statement, Verb
-from gatehouse.storage.tables.accounts import identities, totp_factors, user_ids, usernames, users
+from gatehouse.storage.tables.accounts import identities, user_ids, users
 
 _EXISTING = select(users.c.user_id, users.c.login_key, users.c.shared_key, users.c.meta)
 EXISTING_BY_ID = Statement(lambda: _EXISTING.where(InStringList(users.c.user_id, "ids")))
@@ -39,11 +38,6 @@ EXISTING_BY_IDENTITY = Statement(
     )
 )
 USED_IDS = Statement(lambda: select(user_ids.c.user_id).where(InStringList(user_ids.c.user_id, "ids")))
-# Without ON CONFLICT: a name taken since it was looked up fails the batch, which is then judged again.
-ADD_ID = Statement(lambda: insert(user_ids))
-ADD_USER = Statement(lambda: insert(users))
-ADD_USERNAME = Statement(lambda: insert(usernames))
-ADD_TOTP = Statement(lambda: insert(totp_factors))
 ADD_IDENTITY = Statement(lambda: insert(identities))
 
 
@@ -98,27 +92,14 @@ def import_candidates(
         one for one, verdict in zip(candidates, verdicts, strict=True) if verdict.outcome is ImportOutcome.IMPORTED
     ]
     if new:
-        yield from _insert_users([one.user for one in new])
+        # A name taken since it was looked up fails the batch, which is then judged again.
+        yield from insert_users([one.user for one in new])
         yield from _insert_identities([identity for one in new for identity in one.identities])
-        yield INSERT_EVENT.bulk([event_values(one.record) for one in new])
+        yield from add_audit_records(one.record for one in new)
         if (yield ANY_DIGEST()):
             for one in new:
                 yield from bans.apply_to(one.user.user_id, one.record.at)
     return verdicts
-
-
-def _insert_users(people: Sequence[User]) -> Verb[None]:
-    """Insert what `insert_user` inserts, for many accounts at once."""
-    yield ADD_ID.bulk([{"user_id": user.user_id} for user in people])
-    yield ADD_USER.bulk([insert_values(user) for user in people])
-    yield ADD_USERNAME.bulk(
-        [{"digest": sha256(user.username).hex(), "user_id": user.user_id} for user in people if user.username]
-    )
-    yield ADD_TAG.bulk([{"user_id": user.user_id, "tag": tag} for user in people for tag in sorted(user.tags)])
-    yield ADD_PURCHASE.bulk(
-        [{"user_id": user.user_id, "purchase": name} for user in people for name in sorted(user.purchases)]
-    )
-    yield ADD_TOTP.bulk(list(_totp_rows(people)))
 
 
 def _insert_identities(linked: Sequence[Identity]) -> Verb[None]:
@@ -126,17 +107,6 @@ def _insert_identities(linked: Sequence[Identity]) -> Verb[None]:
     tags = {(one.user_id, service_tag(one.provider)) for one in linked}
     yield ADD_TAG.bulk([{"user_id": user_id, "tag": tag} for user_id, tag in sorted(tags)])
     yield from copy_kept_tags(linked)
-
-
-def _totp_rows(people: Iterable[User]) -> Iterable[dict[str, object]]:
-    for user in people:
-        if user.sealed_totp is not None:
-            yield {
-                "user_id": user.user_id,
-                "sealed_secret": user.sealed_totp,
-                "confirmed_at": user.reg_time,
-                "last_step": 0,
-            }
 
 
 def _existing(row: Row) -> ExistingAccount:

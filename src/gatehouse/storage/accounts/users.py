@@ -197,6 +197,20 @@ USERS_BY_ID_OR_LOGIN = Statement(
         )
     ).order_by(users.c.user_id)
 )
+# Without ON CONFLICT: they fail for a name that is taken.
+ADD_ID = Statement(lambda: insert(user_ids))
+ADD_USER = Statement(lambda: insert(users))
+ADD_USERNAME = Statement(lambda: insert(usernames))
+USED_USER_IDS = Statement(
+    lambda: select(user_ids.c.user_id).where(InStringList(user_ids.c.user_id, "user_ids")).limit(1)
+)
+USED_LOGINS = Statement(
+    lambda: (
+        select(users.c.user_id)
+        .where(or_(InStringList(users.c.login_key, "login_keys"), InStringList(users.c.shared_key, "login_keys")))
+        .limit(1)
+    )
+)
 RETIRED_USER_IDS = Statement(
     lambda: select(user_ids.c.user_id).where(
         InStringList(user_ids.c.user_id, "user_ids"), ~exists().where(users.c.user_id == user_ids.c.user_id)
@@ -233,6 +247,7 @@ PUT_TOTP = Statement(
         where=totp_factors.c.sealed_secret != _NEW_TOTP.excluded.sealed_secret,
     )
 )
+ADD_TOTP = Statement(lambda: insert(totp_factors))
 DROP_TOTP = Statement(lambda: delete(totp_factors).where(totp_factors.c.user_id == bindparam("of")))
 # Recovery codes replace a lost factor: without any factor they are deleted.
 DROP_UNNEEDED_RECOVERY_CODES = Statement(
@@ -322,6 +337,32 @@ def insert_user(user: User) -> Verb[None]:
     yield from _insert_user_sets(user)
 
 
+def insert_new_users(people: Sequence[User]) -> Verb[None]:
+    """Insert accounts whose names differ. Raises UserIdTaken, LoginTaken, UsernameTaken.
+
+    A name that is taken between the check and the insertion is a Conflict.
+    """
+    if (yield USED_USER_IDS(user_ids=[user.user_id for user in people])):
+        raise UserIdTaken
+    if (yield USED_LOGINS(login_keys=[user.login_key for user in people if user.login_key is not None])):
+        raise LoginTaken
+    if (yield from username_owners([user.username for user in people if user.username is not None])):
+        raise UsernameTaken
+    yield from insert_users(people)
+
+
+def insert_users(people: Sequence[User]) -> Verb[None]:
+    """Insert what `insert_user` inserts, for many accounts at once; a name that is taken is a Conflict."""
+    yield ADD_ID.bulk([{"user_id": user.user_id} for user in people])
+    yield ADD_USER.bulk([insert_values(user) for user in people])
+    yield ADD_USERNAME.bulk(
+        [{"digest": sha256(user.username).hex(), "user_id": user.user_id} for user in people if user.username]
+    )
+    yield ADD_TAG.bulk([row for user in people for row in _tag_rows(user)])
+    yield ADD_PURCHASE.bulk([row for user in people for row in _purchase_rows(user)])
+    yield ADD_TOTP.bulk([_totp_row(user) for user in people if user.sealed_totp is not None])
+
+
 def update_user(user: User) -> Verb[None]:
     """Replace the account if its version has not changed. Raises UserChanged, LoginTaken, UsernameTaken."""
     if user.login is not None:
@@ -352,10 +393,27 @@ def reserve_username(user_id: str, username: str) -> Verb[bool]:
 
 
 def _insert_user_sets(user: User) -> Verb[None]:
-    yield ADD_TAG.bulk([{"user_id": user.user_id, "tag": tag} for tag in sorted(user.tags)])
-    yield ADD_PURCHASE.bulk([{"user_id": user.user_id, "purchase": name} for name in sorted(user.purchases)])
+    yield ADD_TAG.bulk(_tag_rows(user))
+    yield ADD_PURCHASE.bulk(_purchase_rows(user))
     if user.sealed_totp is not None:
-        yield PUT_TOTP(user_id=user.user_id, sealed_secret=user.sealed_totp, confirmed_at=user.reg_time, last_step=0)
+        yield PUT_TOTP(**_totp_row(user))
+
+
+def _tag_rows(user: User) -> list[dict[str, object]]:
+    return [{"user_id": user.user_id, "tag": tag} for tag in sorted(user.tags)]
+
+
+def _purchase_rows(user: User) -> list[dict[str, object]]:
+    return [{"user_id": user.user_id, "purchase": name} for name in sorted(user.purchases)]
+
+
+def _totp_row(user: User) -> dict[str, object]:
+    return {
+        "user_id": user.user_id,
+        "sealed_secret": user.sealed_totp,
+        "confirmed_at": user.reg_time,
+        "last_step": 0,
+    }
 
 
 def user_by_id(user_id: str) -> Verb[User]:

@@ -1,7 +1,7 @@
 """Convert rows of user records and applications to records."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
@@ -86,6 +86,38 @@ READ_HOLDINGS = Statement(lambda: select(*HOLDINGS))
 def read_record(application_id: int, user_id: str) -> Verb[UserRecord]:
     rows = yield READ_HOLDINGS(user_id=user_id, applications=[application_id])
     return records_from_row(rows[0], user_id, [application_id])[application_id]
+
+
+def holdings_statement(conditions: Callable[[Table], Iterable[ColumnElement[bool]]]) -> Statement:
+    """Select what many users hold, in one row that `records_by_user` reads; the user's id is the last cell."""
+    chosen = {
+        "records": (user_records, columns(user_records, *_RECORD_COLUMNS, "user_id")),
+        "entries": (scope_records, ENTRY_COLUMNS),
+        "assignments": (role_assignments, ASSIGNMENT_COLUMNS),
+    }
+    return Statement(
+        lambda: select(
+            *(
+                select(RowsAsJson(*cells)).where(*conditions(table)).scalar_subquery().label(name)
+                for name, (table, cells) in chosen.items()
+            )
+        )
+    )
+
+
+def records_by_user(row: Row) -> dict[tuple[int, str], UserRecord]:
+    """Build the records of many users, by application and user."""
+    by_user: dict[str, dict[str, list[Cells]]] = {}
+    for name in ("records", "entries", "assignments"):
+        for cells in getattr(row, name) or ():
+            by_user.setdefault(cells[-1], {"records": [], "entries": [], "assignments": []})[name].append(cells)
+    found: dict[tuple[int, str], UserRecord] = {}
+    for user_id, held in sorted(by_user.items()):
+        numbers = {cells[0] for rows in held.values() for cells in rows}
+        record = row._make([[cells[:-1] for cells in held["records"]], held["entries"], held["assignments"]])
+        for number, one in records_from_row(record, user_id, sorted(numbers)).items():
+            found[number, user_id] = one
+    return found
 
 
 def records_from_row(row: Row, user_id: str, application_ids: Collection[int]) -> dict[int, UserRecord]:

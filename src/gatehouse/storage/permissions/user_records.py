@@ -33,7 +33,8 @@ from gatehouse.storage.permissions.row_readers import (
     ASSIGNMENT_COLUMNS,
     ENTRY_COLUMNS,
     Cells,
-    read_record,
+    holdings_statement,
+    records_by_user,
     scopes_by_application,
 )
 from gatehouse.storage.permissions.structure import lock_structure_shared
@@ -80,10 +81,13 @@ LOCK_SCHEMA_SHARED = Statement(
         .with_for_update(read=True, key_share=True)
     )
 )
-LOCK_USER_SHARED = Statement(
+LOCK_USERS_SHARED = Statement(
     lambda: (
-        select(users.c.user_id).where(users.c.user_id == bindparam("of")).with_for_update(read=True, key_share=True)
-    )  # the lock prevents only the deletion of the user
+        select(users.c.user_id)
+        .where(InStringList(users.c.user_id, "ids"))
+        .order_by(users.c.user_id)
+        .with_for_update(read=True, key_share=True)  # the lock prevents only the deletion of the users
+    )
 )
 # Locks the record until the commit and increments its version: the first step of every change.
 TOUCH_RECORD = Statement(
@@ -138,6 +142,11 @@ NEXT_POSITION = Statement(
 ASSIGN_ROLE = Statement(lambda: insert(role_assignments).on_conflict_do_nothing())
 
 
+RECORDS_OF = holdings_statement(
+    lambda table: (table.c.application_id == bindparam("application"), InStringList(table.c.user_id, "users"))
+)
+
+
 def _in_project(table: Table) -> ColumnElement[bool]:
     return and_(table.c.application_id == bindparam("application"), table.c.project_id == bindparam("project"))
 
@@ -184,9 +193,8 @@ def edit_records(
         raise ApplicationNotFound
     steps: list[RecordChange] = []
     entries: list[AuditRecord] = []
-    for user_id in sorted(changes):
-        before = yield from lock_record(application_id, user_id)
-        edited = changes[user_id](before)
+    for before in (yield from lock_records(application_id, sorted(changes))):
+        edited = changes[before.user_id](before)
         step = RecordChange(before, _versioned_record(edited.state, before))
         yield from refuse_service_owner(step)
         steps.append(step)
@@ -221,13 +229,17 @@ def _merge_records(held: UserRecord, given: UserRecord) -> UserRecord:
     )
 
 
-def lock_record(application_id: int, user_id: str) -> Verb[UserRecord]:
-    """Return the record, locked until the commit; its version is already incremented."""
-    if not (yield LOCK_USER_SHARED(of=user_id)):
+def lock_records(application_id: int, user_ids: Sequence[str]) -> Verb[Sequence[UserRecord]]:
+    """Return the records, locked until the commit; their versions are already incremented."""
+    if len((yield LOCK_USERS_SHARED(ids=user_ids))) < len(user_ids):
         raise UserNotFound
-    yield from touch_record(application_id, user_id)
-    touched = yield from read_record(application_id, user_id)
-    return replace(touched, version=touched.version - 1)
+    yield from touch_records((application_id, user_id) for user_id in user_ids)
+    rows = yield RECORDS_OF(application=application_id, users=user_ids)
+    touched = records_by_user(rows[0])
+    return [
+        replace(touched[application_id, user_id], version=touched[application_id, user_id].version - 1)
+        for user_id in user_ids
+    ]
 
 
 def touch_record(application_id: int, user_id: str) -> Verb[None]:
@@ -274,8 +286,7 @@ def _write_checked(
     if limited:
         yield LOCK_ROLES(application=application_id, keys=sorted(limited))
     owned = (yield from owners_of(lost, now)) if lost else {}
-    for step in steps:
-        yield from _write_change(step)
+    yield from _write_changes(steps)
     yield from refuse_full_roles(application_id, limited, now)
     if owned:
         yield from refuse_ownerless(owned.keys(), now)
@@ -283,23 +294,31 @@ def _write_checked(
         yield from refuse_no_administrator()
 
 
-def _write_change(step: RecordChange) -> Verb[None]:
-    before, after = step.before, step.after
-    this = {"application": after.application_id, "of": after.user_id}
-    yield UPDATE_RECORD(
-        **this,
-        login=after.login,
-        secret_data=after.secret_data,
-        private_data=after.root.private_data,
-        public_data=after.root.public_data,
+def _write_changes(steps: Sequence[RecordChange]) -> Verb[None]:
+    yield UPDATE_RECORD.bulk(
+        [
+            {
+                **_key_of(after),
+                "login": after.login,
+                "secret_data": after.secret_data,
+                "private_data": after.root.private_data,
+                "public_data": after.root.public_data,
+            }
+            for after in (step.after for step in steps)
+        ]
     )
-    assignments, entries = _assignment_rows(after), _entry_rows(after)
-    if assignments != _assignment_rows(before):
-        yield DROP_ASSIGNMENTS(**this)
-        yield INSERT_ASSIGNMENT.bulk(assignments)
-    if entries != _entry_rows(before):
-        yield DROP_ENTRIES(**this)
-        yield INSERT_ENTRY.bulk(entries)
+    for rows_of, drop, insert_row in (
+        (_assignment_rows, DROP_ASSIGNMENTS, INSERT_ASSIGNMENT),
+        (_entry_rows, DROP_ENTRIES, INSERT_ENTRY),
+    ):
+        changed = [step.after for step in steps if rows_of(step.before) != rows_of(step.after)]
+        if changed:
+            yield drop.bulk([_key_of(after) for after in changed])
+            yield insert_row.bulk([row for after in changed for row in rows_of(after)])
+
+
+def _key_of(one: UserRecord) -> dict[str, object]:
+    return {"application": one.application_id, "of": one.user_id}
 
 
 def _assignment_rows(one: UserRecord) -> list[dict[str, object]]:

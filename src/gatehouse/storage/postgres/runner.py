@@ -405,7 +405,8 @@ async def fetch_rows(connection: Any, asked: EncodedStep) -> list[Any]:  # noqa:
         return []
     sql = step.statement.for_postgres.sql
     if isinstance(step, BulkStatement):
-        await connection.executemany(sql, asked.values)
+        if asked.values:
+            await connection.executemany(sql, asked.values)
         return []
     rows: list[Any] = await connection.fetch(sql, *asked.values, timeout=step.statement.timeout)
     return rows

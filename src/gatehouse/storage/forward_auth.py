@@ -10,10 +10,10 @@ from gatehouse.audit.model import AuditRecord
 from gatehouse.forward_auth.model import HandOver, SiteSession, SiteSignInRequest, SiteVisit
 from gatehouse.permissions.model.protected_site import ProtectedSite
 from gatehouse.storage import single_use
-from gatehouse.storage.accounts.sessions import SESSION_PART, UNEXPIRED_SESSION, USER_PART, session_from_fields
-from gatehouse.storage.accounts.users import SELECT_USER
+from gatehouse.storage.accounts.sessions import SESSION_COLUMNS, UNEXPIRED_SESSION, session_from_fields
+from gatehouse.storage.accounts.users import SELECT_USER, USER_COLUMNS
 from gatehouse.storage.audit import add_audit_record
-from gatehouse.storage.rows import RowPart, column_values
+from gatehouse.storage.rows import RecordColumns, column_values
 from gatehouse.storage.runner import SqlStore, read, write
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.accounts import sessions, site_sessions, users
@@ -68,9 +68,13 @@ FIND_VISIT = Statement(  # the person, their session and the site in one round t
             UNEXPIRED_SESSION,
             users.c.blocked.is_(False),
         )
-    )
+    ),
+    records={
+        "user": USER_COLUMNS,
+        "session": SESSION_COLUMNS,
+        "site": RecordColumns(lambda fields: ProtectedSite(**fields), protected_sites.c),
+    },
 )
-SITE_PART: Final = RowPart(lambda fields: ProtectedSite(**fields), protected_sites.c, after=SESSION_PART)
 
 
 def find_site(origin: str) -> Verb[ProtectedSite | None]:
@@ -139,8 +143,8 @@ def find_visit(digest: bytes, origin: str, now: int) -> Verb[SiteVisit | None]:
     rows = yield FIND_VISIT(of=digest, at_origin=origin, now=now)
     if not rows:
         return None
-    signed_in = UserSession(session=SESSION_PART.read(rows[0]), user=USER_PART.read(rows[0]))
-    return SiteVisit(site=SITE_PART.read(rows[0]), signed_in=signed_in)
+    [row] = rows
+    return SiteVisit(site=row.site, signed_in=UserSession(session=row.session, user=row.user))
 
 
 class SiteStorage(SqlStore):

@@ -1,16 +1,19 @@
 """Convert records and rows without copies."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from sys import intern
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from msgspec.structs import fields
+import msgspec
 from sqlalchemy import ColumnElement
 
-from gatehouse.storage.statements import Row
+MAX_RECORDS: Final = 512  # remembered of each kind
+MAX_LENGTH: Final = 4_096  # characters and bytes in the columns of a remembered one
 
 T = TypeVar("T")
+Decoder: TypeAlias = Callable[[Any], object]
 
 
 def column_values(record: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass
@@ -21,25 +24,54 @@ def column_values(record: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclas
 
 @cache
 def _field_reader(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[object], tuple[Any, ...]]]:
-    names = tuple(field.name for field in fields(kind))
+    names = tuple(field.name for field in msgspec.structs.fields(kind))
     return names, attrgetter(*names)
 
 
-class RowPart(Generic[T]):
-    """One of several records that a row holds, one after the other."""
+def column_names(columns: Iterable[ColumnElement[Any]]) -> tuple[str, ...]:
+    """The names as plain, interned strings: SQLAlchemy's own are compared character by character in every call."""
+    return tuple(intern(str(column.key)) for column in columns)
 
-    def __init__(
-        self,
-        make: Callable[[dict[str, Any]], T],
-        columns: Iterable[ColumnElement[Any]],
-        *,
-        after: "RowPart[Any] | None" = None,
-    ) -> None:
+
+class _Memo(msgspec.Struct, Generic[T], frozen=True, eq=False):
+    types: tuple[type, ...]  # 1 is equal to True, but it is not the same
+    record: T
+
+
+class RecordColumns(Generic[T]):
+    """Columns of a row that together are one record.
+
+    Rows are read every time, but equal columns give the record that was made of them before: nothing is decided by
+    memory alone (docs/decisions/0013-nothing-decided-from-memory.md).
+    """
+
+    def __init__(self, make: Callable[[dict[str, Any]], T], columns: Iterable[ColumnElement[Any]]) -> None:
         self._make = make
-        self._names = tuple(str(column.key) for column in columns)
-        first: int = after.ends if after else 0
-        self.ends: int = first + len(self._names)
-        self._place = slice(first, self.ends)
+        self._names = column_names(columns)
+        self._memo: dict[tuple[object, ...], _Memo[T]] = {}
+        self.width: Final = len(self._names)
 
-    def read(self, row: Row) -> T:
-        return self._make(dict(zip(self._names, row[self._place], strict=True)))
+    def convert(self, values: tuple[object, ...], decoders: Mapping[str, Decoder]) -> T:
+        """Return the record of these values of the driver."""
+        types = tuple(map(type, values))
+        known = self._memo.get(values)
+        if known is not None and known.types == types:
+            return known.record
+        fields: dict[str, Any] = dict(zip(self._names, values, strict=True))
+        for name, decode in decoders.items():
+            fields[name] = decode(fields[name])
+        record = self._make(fields)
+        self._remember(values, types, record)
+        return record
+
+    def decoder(self, decoders: Sequence[Decoder | None]) -> Callable[[tuple[object, ...]], T]:
+        """Return `convert` for a database with these decoders, one for each column."""
+        of_names = {name: decode for name, decode in zip(self._names, decoders, strict=True) if decode is not None}
+        return lambda values: self.convert(values, of_names)
+
+    def _remember(self, values: tuple[object, ...], types: tuple[type, ...], record: T) -> None:
+        if sum(len(value) for value in values if isinstance(value, str | bytes)) > MAX_LENGTH:
+            return
+        if len(self._memo) >= MAX_RECORDS:
+            self._memo.clear()
+        self._memo[values] = _Memo(types, record)

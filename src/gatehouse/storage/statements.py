@@ -8,6 +8,7 @@ from collections import namedtuple
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property, partial
+from sys import intern
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -32,8 +33,11 @@ from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.sql.type_api import TypeEngine
 from sqlalchemy.types import Boolean, TypeDecorator
 
+from gatehouse.storage.rows import Decoder, RecordColumns, column_names
+
 QUERY_NUMBER: Final = "number_of_question"
 LONG_DOCUMENT: Final = 2**18  # characters above which a list is decoded item by item
+NO_RECORDS: Final[Mapping[str, RecordColumns[Any]]] = {}
 Row: TypeAlias = Any  # a named tuple made for its statement: row.user_id
 T = TypeVar("T")
 
@@ -240,11 +244,19 @@ class BatchedStatement(msgspec.Struct, frozen=True, eq=False):
 class Statement:
     """One SQL statement of the service, written once for both databases and built when it first runs.
 
+    `records`: what the first columns of a row are together, so that a row has `row.user` in place of these columns.
     `patience`: seconds that PostgreSQL may take for it, if more than the default.
     """
 
-    def __init__(self, build: Callable[[], ClauseElement], *, patience: float | None = None) -> None:
+    def __init__(
+        self,
+        build: Callable[[], ClauseElement],
+        *,
+        records: Mapping[str, RecordColumns[Any]] = NO_RECORDS,
+        patience: float | None = None,
+    ) -> None:
         self._build = build
+        self._records = records
         self.timeout = patience
 
     @classmethod
@@ -287,9 +299,10 @@ class Statement:
     def compile_for(self, target: DatabaseKind) -> CompiledStatement:
         compiled = self._element.compile(dialect=DIALECTS[target])
         assert isinstance(compiled, SQLCompiler)  # noqa: S101 - narrows the type
-        binds = {name: bind for bind, name in compiled.bind_names.items()}
+        # SQLAlchemy's own names are compared character by character, in every call of a statement.
+        binds = {intern(str(name)): bind for bind, name in compiled.bind_names.items()}
         names = tuple(binds)
-        places = tuple(compiled.positiontup or ())
+        places = tuple(intern(str(name)) for name in compiled.positiontup or ())
         return CompiledStatement(
             sql=compiled.string,
             # On PostgreSQL a parameter used twice is listed twice, but numbered and given once.
@@ -304,23 +317,27 @@ class Statement:
         columns = tuple(getattr(self._element, "exported_columns", ()))
         if not columns:
             return tuple
-        names = [str(column.key) for column in columns]
-        make: Callable[[Sequence[object]], Row] = namedtuple("Row", names)._make  # type: ignore[attr-defined]  # noqa: PYI024
-        decoders = {
-            place: decode
-            for place, column in enumerate(columns)
-            if (decode := _decoder_of(column.type, target)) is not None
-        }
-        if not decoders:
-            return make
+        decoders = [_decoder_of(column.type, target) for column in columns]
+        converted: list[tuple[slice, Decoder]] = []
+        first = 0
+        for record in self._records.values():
+            place = slice(first, first + record.width)
+            converted.append((place, record.decoder(decoders[place])))
+            first = place.stop
+        make: Callable[[Iterable[object]], Row] = namedtuple(  # type: ignore[attr-defined]  # noqa: PYI024
+            "Row", [*self._records, *column_names(columns[first:])]
+        )._make
+        decoded = [(place, decode) for place, decode in enumerate(decoders) if place >= first and decode is not None]
 
         def decode_row(values: Sequence[object]) -> Row:
             row = list(values)
-            for place, decode in decoders.items():
+            for place, decode in decoded:
                 row[place] = decode(row[place])
+            if converted:
+                row[:first] = [convert(tuple(row[place])) for place, convert in converted]
             return make(row)
 
-        return decode_row
+        return decode_row if decoded or converted else make
 
 
 def _is_constant(bind: BindParameter[Any]) -> bool:
@@ -333,7 +350,7 @@ def _encode(value: object) -> str | None:
     return None if value is None else msgspec.json.encode(value).decode()
 
 
-def _decoder_of(kind: TypeEngine[Any], target: DatabaseKind) -> Callable[[Any], object] | None:
+def _decoder_of(kind: TypeEngine[Any], target: DatabaseKind) -> Decoder | None:
     if isinstance(kind, JsonDocument):
         return _decode
     if isinstance(kind, Boolean) and target is DatabaseKind.SQLITE:

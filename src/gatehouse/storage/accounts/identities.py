@@ -30,9 +30,9 @@ from gatehouse.storage.accounts.users import (
     BUMP_USER_VERSION,
     CLEAR_PASSWORD_AT_REV,
     SELECT_USER,
+    USER_COLUMNS,
     insert_user,
     user_by_id,
-    user_from_row,
 )
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.mail import queue_mails
@@ -45,7 +45,8 @@ _THIS_IDENTITY = (identities.c.issuer == bindparam("of_issuer"), identities.c.su
 _OF_USER = identities.c.user_id == bindparam("of")
 
 USER_BY_IDENTITY = Statement(
-    lambda: SELECT_USER.join(identities, identities.c.user_id == users.c.user_id).where(*_THIS_IDENTITY)
+    lambda: SELECT_USER.join(identities, identities.c.user_id == users.c.user_id).where(*_THIS_IDENTITY),
+    records={"user": USER_COLUMNS},
 )
 IDENTITIES_OF_USER = Statement(
     lambda: select(identities).where(_OF_USER).order_by(identities.c.created_at, identities.c.issuer)
@@ -93,7 +94,7 @@ DROP_TAG = Statement(
 
 def user_by_identity(issuer: str, subject: str) -> Verb[User | None]:
     rows = yield USER_BY_IDENTITY(of_issuer=issuer, of_subject=subject)
-    return user_from_row(rows[0]._asdict()) if rows else None
+    return rows[0].user if rows else None
 
 
 def identities_of_user(user_id: str) -> Verb[Sequence[Identity]]:

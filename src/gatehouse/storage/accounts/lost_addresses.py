@@ -86,7 +86,7 @@ def free_address(login: str, release: AddressRelease, now: int) -> Verb[None]:
     Without another sign-in method the account ends at once and is erased later.
     """
     for row in (yield USER_BY_LOGIN(**login_parameters(login))):
-        yield LOCK_USER(of=row.user_id)
+        yield LOCK_USER(of=row.user.user_id)
     user = yield from user_by_login(login)
     if user is None or user.email_verified or user.meta.get(JOINED_KEY) != SELF_REGISTERED:
         return

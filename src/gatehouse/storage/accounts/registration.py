@@ -23,7 +23,6 @@ from gatehouse.storage.accounts.users import (
     insert_user,
     user_by_id,
     user_by_login,
-    user_from_row,
 )
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.runner import read, write
@@ -191,7 +190,7 @@ def _entitled_user(link: Row | None) -> Verb[User | None]:
     rows = [] if link is None else (yield USER_BY_ID(user_id=link.subject))
     if link is None or not rows:
         return None
-    user = user_from_row(rows[0]._asdict())
+    user: User = rows[0].user
     mailed_to = sha256(user.login_key or "").hex()
     return None if user.blocked or link.details[ADDRESS] != mailed_to else user
 

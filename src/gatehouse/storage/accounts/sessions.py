@@ -11,11 +11,11 @@ from gatehouse.accounts.model import SessionStrength, SignInMethod
 from gatehouse.accounts.session_model import IDENTITY_PROOF, Session, UserSession, identity_proof
 from gatehouse.audit.model import AuditRecord
 from gatehouse.mail.model import OutboxMail
-from gatehouse.storage.accounts.users import SELECT_USER, user_from_row
+from gatehouse.storage.accounts.users import SELECT_USER, USER_COLUMNS
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.mail import queue_mails
 from gatehouse.storage.oauth.logout_calls import revoke_session_grants, revoke_user_grants
-from gatehouse.storage.rows import RowPart, column_values
+from gatehouse.storage.rows import RecordColumns, column_values
 from gatehouse.storage.runner import SqlStore, inline_write, read, write
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import identities, login_tokens, sessions, users
@@ -24,6 +24,15 @@ IDENTITY_METHODS: Final = frozenset({SignInMethod.PROVIDER, SignInMethod.PLATFOR
 
 UNEXPIRED_SESSION = and_(sessions.c.idle_ends_at > bindparam("now"), sessions.c.ends_at > bindparam("now"))
 
+
+def session_from_fields(fields: dict[str, Any]) -> Session:
+    fields["auth"] = SignInMethod(fields["auth"])
+    fields["strength"] = SessionStrength(fields["strength"])
+    fields["proved"] = tuple(fields["proved"])
+    return Session(**fields)
+
+
+SESSION_COLUMNS: Final = RecordColumns(session_from_fields, sessions.c)
 INSERT_SESSION = Statement(lambda: insert(sessions))
 DROP_SESSION_BY_DIGEST = Statement(
     lambda: (
@@ -37,7 +46,8 @@ FIND_SESSION = Statement(  # the session and the whole account in one round trip
         SELECT_USER.add_columns(*(column.label(f"session_{column.name}") for column in sessions.c))
         .join(sessions, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
         .where(sessions.c.digest == bindparam("of"), UNEXPIRED_SESSION, users.c.blocked.is_(False))
-    )
+    ),
+    records={"user": USER_COLUMNS, "session": SESSION_COLUMNS},
 )
 TOUCH_SESSION = Statement(
     lambda: (
@@ -59,7 +69,8 @@ SESSIONS_OF_USER = Statement(
         .join(users, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
         .where(sessions.c.user_id == bindparam("of"), UNEXPIRED_SESSION)
         .order_by(sessions.c.seen_at.desc(), sessions.c.session_id)
-    )
+    ),
+    records={"session": SESSION_COLUMNS},
 )
 RAISE_REV = Statement(
     lambda: (
@@ -127,7 +138,7 @@ def find_session(digest: bytes, now: int) -> Verb[UserSession | None]:
     rows = yield FIND_SESSION(of=digest, now=now)
     if not rows:
         return None
-    return UserSession(session=SESSION_PART.read(rows[0]), user=USER_PART.read(rows[0]))
+    return UserSession(session=rows[0].session, user=rows[0].user)
 
 
 def update_last_seen(digest: bytes, now: int, idle_ends_at: int) -> Verb[None]:
@@ -156,7 +167,7 @@ def end_sessions_made_with(user_id: str, proof: str, *, keep: str, now: int) -> 
 
 def sessions_of_user(user_id: str, now: int) -> Verb[Sequence[Session]]:
     rows = yield SESSIONS_OF_USER(of=user_id, now=now)
-    return [session_from_fields(row._asdict()) for row in rows]
+    return [row.session for row in rows]
 
 
 def revoke_user(user_id: str, entry: AuditRecord, *, keep: bytes | None, now: int) -> Verb[int]:
@@ -186,14 +197,3 @@ class SessionStorage(SqlStore):
     end_session = write(end_session)
     sessions_of_user = read(sessions_of_user)
     revoke_user = write(revoke_user)
-
-
-def session_from_fields(fields: dict[str, Any]) -> Session:
-    fields["auth"] = SignInMethod(fields["auth"])
-    fields["strength"] = SessionStrength(fields["strength"])
-    fields["proved"] = tuple(fields["proved"])
-    return Session(**fields)
-
-
-USER_PART: Final = RowPart(user_from_row, SELECT_USER.exported_columns)
-SESSION_PART: Final = RowPart(session_from_fields, sessions.c, after=USER_PART)

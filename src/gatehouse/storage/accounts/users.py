@@ -53,6 +53,7 @@ from gatehouse.storage.installation import read_value, set_value, set_value_once
 from gatehouse.storage.oauth.logout_calls import revoke_user_grants
 from gatehouse.storage.permissions import row_readers
 from gatehouse.storage.permissions.user_records import assign_root_role
+from gatehouse.storage.rows import RecordColumns
 from gatehouse.storage.runner import read, snapshot_read, write
 from gatehouse.storage.statements import InStringList, JoinedLines, Statement, Verb, split_lines
 from gatehouse.storage.tables.accounts import (
@@ -152,7 +153,27 @@ SELECT_USER = select(
     _TAGS.scalar_subquery().label("tags"),
     _PURCHASES.scalar_subquery().label("purchases"),
 ).outerjoin(totp_factors, totp_factors.c.user_id == users.c.user_id)
-USER_BY_ID = Statement(lambda: SELECT_USER.where(users.c.user_id == bindparam("user_id")))
+
+
+def user_from_row(fields: dict[str, Any]) -> User:
+    """Build the account from the columns of SELECT_USER."""
+    for name in ("shared_key", "nick_key", "name_key", "seen_at", "lost_at"):
+        del fields[name]
+    stored_key, login = fields.pop("login_key"), fields["login"]
+    fields["exact_key"] = stored_key if login is not None and stored_key != login_key(login) else ""
+    fields["kind"] = AccountKind(fields["kind"])
+    tags, fields["provided_tags"] = labels_by_source(fields["tags"])
+    fields["service_tags"] = frozenset(filter(is_service_tag, tags))
+    fields["tags"] = tags - fields["service_tags"]
+    fields["purchases"], fields["provided_purchases"] = labels_by_source(fields["purchases"])
+    fields["bans"] = row_readers.bans_from_document(fields["bans"])
+    return User(**fields)
+
+
+USER_COLUMNS: Final = RecordColumns(user_from_row, SELECT_USER.exported_columns)
+USER_BY_ID = Statement(
+    lambda: SELECT_USER.where(users.c.user_id == bindparam("user_id")), records={"user": USER_COLUMNS}
+)
 _NAMED = users.alias("named")
 _EXACT_KEY = bindparam("exact_key", type_=Text())
 _LOGIN_KEY = bindparam("login_key", type_=Text())
@@ -164,9 +185,13 @@ USER_ID_OF_LOGIN = (
     .limit(1)
     .scalar_subquery()
 )
-USER_BY_LOGIN = Statement(lambda: SELECT_USER.where(users.c.user_id == USER_ID_OF_LOGIN))
+USER_BY_LOGIN = Statement(
+    lambda: SELECT_USER.where(users.c.user_id == USER_ID_OF_LOGIN), records={"user": USER_COLUMNS}
+)
 SHARES_LOGIN = Statement(lambda: select(users.c.user_id).where(users.c.shared_key == _LOGIN_KEY).limit(1))
-USER_BY_USERNAME = Statement(lambda: SELECT_USER.where(users.c.username == bindparam("username")))
+USER_BY_USERNAME = Statement(
+    lambda: SELECT_USER.where(users.c.username == bindparam("username")), records={"user": USER_COLUMNS}
+)
 _NEW_USERNAME = insert(usernames)
 # Finds no row to change if the name belongs or belonged to another account.
 RESERVE_USERNAME = Statement(
@@ -367,7 +392,7 @@ def update_user(user: User) -> Verb[None]:
     """Replace the account if its version has not changed. Raises UserChanged, LoginTaken, UsernameTaken."""
     if user.login is not None:
         owner = yield USER_BY_LOGIN(**login_parameters(user.login))
-        if owner and owner[0].user_id != user.user_id:
+        if owner and owner[0].user.user_id != user.user_id:
             raise LoginTaken
     if not (yield UPDATE_USER(**_user_columns(user), of=user.user_id, seen=user.version)):
         raise UserChanged
@@ -420,7 +445,8 @@ def user_by_id(user_id: str) -> Verb[User]:
     rows = yield USER_BY_ID(user_id=user_id)
     if not rows:
         raise UserNotFound
-    return user_from_row(rows[0]._asdict())
+    user: User = rows[0].user
+    return user
 
 
 def login_parameters(login: str) -> dict[str, str]:
@@ -429,12 +455,12 @@ def login_parameters(login: str) -> dict[str, str]:
 
 def user_by_login(login: str) -> Verb[User | None]:
     rows = yield USER_BY_LOGIN(**login_parameters(login))
-    return user_from_row(rows[0]._asdict()) if rows else None
+    return rows[0].user if rows else None
 
 
 def user_by_username(username: str) -> Verb[User | None]:
     rows = yield USER_BY_USERNAME(username=username)
-    return user_from_row(rows[0]._asdict()) if rows else None
+    return rows[0].user if rows else None
 
 
 def password_hashes(after: str, limit: int) -> Verb[Mapping[str, str]]:
@@ -611,21 +637,6 @@ def labels_by_source(joined: str | None) -> tuple[frozenset[str], frozenset[str]
         frozenset(line.removeprefix(_BY_HAND) for line in by_hand),
         frozenset(line.partition(" ")[2] for line in lines - by_hand),
     )
-
-
-def user_from_row(fields: dict[str, Any]) -> User:
-    """Build the account from the columns of SELECT_USER."""
-    for name in ("shared_key", "nick_key", "name_key", "seen_at", "lost_at"):
-        del fields[name]
-    stored_key, login = fields.pop("login_key"), fields["login"]
-    fields["exact_key"] = stored_key if login is not None and stored_key != login_key(login) else ""
-    fields["kind"] = AccountKind(fields["kind"])
-    tags, fields["provided_tags"] = labels_by_source(fields["tags"])
-    fields["service_tags"] = frozenset(filter(is_service_tag, tags))
-    fields["tags"] = tags - fields["service_tags"]
-    fields["purchases"], fields["provided_purchases"] = labels_by_source(fields["purchases"])
-    fields["bans"] = row_readers.bans_from_document(fields["bans"])
-    return User(**fields)
 
 
 # An administrator created by the operator.

@@ -4,7 +4,7 @@ The statement checks that person, session and consent still exist, and writes th
 it checks are locked against a concurrent revocation until the commit, as in the verb it replaces.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import product
 from typing import Any, Final, TypeVar
@@ -16,7 +16,7 @@ from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.ids import new_request_id
 from gatehouse.oauth.model import Grant, GrantHolder
 from gatehouse.oauth.store import RedeemOutcome, RotationOutcome, RotationResult
-from gatehouse.storage.accounts.users import SELECT_USER, user_from_row
+from gatehouse.storage.accounts.users import SELECT_USER, USER_COLUMNS
 from gatehouse.storage.audit import (
     add_audit_record,
     audit_record_parameters,
@@ -27,7 +27,7 @@ from gatehouse.storage.audit import (
 from gatehouse.storage.keys import KEYS_VERSION
 from gatehouse.storage.oauth.apis import add_machine_record, is_machine_token_revoked, revoke_machine_token
 from gatehouse.storage.oauth.clients import APPLICATION_LIVE, NOT_REMOVED, RAISE_CLIENT, ClientCache, client_by_id
-from gatehouse.storage.rows import RowPart, column_values
+from gatehouse.storage.rows import RecordColumns, column_values
 from gatehouse.storage.runner import Runner, SqlStore, inline_write, read, write
 from gatehouse.storage.statements import BoundStatement, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import sessions, users
@@ -138,7 +138,17 @@ def _select_holders() -> Any:  # noqa: ANN401 - a select of everything
     )
 
 
-GRANT_BY_CODE = Statement(lambda: _select_holders().where(grants.c.code == bindparam("of")))
+def grant_from_fields(fields: dict[str, Any]) -> Grant:
+    fields["scopes"] = tuple(fields["scopes"])
+    fields["wanted_claims"] = tuple(fields["wanted_claims"])
+    return Grant(**fields)
+
+
+_HOLDER_RECORDS: Final[Mapping[str, RecordColumns[Any]]] = {
+    "user": USER_COLUMNS,
+    "grant": RecordColumns(grant_from_fields, grants.c),
+}
+GRANT_BY_CODE = Statement(lambda: _select_holders().where(grants.c.code == bindparam("of")), records=_HOLDER_RECORDS)
 LIVE_GRANT_BY_ID = Statement(
     lambda: _select_holders().where(
         grants.c.grant_id == bindparam("of"),
@@ -147,7 +157,8 @@ LIVE_GRANT_BY_ID = Statement(
         users.c.blocked.is_(False),
         NOT_REMOVED,
         APPLICATION_LIVE,
-    )
+    ),
+    records=_HOLDER_RECORDS,
 )
 # The conditions are part of the write: of two takers the second one finds no row left to change.
 REDEEM_CODE = Statement(
@@ -406,27 +417,16 @@ def _rotation_result(turn: RotationOutcome, row: Row) -> RotationResult:
 
 
 def _holder_from_row(row: Row, client_cache: ClientCache | None) -> Verb[GrantHolder]:
-    grant = GRANT_PART.read(row)
-    client_id = grant.client_id
+    client_id = row.grant.client_id
     client = (
         yield from client_cache.client_at_version(client_id, row.client_version)
         if client_cache
         else client_by_id(client_id)
     )
     return GrantHolder(
-        grant=grant,
+        grant=row.grant,
         client=client,
-        user=USER_PART.read(row),
+        user=row.user,
         keys_version=row.keys_version,
         project_id=row.client_project_id or "",
     )
-
-
-def grant_from_fields(fields: dict[str, Any]) -> Grant:
-    fields["scopes"] = tuple(fields["scopes"])
-    fields["wanted_claims"] = tuple(fields["wanted_claims"])
-    return Grant(**fields)
-
-
-USER_PART: Final = RowPart(user_from_row, SELECT_USER.exported_columns)
-GRANT_PART: Final = RowPart(grant_from_fields, grants.c, after=USER_PART)

@@ -97,10 +97,12 @@ def installed_url(request: pytest.FixtureRequest) -> str:
 
 
 @contextmanager
-def installed_database(request: pytest.FixtureRequest, kind: str, data: Path) -> Iterator[str]:
+def installed_database(
+    request: pytest.FixtureRequest, kind: str, data: Path, *, template_name: str = "installed"
+) -> Iterator[str]:
     """A database of this kind on which a service was started once; its master key is in `data`."""
     shutil.copy(request.getfixturevalue("dev_key"), data)
-    template = request.getfixturevalue(f"installed_{kind}_template")
+    template = request.getfixturevalue(f"{template_name}_{kind}_template")
     if kind == "sqlite":
         yield copy_sqlite(template, data)
     else:

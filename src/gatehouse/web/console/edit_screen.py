@@ -56,9 +56,9 @@ class EditScreen(msgspec.Struct, Generic[RecordT, FormT, ContextT], frozen=True,
     path: str
     form: type[FormT]
     load: Callable[[Request, AdminRequest], Awaitable[RecordT]]  # Raises NoRight.
-    form_of: Callable[[RecordT], FormT]
     page: Callable[[Request, AdminRequest, RecordT, FormDraft[FormT]], Awaitable[ContextT]]
     save: Callable[[Request, AdminRequest, RecordT, FormT], Awaitable[Saved | Response]]
+    form_of: Callable[[RecordT], FormT] | None = None  # None: the record, if it is a form, else an empty one
     review: Callable[[Request, AdminRequest, RecordT, FormT], Awaitable[ReviewContext | None]] | None = None
     conflicts: Callable[[Request, RecordT, FormT], tuple[FieldConflict, ...]] | None = None  # None: of each field
     file: Callable[[ContextT], CsvFile[Any]] | None = None  # of a list on the page
@@ -73,7 +73,7 @@ class EditScreen(msgspec.Struct, Generic[RecordT, FormT, ContextT], frozen=True,
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
         record = await self.load(request, admin)
-        return await self._render(request, admin, record, FormDraft(form=self.form_of(record)))
+        return await self._render(request, admin, record, FormDraft(form=self._stored_form(record)))
 
     async def show_again(
         self, request: Request, admin: AdminRequest, form: CsrfForm, problem: FormProblem
@@ -83,7 +83,7 @@ class EditScreen(msgspec.Struct, Generic[RecordT, FormT, ContextT], frozen=True,
         draft = (
             self._refused_draft(request, record, form, problem)
             if isinstance(form, self.form)
-            else FormDraft(form=self.form_of(record), problem=problem)
+            else FormDraft(form=self._stored_form(record), problem=problem)
         )
         return await self._render(request, admin, record, draft)
 
@@ -96,7 +96,7 @@ class EditScreen(msgspec.Struct, Generic[RecordT, FormT, ContextT], frozen=True,
             review = await self.review(request, admin, record, form)
             if review is not None and review.is_needed:
                 return self.view.render(request, admin, current_entry(request), review)
-        before = self.form_of(record)
+        before = self._stored_form(record)
         saved = await self.save(request, admin, record, form)
         if isinstance(saved, Response):
             return saved
@@ -123,7 +123,7 @@ class EditScreen(msgspec.Struct, Generic[RecordT, FormT, ContextT], frozen=True,
         admin = await self.view.reload(request)
         if admin is None:
             return None
-        after = self.form_of(await self.load(request, admin))
+        after = self._stored_form(await self.load(request, admin))
         inverse = msgspec.structs.replace(before, version=getattr(after, "version", 0))
         if inverse == after:
             return None
@@ -131,10 +131,15 @@ class EditScreen(msgspec.Struct, Generic[RecordT, FormT, ContextT], frozen=True,
         path = quote(request.scope["path"])
         return Undo(path=f"{path}?{UNDONE}=1", fields=[*hidden_fields(inverse), *button])
 
+    def _stored_form(self, record: RecordT) -> FormT:
+        if self.form_of is not None:
+            return self.form_of(record)
+        return record if isinstance(record, self.form) else self.form()
+
     def _refused_draft(
         self, request: Request, record: RecordT, form: FormT, problem: FormProblem
     ) -> FormDraft[FormT]:
-        stored = self.form_of(record)
+        stored = self._stored_form(record)
         version: int | None = getattr(stored, "version", None)
         if version is None or not problem.is_conflict or getattr(form, "version", None) == version:
             return FormDraft(form=form, problem=problem)

@@ -216,7 +216,6 @@ class PeopleScreens:
             path="/people/new",
             form=NewPersonForm,
             load=self._require_right,
-            form_of=lambda _record: NewPersonForm(),
             page=self._new_page,
             save=self._create,
         )

@@ -91,7 +91,6 @@ class ImportScreens:
             path="/people/import",
             form=ImportFileForm,
             load=self._load,
-            form_of=lambda _record: ImportFileForm(),
             page=self._page,
             save=self._plan,
             fresh=True,

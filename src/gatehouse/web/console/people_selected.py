@@ -205,7 +205,6 @@ class SelectedPeopleScreens:
             path="/people/selected",
             form=SelectedForm,
             load=self._load,
-            form_of=lambda asked: asked,
             page=self._page,
             save=self._apply,
             fresh=True,

@@ -281,7 +281,6 @@ class PersonBanScreens:
             path=path,
             form=BanForm,
             load=self._load,
-            form_of=lambda _user: BanForm(),
             page=self._page,
             review=self._review,
             save=self._save,

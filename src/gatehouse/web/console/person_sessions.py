@@ -267,7 +267,6 @@ class PersonSessionScreens:
             path=f"{path}/methods/remove",
             form=RemoveFactorForm,
             load=self._asked_removal,
-            form_of=lambda asked: asked,
             page=self._removal_page,
             save=self._remove_factor,
             fresh=True,

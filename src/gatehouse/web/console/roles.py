@@ -131,7 +131,6 @@ class RoleScreens:
             path="/roles/new",
             form=NewRoleForm,
             load=self._new_form,
-            form_of=lambda blank: blank,
             page=self._new_page,
             save=self._create,
         )

@@ -317,7 +317,6 @@ class SigningKeyScreens:
             path="/settings/keys/rotate",
             form=RotateForm,
             load=self._load_line,
-            form_of=lambda asked: asked,
             page=self._rotation_page,
             save=self._rotate,
             fresh=True,

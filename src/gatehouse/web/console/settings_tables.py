@@ -200,7 +200,6 @@ class SettingsTableScreens:
             path=path,
             form=self._table.form,
             load=self.load,
-            form_of=lambda _rows: self._table.form(),
             page=self.page,
             save=self.add,
             fresh=True,

@@ -246,7 +246,6 @@ class ClientScreens:
             path=new,
             form=ClientForm,
             load=self._new_form,
-            form_of=lambda blank: blank,
             page=self._new_page,
             save=self._create,
             fresh=True,

@@ -167,7 +167,6 @@ class NewApplicationScreens:
                 path=f"{here}/{kind}",
                 form=NewApplicationForm,
                 load=self._blank,
-                form_of=lambda blank: blank,
                 page=self._page,
                 save=self._create,
                 fresh=kind in KINDS_WITH_SECRET,

@@ -136,7 +136,6 @@ class SiteScreens:
             path=path,
             form=SiteForm,
             load=named_application(Operation.ADMINISTER),
-            form_of=lambda _model: SiteForm(),
             page=self._page,
             save=self._add,
             file=sites_file,

@@ -120,35 +120,34 @@ class StagedChangeGroup(msgspec.Struct, frozen=True, kw_only=True):
     problem: FormProblem | None = None
 
 
-class StagedReviewContext(PageContext, frozen=True, kw_only=True):
-    template = "console/staged_review.html"
-
+class StagedContext(PageContext, frozen=True, kw_only=True):
     table: str  # the folder of its templates
     head: ApplicationHead
-    path: str
-    groups: Sequence[StagedChangeGroup]
     count: int  # of changes
+    version: int = 0  # that is saved, where all changes are one save
+
+
+class StagedReviewContext(StagedContext, frozen=True, kw_only=True):
+    template = "console/staged_review.html"
+
+    groups: Sequence[StagedChangeGroup]
     troubles: Sequence[EditTrouble]
     edits: str  # as they stay staged
     reviewed: str  # as they are applied
-    version: int = 0  # that is saved, where all changes are one save
     impact: Impact | None
     may_apply: bool
     problem: FormProblem | None = None
 
 
-class StagedResultContext(PageContext, frozen=True, kw_only=True):
+class StagedResultContext(StagedContext, frozen=True, kw_only=True):
+    """What was applied; `count` and `version` are about that."""
+
     template = "console/staged_result.html"
 
-    table: str
-    head: ApplicationHead
-    path: str
     applied: Sequence[StagedChangeGroup]
-    count: int  # of changes that were applied
     failed: Sequence[StagedChangeGroup] = ()
     left: str  # edits that stay staged
     undo: str
-    version: int = 0  # that was saved, where all changes are one save
 
 
 class StagedEditor(Generic[State]):

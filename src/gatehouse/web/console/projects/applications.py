@@ -85,7 +85,6 @@ class ProjectApplicationScreens:
             path="/projects/{project_id}/applications",
             form=NewProjectApplicationForm,
             load=self._loader.load,
-            form_of=lambda _model: NewProjectApplicationForm(),
             page=self._page,
             save=self._create,
             file=applications_file,

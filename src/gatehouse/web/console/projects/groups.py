@@ -219,7 +219,6 @@ class GroupListScreens:
             path="/projects/{project_id}/groups",
             form=NewGroupForm,
             load=self._loader.load,
-            form_of=lambda _model: NewGroupForm(),
             page=self._page,
             save=self._create,
             file=groups_file,

@@ -263,7 +263,6 @@ class ProjectScreens:
             path="/projects/new",
             form=NewProjectForm,
             load=self._new_form,
-            form_of=lambda blank: blank,
             page=self._new_page,
             save=self._publish,
         )

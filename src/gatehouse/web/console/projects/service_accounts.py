@@ -216,7 +216,6 @@ class ServiceAccountScreens:
             path=f"{path}/new",
             form=ServiceAccountForm,
             load=self._load,
-            form_of=lambda _model: ServiceAccountForm(),
             page=self._page,
             save=self._create,
             fresh=True,

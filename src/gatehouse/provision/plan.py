@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial, reduce
 from operator import or_
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -53,44 +53,33 @@ from gatehouse.provision.model import (
     ignore_progress,
     show_no_progress,
 )
-from gatehouse.provision.sections.application_users import ApplicationUsersStage
-from gatehouse.provision.sections.applications import ApplicationSection
-from gatehouse.provision.sections.bans import BanSection
-from gatehouse.provision.sections.clients import ClientSection
-from gatehouse.provision.sections.groups import GroupSection
-from gatehouse.provision.sections.memberships import MembershipSection
-from gatehouse.provision.sections.projects import ProjectSection, ProjectServicesStage
+from gatehouse.provision.sections.applications import APPLICATION_USERS, APPLICATIONS
+from gatehouse.provision.sections.bans import BANS
+from gatehouse.provision.sections.clients import CLIENTS
+from gatehouse.provision.sections.groups import GROUPS
+from gatehouse.provision.sections.memberships import MEMBERSHIPS
+from gatehouse.provision.sections.projects import PROJECT_SERVICES, PROJECTS
 from gatehouse.provision.sections.section import (
     Context,
-    FileSection,
     IssueToken,
     LoadImage,
     Options,
     PlanStage,
     ProvisionFile,
     ResolvedSection,
+    Section,
     SectionEntries,
     SettingRules,
     issue_no_token,
     load_no_image,
 )
-from gatehouse.provision.sections.service_accounts import ServiceAccountRightsStage, ServiceAccountSection
-from gatehouse.provision.sections.settings import SettingSection
-from gatehouse.provision.sections.users import UserSection
+from gatehouse.provision.sections.service_accounts import SERVICE_ACCOUNT_RIGHTS, SERVICE_ACCOUNTS
+from gatehouse.provision.sections.settings import SETTINGS
+from gatehouse.provision.sections.users import USERS
 from gatehouse.provision.unmanaged import ReportLine, ignore_line, without_unmanaged
 
-USERS: Final = UserSection()
-CLIENTS: Final = ClientSection()
-PROJECTS: Final = ProjectSection()
-APPLICATIONS: Final = ApplicationSection()
-GROUPS: Final = GroupSection()
-MEMBERSHIPS: Final = MembershipSection()
-SERVICE_ACCOUNTS: Final = ServiceAccountSection()
-SETTINGS: Final = SettingSection()
-BANS: Final = BanSection()
-
 # In the order of a file.
-SECTIONS: Final[tuple[FileSection[Any], ...]] = (
+SECTIONS: Final[tuple[Section, ...]] = (
     USERS,
     CLIENTS,
     PROJECTS,
@@ -103,17 +92,17 @@ SECTIONS: Final[tuple[FileSection[Any], ...]] = (
 )
 SECTION_NAMES: Final = tuple(section.name for section in SECTIONS)
 # In the order of the writes: a service names groups and roles, and a user may hold rights on anything.
-STAGES: Final[tuple[PlanStage[Any], ...]] = (
+STAGES: Final[tuple[PlanStage, ...]] = (
     USERS,
     CLIENTS,
     PROJECTS,
     SERVICE_ACCOUNTS,
     APPLICATIONS,
     GROUPS,
-    ProjectServicesStage(),
+    PROJECT_SERVICES,
     MEMBERSHIPS,
-    ServiceAccountRightsStage(),
-    ApplicationUsersStage(),
+    SERVICE_ACCOUNT_RIGHTS,
+    APPLICATION_USERS,
     SETTINGS,
     BANS,
 )
@@ -283,8 +272,7 @@ class Provisioning:
         store: ProvisionStore,
         work: str,
     ) -> Plan:
-        scopes = (section.section.read_scope(section.entries, prune=options.prune) for section in sections)
-        scope = reduce(or_, scopes, ReadScope())
+        scope = reduce(or_, (one.scope(prune=options.prune) for one in sections), ReadScope())
         context = self._context(ProvisionFile({one.section.name: one.entries for one in sections}))
         total = sum(len(one.entries) for one in sections)
         for _ in range(PLAN_ATTEMPTS):
@@ -327,12 +315,8 @@ class Provisioning:
     ) -> dict[str, list[Document]]:
         """A file of these sections that apply accepts; `report` gets a line for what had to be left out."""
         state = without_unmanaged(await self._store.read_state(EVERYTHING, self._clock.now()), report)
-        context = self._context(ProvisionFile())
-        return {
-            section.name: section.export_documents(state, context, secrets=secrets)
-            for section in SECTIONS
-            if section.name in only
-        }
+        context = replace(self._context(ProvisionFile()), secrets=secrets)
+        return {section.name: section.documents(state, context) for section in SECTIONS if section.name in only}
 
     def _audit(self, plan: Plan, origin: AuditOrigin) -> PlanAudit:
         makes_administrator = any(

@@ -199,10 +199,10 @@ def limit_as_malformed(place: str) -> Iterator[None]:
         raise Malformed(f"{place}: {full} Keys that are not listed are kept.") from None
 
 
-def service_meta_document(application: Application, context: Context, *, secrets: bool) -> Document:
+def service_meta_document(application: Application, context: Context) -> Document:
     meta = dict(application.service_meta)
     kept = application.sealed_private_key
-    if kept is not None and secrets:
+    if kept is not None and context.secrets:
         text = context.masters.open(kept, purpose=PRIVATE_KEY_PURPOSE).decode()
         meta["private_key"] = sealed_document(
             text, context, purpose=private_key_file_purpose(application.application_id)
@@ -210,10 +210,10 @@ def service_meta_document(application: Application, context: Context, *, secrets
     return meta
 
 
-def keys_document(number: int, permissions: PermissionState, context: Context, *, secrets: bool) -> Document:
+def keys_document(number: int, permissions: PermissionState, context: Context) -> Document:
     return {
         "access_keys": [
-            {"comment": key.comment, **(access_key_secret(key, context) if secrets else {})}
+            {"comment": key.comment, **(access_key_secret(key, context) if context.secrets else {})}
             for key in permissions.access_keys.get(number, ())
         ],
         "public_keys": [key.pem for key in permissions.public_keys.get(number, ())],

@@ -1,6 +1,6 @@
 """What users hold in applications: the last stage, because it may refer to anything in the file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec import UNSET
@@ -24,41 +24,32 @@ from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel, Assignment, ScopeHoldings, UserRecord
 from gatehouse.permissions.model.rules import PROJECT_ACCESS, ROOT, Scope
 from gatehouse.provision.document import Document
-from gatehouse.provision.model import Action, AuditNote, Change, ChangeRecords, PermissionState, Problems, StoredState
+from gatehouse.provision.model import Action, AuditNote, Change, ChangeRecords, PermissionState
 from gatehouse.provision.sections.application_entry import ApplicationFileEntry
 from gatehouse.provision.sections.references import (
+    EntryPlanner,
     References,
     collect_problems,
     refuse_invalid_record,
 )
-from gatehouse.provision.sections.section import Context, Located, Options, PlanStage, SectionPlan
+from gatehouse.provision.sections.section import Located
 
 RECORD_SECTIONS: Final = ("roles", "private_data", "public_data", "login", "secret_data")
 EMPTY_RECORD: Final[Mapping[str, object]] = dict.fromkeys(RECORD_SECTIONS)  # null empties a section
 
 
-class ApplicationUsersStage(PlanStage[Located[ApplicationFileEntry]]):
-    name = "applications"
-
-    def plan(
-        self,
-        entries: Sequence[Located[ApplicationFileEntry]],
-        state: StoredState,
-        context: Context,
-        options: Options,  # noqa: ARG002 - a stage's signature
-    ) -> SectionPlan:
-        problems, changes = Problems(), []
-        references = References(state, context.file)
-        for located in entries:
-            model = stored_application(located.entry, state.permissions, references)
-            if model is None or located.entry.users is UNSET:
-                continue
-            planning = UserRecordPlanner(model, state.permissions, references)
-            for user_id, given in located.entry.users.items():
-                with collect_problems(problems):
-                    change = planning.plan_change(user_id, given, f"{located.place}.users.{printable(user_id)}")
-                    changes += [] if change is None else [change]
-        return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
+class ApplicationUsersPlanner(EntryPlanner[ApplicationFileEntry]):
+    def plan_entry(self, located: Located[ApplicationFileEntry]) -> list[Change]:
+        references, changes = self.references(), list[Change]()
+        model = stored_application(located.entry, self._permissions, references)
+        if model is None or located.entry.users is UNSET:
+            return []
+        planning = UserRecordPlanner(model, self._permissions, references)
+        for user_id, given in located.entry.users.items():
+            with collect_problems(self.problems):
+                change = planning.plan_change(user_id, given, f"{located.place}.users.{printable(user_id)}")
+                changes += [] if change is None else [change]
+        return changes
 
 
 def stored_application(

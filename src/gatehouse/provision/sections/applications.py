@@ -1,6 +1,7 @@
 """Applications with their rules, roles and keys; application_users.py has what users hold in them."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -48,55 +49,43 @@ from gatehouse.provision.sections.application_keys import (
     wanted_keys,
     with_service_meta,
 )
-from gatehouse.provision.sections.application_users import stored_application, users_document
+from gatehouse.provision.sections.application_users import ApplicationUsersPlanner, stored_application, users_document
 from gatehouse.provision.sections.images import exported_url, image_writes, merged_image_id, wanted_image
 from gatehouse.provision.sections.projects import next_application_id
 from gatehouse.provision.sections.references import EntryPlanner, References, collect_problems
 from gatehouse.provision.sections.section import (
     Context,
     Edit,
-    FileSection,
     Located,
     Options,
+    PlanStage,
     ResolvedSection,
+    Section,
     SectionPlan,
 )
 
 FIELDS = ("name", "description", "project_id", "settings", "service_meta", "protected_sites", "api", "logo")
 
 
-class ApplicationSection(FileSection[Located[ApplicationFileEntry]]):
-    name = "applications"
-    entry = ApplicationFileEntry
+def application_scope(entries: Sequence[ApplicationFileEntry]) -> ReadScope:
+    people = frozenset(user_id for entry in entries if entry.users is not UNSET for user_id in entry.users)
+    return ReadScope(permissions=True, user_ids=people, record_users=people)
 
-    def read_scope(self, entries: Sequence[Located[ApplicationFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
-        people = frozenset(
-            user_id for located in entries if located.entry.users is not UNSET for user_id in located.entry.users
-        )
-        return ReadScope(permissions=True, user_ids=people, record_users=people)
 
-    async def resolve(
-        self, entries: Sequence[Located[ApplicationFileEntry]], state: StoredState, context: Context, options: Options
-    ) -> ResolvedSection:
-        """Load the logos."""
-        planning, loaded, problems = ApplicationPlanner(state, context, options), [], Problems()
-        for located in entries:
-            with collect_problems(problems):
-                loaded.append(replace(located, image=await planning.load_logo(located)))
-        return ResolvedSection(loaded, tuple(problems.lines))
+async def load_logos(
+    entries: Sequence[Located[ApplicationFileEntry]], state: StoredState, context: Context, options: Options
+) -> ResolvedSection:
+    planning, loaded, problems = ApplicationPlanner(state, context, options), [], Problems()
+    for located in entries:
+        with collect_problems(problems):
+            loaded.append(replace(located, image=await planning.load_logo(located)))
+    return ResolvedSection(loaded, tuple(problems.lines))
 
-    def plan(
-        self, entries: Sequence[Located[ApplicationFileEntry]], state: StoredState, context: Context, options: Options
-    ) -> SectionPlan:
-        planning = ApplicationPlanner(state, context, options)
-        return planning.plan(entries)
 
-    def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:
-        permissions = state.permissions
-        live = [
-            model for _, model in sorted(permissions.applications.items()) if permissions.is_live(model.application)
-        ]
-        return [application_document(model, state, context, secrets=secrets) for model in live]
+def application_documents(state: StoredState, context: Context) -> list[Document]:
+    permissions = state.permissions
+    live = [model for _, model in sorted(permissions.applications.items()) if permissions.is_live(model.application)]
+    return [application_document(model, state, context) for model in live]
 
 
 class ApplicationPlanner(EntryPlanner[ApplicationFileEntry]):
@@ -105,8 +94,8 @@ class ApplicationPlanner(EntryPlanner[ApplicationFileEntry]):
         self._removed: set[int] = set()
         self._had_sites = len(self._applications_with_sites())
 
-    def plan(self, entries: Iterable[Located[ApplicationFileEntry]]) -> SectionPlan:
-        planned = super().plan(entries)
+    def plan_entries(self, entries: Iterable[Located[ApplicationFileEntry]]) -> SectionPlan:
+        planned = super().plan_entries(entries)
         self._refuse_shared_claims()
         return replace(planned, problems=tuple(self.problems.lines), warnings=tuple(self._site_warnings()))
 
@@ -294,7 +283,7 @@ def application_removal(application: Application) -> Change:
     return APPLICATION.removal(application, ChangeApplication(application, replace(application, removed=True)), note)
 
 
-def application_document(model: ApplicationModel, state: StoredState, context: Context, *, secrets: bool) -> Document:
+def application_document(model: ApplicationModel, state: StoredState, context: Context) -> Document:
     application, permissions = model.application, state.permissions
     number = application.application_id
     return {
@@ -303,11 +292,22 @@ def application_document(model: ApplicationModel, state: StoredState, context: C
         "description": application.description,
         "project_id": application.project_id,
         "settings": dict(application.settings),
-        "service_meta": service_meta_document(application, context, secrets=secrets),
+        "service_meta": service_meta_document(application, context),
         "protected_sites": dict(application.protected_sites),
         "api": None if application.api is None else dict(application.api),
         "logo_uri": exported_url(application_logo_owner(number), state),
         **rules_document(model),
-        **keys_document(number, permissions, context, secrets=secrets),
+        **keys_document(number, permissions, context),
         "users": users_document(model, permissions),
     }
+
+
+APPLICATIONS: Final = Section(
+    name="applications",
+    entry=ApplicationFileEntry,
+    scope=application_scope,
+    resolve=load_logos,
+    plan=ApplicationPlanner.plan,
+    documents=application_documents,
+)
+APPLICATION_USERS: Final = PlanStage(name=APPLICATIONS.name, plan=ApplicationUsersPlanner.plan)

@@ -1,6 +1,6 @@
 """Bans in files: entries, plan and export (R10)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType
@@ -14,8 +14,9 @@ from gatehouse.kernel.ids import new_record_id
 from gatehouse.permissions.commands.bans import DRAFT_FIELDS, LATEST_END, ban_details
 from gatehouse.permissions.documents.fields import read_line, read_lines, read_number
 from gatehouse.provision.document import Document
-from gatehouse.provision.model import AuditNote, Change, Problems, PutBan, ReadScope, RecordKind, StoredState
-from gatehouse.provision.sections.section import Context, FileSection, Located, Options, SectionPlan, merge_field
+from gatehouse.provision.model import AuditNote, Change, PutBan, ReadScope, RecordKind, StoredState
+from gatehouse.provision.sections.references import EntryPlanner
+from gatehouse.provision.sections.section import Context, Located, Options, Section, merge_field
 
 
 class BanFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,38 +37,34 @@ BAN: Final[RecordKind[Ban]] = RecordKind(
 )
 
 
-class BanSection(FileSection[Located[BanFileEntry]]):
-    name = "bans"
-    entry = BanFileEntry
+def ban_scope(entries: Sequence[BanFileEntry]) -> ReadScope:
+    return ReadScope(user_ids=frozenset(entry.user_id for entry in entries), permissions=True, bans=True)
 
-    def read_scope(self, entries: Sequence[Located[BanFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
-        return ReadScope(user_ids=frozenset(placed.entry.user_id for placed in entries), permissions=True, bans=True)
 
-    def plan(
-        self, entries: Sequence[Located[BanFileEntry]], state: StoredState, context: Context, options: Options
-    ) -> SectionPlan:
-        problems, changes = Problems(), list[Change]()
-        active = {(ban.user_id, ban.scope): ban for ban in state.bans}
-        named = set[tuple[str, BanScope]]()
-        for placed in entries:
-            try:
-                scope = find_scope(placed.entry, state)
-                key = (placed.entry.user_id, scope)
-                if key in named:
-                    problems.add(placed.place, "the same person and scope twice")
-                named.add(key)
-                before = active.get(key)
-                after = wanted_ban(placed.entry, scope, before, context.now)
-                if after is not None and after != before:
-                    changes += filter(None, [ban_change(before, after)])
-            except BadInput as error:
-                problems.add(placed.place, str(error))
-        if options.prune:
-            changes += [lift_change(ban) for key, ban in active.items() if key not in named]
-        return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
+class BanPlanner(EntryPlanner[BanFileEntry]):
+    def __init__(self, state: StoredState, context: Context, options: Options) -> None:
+        super().__init__(state, context, options)
+        self._active = {(ban.user_id, ban.scope): ban for ban in state.bans}
 
-    def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - there are none
-        return [ban_document(ban) for ban in state.bans]
+    def plan_entry(self, located: Located[BanFileEntry]) -> Change | None:
+        try:
+            return self._plan_ban(located.entry, located.place)
+        except BadInput as error:
+            raise BadInput(f"{located.place}: {error}") from None
+
+    def _plan_ban(self, entry: BanFileEntry, place: str) -> Change | None:
+        scope = find_scope(entry, self._state)
+        key = (entry.user_id, scope)
+        if self._places.setdefault(key, place) != place:
+            raise BadInput("the same person and scope twice")
+        before = self._active.get(key)
+        after = wanted_ban(entry, scope, before, self._context.now)
+        return None if after is None or after == before else ban_change(before, after)
+
+    def removals(self) -> Iterator[Change]:
+        for key, ban in self._active.items():
+            if key not in self._places:
+                yield lift_change(ban)
 
 
 def find_scope(entry: BanFileEntry, state: StoredState) -> BanScope:
@@ -134,3 +131,12 @@ def ban_document(ban: Ban) -> Document:
         "public_text": ban.public_text,
         "until": ban.until,
     }
+
+
+BANS: Final = Section(
+    name="bans",
+    entry=BanFileEntry,
+    scope=ban_scope,
+    plan=BanPlanner.plan,
+    documents=lambda state, _: list(map(ban_document, state.bans)),
+)

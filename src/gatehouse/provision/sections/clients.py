@@ -30,7 +30,6 @@ from gatehouse.provision.model import (
     Change,
     ChangeClient,
     Problems,
-    ReadScope,
     RecordKind,
     StoredState,
     Write,
@@ -40,10 +39,10 @@ from gatehouse.provision.sections.references import collect_problems
 from gatehouse.provision.sections.section import (
     Context,
     Edit,
-    FileSection,
     Located,
     Options,
     ResolvedSection,
+    Section,
     SectionPlan,
     gather_in_batches,
     merge_field,
@@ -241,40 +240,31 @@ def secrets_document(client: Client, context: Context) -> Document:
 # OAuth clients.
 
 
-class ClientSection(FileSection[ClientEdit]):
-    name = "clients"
-    entry = ClientFileEntry
+async def resolve_client_entries(
+    entries: Sequence[Located[ClientFileEntry]], state: StoredState, context: Context, options: Options
+) -> ResolvedSection:
+    problems = Problems()
+    clients = resolve_clients(entries, state, context.now, problems)
+    if problems.lines:
+        return ResolvedSection(clients, tuple(problems.lines), is_plannable=False)
+    clients = [await load_client_logo(one, state, context, problems) for one in clients]
+    wanted = await gather_in_batches(
+        [resolve_client_secrets(one, context, options, problems) for one in clients], context.on_progress
+    )
+    return ResolvedSection(wanted, tuple(problems.lines))
 
-    def read_scope(self, entries: Sequence[Located[ClientFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
-        return ReadScope()
 
-    async def resolve(
-        self, entries: Sequence[Located[ClientFileEntry]], state: StoredState, context: Context, options: Options
-    ) -> ResolvedSection:
-        problems = Problems()
-        clients = resolve_clients(entries, state, context.now, problems)
-        if problems.lines:
-            return ResolvedSection(clients, tuple(problems.lines), is_plannable=False)
-        clients = [await load_client_logo(one, state, context, problems) for one in clients]
-        wanted = await gather_in_batches(
-            [resolve_client_secrets(one, context, options, problems) for one in clients], context.on_progress
-        )
-        return ResolvedSection(wanted, tuple(problems.lines))
-
-    def plan(
-        self, entries: Sequence[ClientEdit], state: StoredState, context: Context, options: Options
-    ) -> SectionPlan:
-        return SectionPlan(
-            changes=plan_clients(entries, state, prune=options.prune),
-            warnings=tuple(
-                f"{one.place}: {one.after.client_id} has neither a secret nor keys and can never authenticate"
-                for one in entries
-                if can_never_authenticate(one.after, context.now)
-            ),
-        )
-
-    def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:
-        return [client_to_document(client, state, context, secrets=secrets) for client in state.clients]
+def plan_client_entries(
+    entries: Sequence[ClientEdit], state: StoredState, context: Context, options: Options
+) -> SectionPlan:
+    return SectionPlan(
+        changes=plan_clients(entries, state, prune=options.prune),
+        warnings=tuple(
+            f"{one.place}: {one.after.client_id} has neither a secret nor keys and can never authenticate"
+            for one in entries
+            if can_never_authenticate(one.after, context.now)
+        ),
+    )
 
 
 def resolve_clients(
@@ -350,7 +340,20 @@ def client_removal(client: Client) -> Change:
     return CLIENT.removal(client, ChangeClient(gone), AuditNote(event=AuditEvent.CLIENT_REMOVED))
 
 
-def client_to_document(client: Client, state: StoredState, context: Context, *, secrets: bool) -> Document:
+def client_documents(state: StoredState, context: Context) -> list[Document]:
+    return [client_to_document(client, state, context) for client in state.clients]
+
+
+def client_to_document(client: Client, state: StoredState, context: Context) -> Document:
     logo = exported_url(client_logo_owner(client.client_id), state)
-    hidden = secrets_document(client, context) if secrets else {}
+    hidden = secrets_document(client, context) if context.secrets else {}
     return {**client_document(client), "logo_uri": logo, **hidden}
+
+
+CLIENTS: Final = Section(
+    name="clients",
+    entry=ClientFileEntry,
+    resolve=resolve_client_entries,
+    plan=plan_client_entries,
+    documents=client_documents,
+)

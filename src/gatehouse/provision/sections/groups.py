@@ -36,7 +36,7 @@ from gatehouse.provision.model import (
     StoredState,
 )
 from gatehouse.provision.sections.references import EntryPlanner, References
-from gatehouse.provision.sections.section import Context, FileSection, Located, Options, SectionPlan
+from gatehouse.provision.sections.section import Context, Located, Section
 
 Items = list[Any] | UnsetType | None
 
@@ -58,29 +58,12 @@ class GroupFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     conditions: Items = UNSET
 
 
-class GroupSection(FileSection[Located[GroupFileEntry]]):
-    name = "groups"
-    entry = GroupFileEntry
-
-    def read_scope(self, entries: Sequence[Located[GroupFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
-        listed = (located.entry.users for located in entries)
-        people = frozenset(
-            user_id for users in listed if users is not UNSET for user_id in users or () if isinstance(user_id, str)
-        )
-        return ReadScope(permissions=True, user_ids=people)
-
-    def plan(
-        self, entries: Sequence[Located[GroupFileEntry]], state: StoredState, context: Context, options: Options
-    ) -> SectionPlan:
-        return GroupPlanner(state, context, options).plan(entries)
-
-    def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
-        return [
-            group_document(group)
-            for model in state.permissions.projects.values()
-            if not model.project.removed
-            for group in model.groups.values()
-        ]
+def group_scope(entries: Sequence[GroupFileEntry]) -> ReadScope:
+    listed = (entry.users for entry in entries)
+    people = frozenset(
+        user_id for users in listed if users is not UNSET for user_id in users or () if isinstance(user_id, str)
+    )
+    return ReadScope(permissions=True, user_ids=people)
 
 
 class GroupPlanner(EntryPlanner[GroupFileEntry]):
@@ -186,3 +169,17 @@ def group_document(group: Group) -> Document:
         "users": list(group.users),
         "conditions": access_document(group)["conditions"],
     }
+
+
+def group_documents(state: StoredState, _: Context) -> list[Document]:
+    return [
+        group_document(group)
+        for model in state.permissions.projects.values()
+        if not model.project.removed
+        for group in model.groups.values()
+    ]
+
+
+GROUPS: Final = Section(
+    name="groups", entry=GroupFileEntry, scope=group_scope, plan=GroupPlanner.plan, documents=group_documents
+)

@@ -24,7 +24,6 @@ from gatehouse.provision.model import (
     ChangeProject,
     ChangeRecords,
     PermissionState,
-    Problems,
     ReadScope,
     RecordKind,
     StoredState,
@@ -38,13 +37,12 @@ from gatehouse.provision.sections.project_entry import (
     stored_project,
 )
 from gatehouse.provision.sections.references import (
-    References,
+    EntryPlanner,
     central_application,
-    collect_problems,
     holdings_in_project,
     refuse_invalid_record,
 )
-from gatehouse.provision.sections.section import Context, FileSection, Located, Options, SectionPlan
+from gatehouse.provision.sections.section import Context, Located, Section
 
 Items = tuple[Any, ...] | UnsetType | None
 
@@ -63,46 +61,22 @@ class MembershipFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     disallow: Items = UNSET
 
 
-class MembershipSection(FileSection[Located[MembershipFileEntry]]):
-    name = "memberships"
-    entry = MembershipFileEntry
+def membership_scope(entries: Sequence[MembershipFileEntry]) -> ReadScope:
+    people = frozenset(user_id for entry in entries if entry.users is not UNSET for user_id in entry.users)
+    return ReadScope(
+        permissions=True,
+        user_ids=people,
+        record_users=people,
+        member_projects=frozenset(entry.id for entry in entries),
+    )
 
-    def read_scope(self, entries: Sequence[Located[MembershipFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - of the named
-        given = [located.entry for located in entries]
-        people = frozenset(user_id for entry in given if entry.users is not UNSET for user_id in entry.users)
-        return ReadScope(
-            permissions=True,
-            user_ids=people,
-            record_users=people,
-            member_projects=frozenset(entry.id for entry in given),
-        )
 
-    def plan(
-        self, entries: Sequence[Located[MembershipFileEntry]], state: StoredState, context: Context, options: Options
-    ) -> SectionPlan:
-        problems, changes = Problems(), []
-        first: dict[str, str] = {}
-        for located in entries:
-            planning = MembershipPlanner(state, context, options)
-            with collect_problems(problems):
-                model = planning.references.project(located.entry.id, f"{located.place}.id")
-                if first.setdefault(model.project.project_id, located.place) != located.place:
-                    raise Malformed(f"{located.place}: is the same project as {first[model.project.project_id]}")
-                change = planning.plan_change(located, model)
-                if change is not None:
-                    changes.append(change)
-                    # One record has what a user holds in all projects.
-                    for write in change.writes:
-                        if isinstance(write, ChangeRecords):
-                            state = replace(state, permissions=state.permissions.with_records(write.after))
-        return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
-
-    def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
-        return [
-            membership_document(model.project, state)
-            for model in state.permissions.projects.values()
-            if not model.project.removed
-        ]
+def membership_documents(state: StoredState, _: Context) -> list[Document]:
+    return [
+        membership_document(model.project, state)
+        for model in state.permissions.projects.values()
+        if not model.project.removed
+    ]
 
 
 class ListedPeople(Struct, frozen=True):
@@ -126,20 +100,16 @@ class ListedPeople(Struct, frozen=True):
         return ScopeHoldings(roles=tuple(one for one in held.roles if one.role in kept))
 
 
-class MembershipPlanner:
-    def __init__(self, state: StoredState, context: Context, options: Options) -> None:
-        self.references = References(state, context.file)
-        self._state = state
-        self._context = context
-        self._options = options
-
-    @property
-    def _permissions(self) -> PermissionState:
-        return self._state.permissions
-
-    def plan_change(self, located: Located[MembershipFileEntry], model: ProjectModel) -> Change | None:
+class MembershipPlanner(EntryPlanner[MembershipFileEntry]):
+    def plan_entry(self, located: Located[MembershipFileEntry]) -> Change | None:
+        model = self.references().project(located.entry.id, f"{located.place}.id")
+        self.refuse_second_entry(model.project.project_id, "project", located.place)
         lists = self._with_group_lists(located, model)
-        return membership_change(model.project, lists, self._record_changes(located, model.project), self._state)
+        step = self._record_changes(located, model.project)
+        change = membership_change(model.project, lists, step, self.state_now())
+        if step is not None:  # one record has what a user holds in all projects
+            self._permissions = self._permissions.with_records(step.after)
+        return change
 
     def _with_group_lists(self, located: Located[MembershipFileEntry], model: ProjectModel) -> Project:
         draft = MembershipDraft(
@@ -154,7 +124,7 @@ class MembershipPlanner:
         if given is UNSET:
             return UNSET
         names = enumerate(given or ())
-        return [self.references.group(model, name, f"{place}[{index}]").group_id for index, name in names]
+        return [self.references().group(model, name, f"{place}[{index}]").group_id for index, name in names]
 
     def _record_changes(self, located: Located[MembershipFileEntry], project: Project) -> ChangeRecords | None:
         if located.entry.users is UNSET:
@@ -172,30 +142,30 @@ class MembershipPlanner:
         }
         for user_id, record in wanted.items():
             where = f"{place}.{printable(user_id)}"
-            refuse_invalid_record(central_application(self._state), before[user_id], record, where)
+            refuse_invalid_record(central_application(self.state_now()), before[user_id], record, where)
         self._refuse_ownerless(project_id, wanted, place)
         return record_changes(before, wanted)
 
     def _member_holdings(
         self, user_id: str, given: object, project: Project, place: str
     ) -> Mapping[Scope, ScopeHoldings]:
-        self.references.person(user_id, place)
+        self.references().person(user_id, place)
         members = {} if given is None else read_members(given, place, IN_PROJECT)
-        resolved = self.references.with_group_ids(members, project.project_id, place)
+        resolved = self.references().with_group_ids(members, project.project_id, place)
         scopes = parse_project(resolved, project.project_id, place=place)
         had = self._permissions.record(CENTRAL_APPLICATION, user_id).scopes
-        self.references.refuse_unknown_resources(
+        self.references().refuse_unknown_resources(
             (scope for scope in scopes if scopes[scope] != had.get(scope)), place
         )
         held = scopes.get(Scope(project.project_id), NO_HOLDINGS)
-        listed_people_of(project, self._state, self._context).refuse_contradiction(
+        listed_people_of(project, self.state_now(), self._context).refuse_contradiction(
             user_id, held, place, self._context.now
         )
         return scopes
 
     def _unnamed_members(self, project: Project, named: Iterable[str]) -> dict[str, Mapping[Scope, ScopeHoldings]]:
         """Members the entry does not name: they keep only what `projects` of the same file lists."""
-        people, scope = listed_people_of(project, self._state, self._context), Scope(project.project_id)
+        people, scope = listed_people_of(project, self.state_now(), self._context), Scope(project.project_id)
         return {
             record.user_id: {scope: people.listed_holdings(record.user_id, record.scopes.get(scope, NO_HOLDINGS))}
             for record in member_records(self._permissions, project.project_id)
@@ -306,3 +276,12 @@ def membership_document(project: Project, state: StoredState) -> Document:
         "allow": list(project.allow),
         "disallow": list(project.disallow),
     }
+
+
+MEMBERSHIPS: Final = Section(
+    name="memberships",
+    entry=MembershipFileEntry,
+    scope=membership_scope,
+    plan=MembershipPlanner.plan,
+    documents=membership_documents,
+)

@@ -1,6 +1,7 @@
 """Projects; and, in a later stage, the services they connect."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -24,7 +25,6 @@ from gatehouse.provision.model import (
     ChangeProject,
     ChangeRecords,
     PermissionState,
-    Problems,
     ReadScope,
     StoredState,
 )
@@ -44,36 +44,28 @@ from gatehouse.provision.sections.project_entry import (
     stored_project,
     with_role_holders,
 )
-from gatehouse.provision.sections.references import EntryPlanner, References, collect_problems
-from gatehouse.provision.sections.section import Context, Edit, FileSection, Located, Options, PlanStage, SectionPlan
+from gatehouse.provision.sections.references import EntryPlanner, References
+from gatehouse.provision.sections.section import Context, Edit, Located, PlanStage, Section
 
 ProjectEdit = Edit[ProjectFileEntry, Project]
 
 
-class ProjectSection(FileSection[Located[ProjectFileEntry]]):
-    name = "projects"
-    entry = ProjectFileEntry
+def project_scope(entries: Sequence[ProjectFileEntry]) -> ReadScope:
+    people = frozenset(
+        user_id
+        for entry in entries
+        for given in (entry.owners, entry.administrators)
+        if given is not UNSET
+        for user_id in given or ()
+        if isinstance(user_id, str)
+    )
+    names = frozenset(name for entry in entries for name in possible_project_ids(entry))
+    return ReadScope(permissions=True, user_ids=people, record_users=people, member_projects=names)
 
-    def read_scope(self, entries: Sequence[Located[ProjectFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
-        people = frozenset(
-            user_id
-            for located in entries
-            for given in (located.entry.owners, located.entry.administrators)
-            if given is not UNSET
-            for user_id in given or ()
-            if isinstance(user_id, str)
-        )
-        names = frozenset(name for located in entries for name in possible_project_ids(located.entry))
-        return ReadScope(permissions=True, user_ids=people, record_users=people, member_projects=names)
 
-    def plan(
-        self, entries: Sequence[Located[ProjectFileEntry]], state: StoredState, context: Context, options: Options
-    ) -> SectionPlan:
-        return ProjectPlanner(state, context, options).plan(entries)
-
-    def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
-        live = [model.project for model in state.permissions.projects.values() if not model.project.removed]
-        return [project_document(project, state.permissions, context.now) for project in live]
+def project_documents(state: StoredState, context: Context) -> list[Document]:
+    live = [model.project for model in state.permissions.projects.values() if not model.project.removed]
+    return [project_document(project, state.permissions, context.now) for project in live]
 
 
 class ProjectPlanner(EntryPlanner[ProjectFileEntry]):
@@ -212,26 +204,13 @@ def next_application_id(permissions: PermissionState, reserved: set[int]) -> int
 ServiceGrants = Mapping[int, tuple[GroupGrant, ...]]
 
 
-class ProjectServicesStage(PlanStage[Located[ProjectFileEntry]]):
-    name = "projects"
-
-    def plan(
-        self,
-        entries: Sequence[Located[ProjectFileEntry]],
-        state: StoredState,
-        context: Context,
-        options: Options,  # noqa: ARG002 - a stage's signature
-    ) -> SectionPlan:
-        problems, changes = Problems(), list[Change]()
-        references = References(state, context.file)
-        for located in entries:
-            project = stored_project(located.entry, state.permissions)
-            if project is None or located.entry.settings is UNSET:
-                continue
-            with collect_problems(problems):
-                wanted = wanted_services(located, state.permissions.projects[project.project_id], references)
-                changes += filter(None, [services_change(project, wanted)])
-        return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
+class ProjectServicesPlanner(EntryPlanner[ProjectFileEntry]):
+    def plan_entry(self, located: Located[ProjectFileEntry]) -> Change | None:
+        project = stored_project(located.entry, self._permissions)
+        if project is None or located.entry.settings is UNSET:
+            return None
+        model = self._permissions.projects[project.project_id]
+        return services_change(project, wanted_services(located, model, self.references()))
 
 
 def wanted_services(located: Located[ProjectFileEntry], model: ProjectModel, references: References) -> ServiceGrants:
@@ -285,3 +264,13 @@ def services_change(project: Project, services: ServiceGrants) -> Change | None:
     note = AuditNote(event=AuditEvent.PROJECT_CHANGED, details=details)
     writes = [] if after == project else [ChangeProject(project, after)]
     return PROJECT.change(project, ["settings.services"], writes, notes=[note])
+
+
+PROJECTS: Final = Section(
+    name="projects",
+    entry=ProjectFileEntry,
+    scope=project_scope,
+    plan=ProjectPlanner.plan,
+    documents=project_documents,
+)
+PROJECT_SERVICES: Final = PlanStage(name=PROJECTS.name, plan=ProjectServicesPlanner.plan)

@@ -1,7 +1,7 @@
 """Look up what an entry refers to, in the state after the stages before."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import Generic, TypeVar
@@ -156,18 +156,24 @@ class EntryPlanner(ABC, Generic[E]):
         self._permissions = state.permissions  # with what the entries before change
         self._context = context
         self._options = options
-        self._places: dict[str | int, str] = {}  # of the records that entries are about
+        self._places: dict[Hashable, str] = {}  # of the records that entries are about
         self._users = known_user_ids(state, context.file)
 
     @abstractmethod
     def plan_entry(self, located: Located[E]) -> Change | Iterable[Change] | None:
         """The changes of an entry. Raises BadInput."""
 
-    @abstractmethod
     def removals(self) -> Iterable[Change]:
         """Remove for --prune what no entry is about."""
+        return ()
 
-    def plan(self, entries: Iterable[Located[E]]) -> SectionPlan:
+    @classmethod
+    def plan(
+        cls, entries: Iterable[Located[E]], state: StoredState, context: Context, options: Options
+    ) -> SectionPlan:
+        return cls(state, context, options).plan_entries(entries)
+
+    def plan_entries(self, entries: Iterable[Located[E]]) -> SectionPlan:
         for located in entries:
             with collect_problems(self.problems):
                 changes = self.plan_entry(located)
@@ -177,9 +183,13 @@ class EntryPlanner(ABC, Generic[E]):
         return SectionPlan(changes=tuple(self.changes), problems=tuple(self.problems.lines))
 
     def references(self) -> References:
-        return References(replace(self._state, permissions=self._permissions), self._context.file, self._users)
+        return References(self.state_now(), self._context.file, self._users)
 
-    def refuse_second_entry(self, record: str | int, what: str, place: str) -> None:
+    def state_now(self) -> StoredState:
+        """With what the entries before change."""
+        return replace(self._state, permissions=self._permissions)
+
+    def refuse_second_entry(self, record: Hashable, what: str, place: str) -> None:
         first = self._places.setdefault(record, place)
         if first != place:
             raise Malformed(f"{place}: is the same {what} as {first}")

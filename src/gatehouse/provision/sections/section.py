@@ -35,7 +35,6 @@ from gatehouse.provision.model import (
 )
 
 T = TypeVar("T")
-R_contra = TypeVar("R_contra", contravariant=True)
 E = TypeVar("E", bound=Struct)
 
 HASHES_IN_PARALLEL: Final = 16  # password hashes at a time
@@ -110,6 +109,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     file: ProvisionFile = msgspec.field(default_factory=ProvisionFile)
     on_progress: OnProgress = ignore_progress  # in entries of the section
     now: int
+    secrets: bool = True  # whether an export contains them
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,46 +133,6 @@ class SectionPlan(msgspec.Struct, frozen=True, kw_only=True):
         return Plan(changes=self.changes, spared=self.spared, warnings=self.warnings)
 
 
-class PlanStage(Protocol[R_contra]):
-    """One step from entries to changes. Most sections have one; some refer to what later sections add."""
-
-    @property
-    def name(self) -> str:
-        """The section it reads."""
-
-    def plan(
-        self, entries: Sequence[R_contra], state: StoredState, context: Context, options: Options
-    ) -> SectionPlan:
-        """The changes that make what is stored equal to the entries. Pure: runs in the transaction of the file.
-
-        `state` is what is stored after the stages before.
-        """
-
-
-class FileSection(PlanStage[R_contra], Protocol[R_contra]):
-    """One kind of entry: how it is read, planned and exported."""
-
-    @property
-    def entry(self) -> type[Any]:
-        """The fields of an entry: an absent field stays, null clears it, a value replaces it."""
-
-    def read_scope(self, entries: Sequence[Located[Any]], *, prune: bool) -> ReadScope:
-        """What the plan reads of the stored state."""
-
-    async def resolve(
-        self,
-        entries: Sequence[Located[Any]],
-        state: StoredState,  # noqa: ARG002 - most sections need nothing
-        context: Context,  # noqa: ARG002
-        options: Options,  # noqa: ARG002
-    ) -> "ResolvedSection":
-        """Do before the transaction what takes long: compare and hash passwords, load images."""
-        return ResolvedSection(entries)
-
-    def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:
-        """Everything stored of this kind, so that applying it changes nothing."""
-
-
 class ResolvedSection(msgspec.Struct, frozen=True):
     """The entries of a section, ready to be planned."""
 
@@ -180,11 +140,40 @@ class ResolvedSection(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
     is_plannable: bool = True  # False if the entries are not even clear about whom they mean
 
-    def plan(self, stage: PlanStage[Any], state: StoredState, context: Context, options: Options) -> SectionPlan:
+    def plan(self, stage: "PlanStage", state: StoredState, context: Context, options: Options) -> SectionPlan:
         if not self.is_plannable:
             return SectionPlan(problems=self.problems)
         draft = stage.plan(self.entries, state, context, options)
         return replace(draft, problems=(*self.problems, *draft.problems))
+
+
+async def resolve_nothing(
+    entries: Sequence[Located[Any]],
+    state: StoredState,  # noqa: ARG001 - nothing of these is needed
+    context: Context,  # noqa: ARG001
+    options: Options,  # noqa: ARG001
+) -> ResolvedSection:
+    return ResolvedSection(entries)
+
+
+class PlanStage(msgspec.Struct, frozen=True, kw_only=True):
+    """One step from entries to changes. Most sections have one; some refer to what later sections add."""
+
+    name: str  # of the section it reads
+    # The changes that make the state, which is what is stored after the stages before, equal to the entries.
+    # Pure: runs in the transaction of the file.
+    plan: Callable[[Sequence[Any], StoredState, Context, Options], SectionPlan]
+
+
+class Section(PlanStage, frozen=True, kw_only=True):
+    """One kind of entry: how it is read, planned and exported."""
+
+    entry: type[Any]  # its fields: an absent one stays, null clears it, a value replaces it
+    documents: Callable[[StoredState, Context], list[Document]]  # all that is stored: applying it changes nothing
+    scope: Callable[[Sequence[Any]], ReadScope] = lambda _: ReadScope()  # what the plan of these entries reads
+    scope_of_prune: ReadScope = ReadScope()  # what --prune reads beside it
+    # Does before the transaction what takes long: compare and hash passwords, load images.
+    resolve: Callable[[Sequence[Any], StoredState, Context, Options], Awaitable[ResolvedSection]] = resolve_nothing
 
 
 async def gather_in_batches(work: Sequence[Coroutine[object, object, T]], on_progress: OnProgress) -> list[T]:
@@ -223,11 +212,16 @@ NUMBER_ERRORS: Final = ("got `int`", "got `float`", "got `bool`")
 class SectionEntries(msgspec.Struct, frozen=True):
     """A section of the file, with its entries in their order."""
 
-    section: FileSection[Any]
+    section: Section
     entries: tuple[Located[Any], ...]
 
+    def scope(self, *, prune: bool) -> ReadScope:
+        """What the plan reads of the stored state."""
+        named = self.section.scope([located.entry for located in self.entries])
+        return named | self.section.scope_of_prune if prune else named
 
-def read_entries(document: Document, sections: Iterable[FileSection[Any]]) -> tuple[SectionEntries, ...]:
+
+def read_entries(document: Document, sections: Iterable[Section]) -> tuple[SectionEntries, ...]:
     """The sections of the file, in the order of `sections`. Raises Unfit with every problem."""
     table = {section.name: section for section in sections}
     problems = Problems()
@@ -244,7 +238,7 @@ def read_entries(document: Document, sections: Iterable[FileSection[Any]]) -> tu
     return found
 
 
-def read_section(section: FileSection[RecordT], given: object, problems: Problems) -> Iterator[Located[RecordT]]:
+def read_section(section: Section, given: object, problems: Problems) -> Iterator[Located[Any]]:
     if not isinstance(given, list):
         problems.add(section.name, "must be a list of records")
         return

@@ -29,7 +29,6 @@ from gatehouse.provision.model import (
     ChangeRecords,
     ChangeServiceAccount,
     PermissionState,
-    Problems,
     ReadScope,
     RecordKind,
     StoredState,
@@ -39,12 +38,11 @@ from gatehouse.provision.sections.references import (
     EntryPlanner,
     References,
     central_application,
-    collect_problems,
     holdings_in_project,
     refusals_at,
     refuse_invalid_record,
 )
-from gatehouse.provision.sections.section import Context, FileSection, Located, Options, PlanStage, SectionPlan
+from gatehouse.provision.sections.section import Context, Located, Options, PlanStage, Section
 from gatehouse.tokens.claims import ServiceAccountClaims
 from gatehouse.tokens.signer import Signer
 
@@ -101,34 +99,21 @@ class ServiceAccountFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_
     groups: Tree = UNSET
 
 
-class ServiceAccountSection(FileSection[Located[ServiceAccountFileEntry]]):
-    name = "service_accounts"
-    entry = ServiceAccountFileEntry
+def account_scope(entries: Sequence[ServiceAccountFileEntry]) -> ReadScope:
+    return ReadScope(
+        permissions=True,
+        user_ids=frozenset(entry.user_id for entry in entries if entry.user_id is not UNSET),
+        member_projects=frozenset(entry.project_id for entry in entries),
+    )
 
-    def read_scope(self, entries: Sequence[Located[ServiceAccountFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
-        given = [located.entry for located in entries]
-        return ReadScope(
-            permissions=True,
-            user_ids=frozenset(entry.user_id for entry in given if entry.user_id is not UNSET),
-            member_projects=frozenset(entry.project_id for entry in given),
-        )
 
-    def plan(
-        self,
-        entries: Sequence[Located[ServiceAccountFileEntry]],
-        state: StoredState,
-        context: Context,
-        options: Options,
-    ) -> SectionPlan:
-        return ServiceAccountPlanner(state, context, options).plan(entries)
-
-    def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
-        accounts = sorted(state.permissions.service_accounts.values(), key=lambda one: (one.project_id, one.name))
-        return [
-            account_document(account, state)
-            for account in accounts
-            if state.permissions.has_scope(Scope(account.project_id))
-        ]
+def account_documents(state: StoredState, _: Context) -> list[Document]:
+    accounts = sorted(state.permissions.service_accounts.values(), key=lambda one: (one.project_id, one.name))
+    return [
+        account_document(account, state)
+        for account in accounts
+        if state.permissions.has_scope(Scope(account.project_id))
+    ]
 
 
 class ServiceAccountPlanner(EntryPlanner[ServiceAccountFileEntry]):
@@ -259,25 +244,11 @@ def account_document(account: ServiceAccount, state: StoredState) -> Document:
 # What service accounts hold in their project, which may refer to anything in the file.
 
 
-class ServiceAccountRightsStage(PlanStage[Located[ServiceAccountFileEntry]]):
+class ServiceAccountRightsPlanner(EntryPlanner[ServiceAccountFileEntry]):
     """What service accounts hold in their project: as in a membership, but never project_owner (R1)."""
 
-    name = "service_accounts"
-
-    def plan(
-        self,
-        entries: Sequence[Located[ServiceAccountFileEntry]],
-        state: StoredState,
-        context: Context,
-        options: Options,  # noqa: ARG002 - a stage's signature
-    ) -> SectionPlan:
-        problems, changes = Problems(), []
-        references = References(state, context.file)
-        for located in entries:
-            with collect_problems(problems):
-                change = rights_change(located, state, references)
-                changes += [] if change is None else [change]
-        return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
+    def plan_entry(self, located: Located[ServiceAccountFileEntry]) -> Change | None:
+        return rights_change(located, self._state, self.references())
 
 
 def rights_change(
@@ -321,3 +292,13 @@ def wanted_scopes(
         if state.permissions.has_scope(scope)
     }
     return {**gone, **scopes}
+
+
+SERVICE_ACCOUNTS: Final = Section(
+    name="service_accounts",
+    entry=ServiceAccountFileEntry,
+    scope=account_scope,
+    plan=ServiceAccountPlanner.plan,
+    documents=account_documents,
+)
+SERVICE_ACCOUNT_RIGHTS: Final = PlanStage(name=SERVICE_ACCOUNTS.name, plan=ServiceAccountRightsPlanner.plan)

@@ -19,15 +19,15 @@ from gatehouse.kernel.stored_settings import (
 )
 from gatehouse.provision.document import Document
 from gatehouse.provision.file_secrets import FileSecret, SecretSource
-from gatehouse.provision.model import Action, AuditNote, Change, Problems, PutSetting, ReadScope, StoredState
+from gatehouse.provision.model import Action, AuditNote, Change, Problems, PutSetting, StoredState
 from gatehouse.provision.sections.images import exported_url, image_writes, wanted_image
 from gatehouse.provision.sections.references import collect_problems
 from gatehouse.provision.sections.section import (
     Context,
-    FileSection,
     Located,
     Options,
     ResolvedSection,
+    Section,
     SectionPlan,
     SettingRules,
     reveal_secret,
@@ -45,50 +45,36 @@ class SettingFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     secret: FileSecret | UnsetType | None = UNSET
 
 
-class SettingSection(FileSection[Located[SettingFileEntry]]):
-    name = "settings"
-    entry = SettingFileEntry
+async def resolve_settings(
+    entries: Sequence[Located[SettingFileEntry]],
+    state: StoredState,
+    context: Context,
+    _: Options,
+) -> ResolvedSection:
+    problems = Problems()
+    return ResolvedSection(await load_images(entries, state, context, problems), tuple(problems.lines))
 
-    def read_scope(self, entries: Sequence[Located[SettingFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
-        return ReadScope()
 
-    async def resolve(
-        self,
-        entries: Sequence[Located[SettingFileEntry]],
-        state: StoredState,
-        context: Context,
-        options: Options,  # noqa: ARG002 - for secrets only
-    ) -> ResolvedSection:
-        problems = Problems()
-        return ResolvedSection(await load_images(entries, state, context, problems), tuple(problems.lines))
-
-    def plan(
-        self, entries: Sequence[Located[SettingFileEntry]], state: StoredState, context: Context, options: Options
-    ) -> SectionPlan:
-        problems = Problems()
-        before = state.settings
-        images = {one.entry.name: one.entry.value for one in entries if isinstance(one.entry.value, StoredImage)}
-        wanted = wanted_settings(entries, before, context, options, problems)
-        if options.prune:
-            wanted |= dict.fromkeys(before.keys() - wanted.keys())
-        after = {name: one for name, one in {**before, **wanted}.items() if one is not None}
-        if wanted and not problems.lines:
-            entered = [one.entry.name for one in entries if is_entered(one.entry)]
-            for name, problem in setting_rules(context).problems_of(before, after, entered).items():
-                problems.add(f"{self.name}: {name}", problem.detail)
-        changes = [
-            setting_change(name, before.get(name), one, images.get(name, UNSET))
-            for name, one in wanted.items()
-            if before.get(name) != one
-        ]
-        return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
-
-    def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:
-        return [
-            setting_document(name, one, state, context)
-            for name, one in state.settings.items()
-            if secrets or one.sealed is None
-        ]
+def plan_settings(
+    entries: Sequence[Located[SettingFileEntry]], state: StoredState, context: Context, options: Options
+) -> SectionPlan:
+    problems = Problems()
+    before = state.settings
+    images = {one.entry.name: one.entry.value for one in entries if isinstance(one.entry.value, StoredImage)}
+    wanted = wanted_settings(entries, before, context, options, problems)
+    if options.prune:
+        wanted |= dict.fromkeys(before.keys() - wanted.keys())
+    after = {name: one for name, one in {**before, **wanted}.items() if one is not None}
+    if wanted and not problems.lines:
+        entered = [one.entry.name for one in entries if is_entered(one.entry)]
+        for name, problem in setting_rules(context).problems_of(before, after, entered).items():
+            problems.add(f"settings: {name}", problem.detail)
+    changes = [
+        setting_change(name, before.get(name), one, images.get(name, UNSET))
+        for name, one in wanted.items()
+        if before.get(name) != one
+    ]
+    return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
 
 
 async def load_images(
@@ -192,3 +178,20 @@ def setting_document(name: str, one: StoredSetting, state: StoredState, context:
         return {"name": name, "value": one.value}
     text = context.masters.open(one.sealed, purpose=purpose).decode()
     return {"name": name, "secret": sealed_document(text, context, purpose=purpose)}
+
+
+def setting_documents(state: StoredState, context: Context) -> list[Document]:
+    return [
+        setting_document(name, one, state, context)
+        for name, one in state.settings.items()
+        if context.secrets or one.sealed is None
+    ]
+
+
+SETTINGS: Final = Section(
+    name="settings",
+    entry=SettingFileEntry,
+    resolve=resolve_settings,
+    plan=plan_settings,
+    documents=setting_documents,
+)

@@ -1,6 +1,7 @@
 """Accounts of people, with password and TOTP secret."""
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -22,11 +23,10 @@ from gatehouse.provision.sections.images import wanted_image
 from gatehouse.provision.sections.references import collect_problems
 from gatehouse.provision.sections.section import (
     Context,
-    FileSection,
     Located,
     Options,
     ResolvedSection,
-    SectionPlan,
+    Section,
     gather_in_batches,
     reveal_secret,
     sealed_document,
@@ -120,43 +120,26 @@ def password_purpose(user_id: str) -> str:
 # The section; service accounts have their own.
 
 
-class UserSection(FileSection[UserEdit]):
-    name = "users"
-    entry = UserFileEntry
+def user_scope(entries: Sequence[UserFileEntry]) -> ReadScope:
+    return ReadScope(
+        user_ids=frozenset(entry.user_id for entry in entries if entry.user_id is not UNSET),
+        login_keys=frozenset(key for entry in entries if entry.login for key in login_keys(entry.login)),
+        usernames=frozenset(username_key(entry.username) for entry in entries if entry.username),
+    )
 
-    def read_scope(self, entries: Sequence[Located[UserFileEntry]], *, prune: bool) -> ReadScope:
-        given = [located.entry for located in entries]
-        return ReadScope(
-            all_users=prune,
-            user_ids=frozenset(entry.user_id for entry in given if entry.user_id is not UNSET),
-            login_keys=frozenset(key for entry in given if entry.login for key in login_keys(entry.login)),
-            usernames=frozenset(username_key(entry.username) for entry in given if entry.username),
-        )
 
-    async def resolve(
-        self, entries: Sequence[Located[UserFileEntry]], state: StoredState, context: Context, options: Options
-    ) -> ResolvedSection:
-        problems = Problems()
-        users = resolve_users(entries, state, problems)
-        if problems.lines:
-            return ResolvedSection(users, tuple(problems.lines), is_plannable=False)
-        users = [replace(one, picture=await load_picture(one, state, context, problems)) for one in users]
-        resolved = await gather_in_batches(
-            [resolve_user_secrets(one, context, options, problems) for one in users], context.on_progress
-        )
-        return ResolvedSection(resolved, tuple(problems.lines))
-
-    def plan(
-        self, entries: Sequence[UserEdit], state: StoredState, context: Context, options: Options
-    ) -> SectionPlan:
-        return plan_users(entries, state, now=context.now, prune=options.prune)
-
-    def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:
-        return [
-            user_document(user, state, context, secrets=secrets)
-            for user in state.users
-            if user.kind is AccountKind.PERSON
-        ]
+async def resolve_user_entries(
+    entries: Sequence[Located[UserFileEntry]], state: StoredState, context: Context, options: Options
+) -> ResolvedSection:
+    problems = Problems()
+    users = resolve_users(entries, state, problems)
+    if problems.lines:
+        return ResolvedSection(users, tuple(problems.lines), is_plannable=False)
+    users = [replace(one, picture=await load_picture(one, state, context, problems)) for one in users]
+    resolved = await gather_in_batches(
+        [resolve_user_secrets(one, context, options, problems) for one in users], context.on_progress
+    )
+    return ResolvedSection(resolved, tuple(problems.lines))
 
 
 def resolve_users(
@@ -249,12 +232,27 @@ def picture_document(user: User, state: StoredState) -> Document:
     return {"picture": stored.source} if stored is not None and stored.is_fetched else {}
 
 
-def user_document(user: User, state: StoredState, context: Context, *, secrets: bool) -> Document:
+def user_document(user: User, state: StoredState, context: Context) -> Document:
     given = {name: getattr(user, name) for name in PLAIN_FIELDS}
     given |= {name: sorted(given[name]) for name in ("tags", "purchases")}
-    hidden = secrets_document(user, context) if secrets else {}
+    hidden = secrets_document(user, context) if context.secrets else {}
     administrator = user.user_id in state.administrators
     # Without it, what a stranger set up would outlive the first proof of the address in the new installation (R10).
     joined = {} if user.email_verified or not user.unproved_origin else {"joined": user.unproved_origin}
     picture = picture_document(user, state)
     return {"user_id": user.user_id, **given, **joined, **picture, "administrator": administrator, **hidden}
+
+
+def user_documents(state: StoredState, context: Context) -> list[Document]:
+    return [user_document(user, state, context) for user in state.users if user.kind is AccountKind.PERSON]
+
+
+USERS: Final = Section(
+    name="users",
+    entry=UserFileEntry,
+    scope=user_scope,
+    scope_of_prune=ReadScope(all_users=True),
+    resolve=resolve_user_entries,
+    plan=lambda entries, state, context, options: plan_users(entries, state, now=context.now, prune=options.prune),
+    documents=user_documents,
+)

@@ -14,12 +14,18 @@ from sqlalchemy import bindparam, select, update
 
 from gatehouse.accounts.errors import LoginTaken, UserChanged, UserIdTaken, UserNotFound
 from gatehouse.oauth.errors import ClientChanged, ClientNotFound
-from gatehouse.permissions.errors import NoAdministratorLeft
+from gatehouse.permissions.errors import NoAdministratorLeft, VersionConflict
 from gatehouse.permissions.model import central
+from gatehouse.permissions.model.facts import UserRecord
 from gatehouse.provision.model import (
     AddClient,
+    AddGroup,
+    AddProject,
     AddUser,
     ChangeClient,
+    ChangeGroup,
+    ChangeProject,
+    ChangeRecords,
     ChangeUser,
     Plan,
     ReadScope,
@@ -33,6 +39,7 @@ from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import totp_factors
 from gatehouse.storage.tables.permissions import role_assignments
 from tests.support.builders import NOW, a_client, a_client_secret, a_record, a_user
+from tests.support.permission_builders import a_group, a_project
 from tests.unit.provision.provision_setup import ProvisionSetup, plan_lines, write_all
 
 ANNA = {
@@ -136,6 +143,27 @@ async def test_a_record_that_was_changed_meanwhile_stops_everything(provisions: 
     state = await read_stored_state(provisions)
     assert [user.nick for user in state.users] == ["First"]
     assert [client.name for client in state.clients] == ["First"]
+
+
+async def test_record_that_was_changed_meanwhile_stops_everything(provisions: ProvisionStorage) -> None:
+    """Whatever it is about: each change names the record that it replaces."""
+    user, group, project = a_user(), a_group(), a_project()
+    await write_all(provisions, AddUser(user, administrator=False), AddProject(project), AddGroup(group))
+    before = UserRecord(application_id=1, user_id=user.user_id)
+    login = replace(before, login={"first": 1})
+    await write_all(
+        provisions,
+        ChangeProject(project, replace(project, description="First")),
+        ChangeGroup(group, replace(group, description="First")),
+        ChangeRecords((before,), (login,)),
+    )
+    for stale in (
+        ChangeProject(project, replace(project, description="Second")),
+        ChangeGroup(group, replace(group, description="Second")),
+        ChangeRecords((before,), (replace(before, login={"second": 2}),)),
+    ):
+        with pytest.raises(VersionConflict):
+            await write_all(provisions, stale)
 
 
 async def test_a_secret_that_is_rotated_meanwhile_is_not_lost(provisions: ProvisionStorage, storage: Storage) -> None:
@@ -394,6 +422,30 @@ async def test_two_who_apply_one_file_at_once_both_succeed_and_make_everything_o
         "client.created": 2,
         "setup.closed": 1,
     }
+
+
+class ChangedStorage(ProvisionStorage):
+    """Another writer changes an account after the file was read and before it is written."""
+
+    def __init__(self, storage: Storage, change: ChangeUser) -> None:
+        super().__init__(storage.runner, storage.ban_copies)
+        self._change: ChangeUser | None = change
+
+    async def run_file(self, *args: object, **kwargs: object) -> Plan:
+        change, self._change = self._change, None
+        if change is not None:
+            await write_all(self, change)
+        return await super().run_file(*args, **kwargs)
+
+
+async def test_account_that_a_file_would_leave_is_planned_again_when_it_changed_meanwhile(
+    provisions: ProvisionStorage, storage: Storage
+) -> None:
+    await ProvisionSetup(provisions).apply(users=[BOB])
+    bob = await storage.accounts.user("1002")
+    change = ChangeUser(replace(bob, nick="Other"), administrator=None, ends_tokens=False)
+    await ProvisionSetup(ChangedStorage(storage, change)).apply(users=[BOB], clients=[WEB])
+    assert (await storage.accounts.user("1002")).nick == BOB["nick"]
 
 
 async def test_changes_of_different_fields_that_meet_are_both_kept(

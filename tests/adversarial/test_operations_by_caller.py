@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from types import UnionType
 from typing import Any, Final
 
 import httpx2
@@ -123,7 +124,7 @@ OF_GROUP: Final = {"group_id": "{group}"}
 OF_USER: Final = {"data": {"user_id": "{user}"}}
 NEW_USER: Final = {"data": {"login": "user{n}@studio.example", "nick": "Kim"}}
 IMPORTED: Final = {"data": {"lines": ["login,nick,email_verified", "user{n}@studio.example,Kim,true"]}}
-OF_HOOK: Final = {"data": {"webhook_id": "none", "delivery_id": "none"}}
+OF_HOOK: Final = {"data": {"webhook_id": "none"}}
 QUESTION: Final = "private_data.user.kick"
 NEW_CLIENT: Final = {"client_id": "client-{n}", "name": "New", "profile": "oidc", "redirect_uris": [REDIRECT]}
 NATIVE: Final = {"profile": "native"}
@@ -330,7 +331,8 @@ REQUESTS: Final[Mapping[str, Mapping[str, object]]] = {
     "settings test_email": {},
     "webhook get": {},
     "webhook save": {"data": {"url": "https://shop.example/hook", "events": ["account"]}},
-    **{f"webhook {action}": OF_HOOK for action in ("delete", "rotate", "deliveries", "redeliver", "test")},
+    **{f"webhook {action}": OF_HOOK for action in ("delete", "rotate", "deliveries", "test")},
+    "webhook redeliver": {"data": {"webhook_id": "none", "delivery_id": "none"}},
     "changes: application": ABOUT_SHOP,
     "changes: everywhere": {},
     "/proxy/oauth/exchange": {},
@@ -667,11 +669,17 @@ async def world(installed_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def operations_of(endpoint: Endpoint) -> list[str]:
     """The path with each of its actions."""
     path = endpoint.path.removeprefix("/api/permissions/")
-    hints = {} if endpoint.request is None else typing.get_type_hints(endpoint.request)
-    actions = list(typing.get_args(hints.get("action")))
+    actions = actions_of(endpoint.request)
     if endpoint.name in LIST_ACTIONS:
         actions.append(LIST_ACTIONS[endpoint.name].action)
     return [f"{path} {action}" for action in actions] or [path]
+
+
+def actions_of(request: type[msgspec.Struct] | UnionType | None) -> list[object]:
+    if isinstance(request, UnionType):  # a type for each action
+        return [kind.__struct_config__.tag for kind in typing.get_args(request)]
+    hints = {} if request is None else typing.get_type_hints(request)
+    return list(typing.get_args(hints.get("action")))
 
 
 def paths_with_credentials(document: Mapping[str, Any]) -> set[str]:

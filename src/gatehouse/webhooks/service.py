@@ -53,9 +53,6 @@ class WebhookDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     version: int | UnsetType = UNSET
     new_secret: bool = False  # required when the URL changes: the new receiver must not know the old one's
     from_now: bool = False  # skip events from while it was disabled
-    delivery_id: str = ""  # redeliver
-    state: str = ""  # this and the next are for deliveries
-    limit: int = 100
     kind: object = None  # of an entry that is sent back
 
 

@@ -13,7 +13,7 @@ from gatehouse.oauth.user_claims import PROFILE_CLAIMS
 from gatehouse.provision.sections.user_plan import FIELD_CHECKS, PLAIN_FIELDS, UserFileEntry
 from gatehouse.storage.accounts.users import SAVED_COLUMNS
 from gatehouse.storage.tables.accounts import users
-from gatehouse.web.api.permissions.user_admin import UserAdminData
+from gatehouse.web.api.permissions.user_admin import AccountData
 from gatehouse.web.api.permissions.users import UserEntry
 from gatehouse.web.console.person import PersonForm, form_of
 from gatehouse.web.pages.account_profile import ProfileForm
@@ -24,7 +24,7 @@ DESCRIBED = {one.name for one in ACCOUNT_FIELDS}
 
 
 def test_api_files_and_export_have_every_described_field() -> None:
-    for struct in (UserEntry, UserAdminData, UserFileEntry, ExportedAccount):
+    for struct in (UserEntry, AccountData, UserFileEntry, ExportedAccount):
         assert set(struct.__struct_fields__) >= DESCRIBED, struct
     assert set(PLAIN_FIELDS) >= DESCRIBED - {"picture"}
     assert set(FIELD_CHECKS) >= {one.name for one in ACCOUNT_FIELDS if one.field.check is not None}

@@ -53,6 +53,26 @@ def test_an_operation_says_what_goes_in_and_what_comes_out() -> None:
     assert schema["components"]["schemas"]["Role"]["additionalProperties"] is False
 
 
+class Keep(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="action", tag="keep"):
+    until: int
+
+
+class Drop(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="action", tag="drop"):
+    reason: str = ""
+
+
+def test_each_action_of_an_endpoint_has_a_schema_of_its_own() -> None:
+    [roles] = [one for one in sample_endpoints() if one.path == "/api/permissions/roles"]
+    schema = document_of([replace(roles, request=Keep | Drop)])
+    body = schema["paths"]["/api/permissions/roles"]["post"]["requestBody"]
+    assert body["required"]
+    choice = body["content"]["application/json"]["schema"]
+    assert choice["discriminator"]["propertyName"] == "action"
+    assert choice["discriminator"]["mapping"].keys() == {"keep", "drop"}
+    keep = schema["components"]["schemas"]["Keep"]
+    assert (keep["properties"]["action"], keep["required"]) == ({"enum": ["keep"]}, ["action", "until"])
+
+
 def test_each_kind_of_body_an_endpoint_reads_is_listed() -> None:
     operation = document_of(sample_endpoints())["paths"]["/proxy/api/gameSession/getGsid"]["post"]
     assert list(operation["requestBody"]["content"]) == [

@@ -1,5 +1,7 @@
 """What administrators do in the console, over the API."""
 
+import pytest
+
 from gatehouse.admin.games import session_ref
 from tests.support.game import register_game
 from tests.support.studio import PROJECT, Studio, create_administrator
@@ -14,7 +16,8 @@ async def test_service_tokens_and_email_secrets_are_created_and_revoked(studio: 
     await studio.expect_error(403, "serviceToken", ask, studio.owner.headers)
     revoke = {"action": "delete", "application_id": shop, "data": {"jti": created["jti"]}}
     await studio.expect_ok("serviceToken", revoke, admin.headers)
-    (listed,) = (await studio.expect_ok("serviceToken", {**ask, "action": "get"}, admin.headers))["data"]
+    view = {"action": "get", "application_id": shop}
+    (listed,) = (await studio.expect_ok("serviceToken", view, admin.headers))["data"]
     assert listed["revoked"]
     assert "jwt" not in listed
 
@@ -25,6 +28,48 @@ async def test_service_tokens_and_email_secrets_are_created_and_revoked(studio: 
     gone = {"action": "delete", "application_id": shop, "data": {"ref": ref["ref"]}}
     await studio.expect_ok("emailSecret", gone, admin.headers)
     await studio.expect_error(404, "emailSecret", gone, admin.headers)
+
+
+@pytest.mark.parametrize(
+    ("path", "action", "member"),
+    [
+        ("serviceToken", "get", "days"),
+        ("serviceToken", "create", "jti"),
+        ("emailSecret", "create", "ref"),
+        ("gameSession", "get", "reason"),
+        ("settings", "get", "settings"),
+        ("settings", "test_email", "part"),
+        ("user", "block", "reason"),
+        ("user", "save", "password"),
+        ("user", "erase", "login"),
+        ("user", "reset_factors", "session_id"),
+        ("user/ban", "lift", "limit"),
+        ("user/ban", "save", "after"),
+        ("webhook", "rotate", "url"),
+        ("webhook", "save", "delivery_id"),
+    ],
+)
+async def test_member_of_another_action_is_refused_by_name(
+    studio: Studio, path: str, action: str, member: str
+) -> None:
+    admin = await create_administrator(studio)
+    required = {"ref": "0" * 12} if path == "gameSession" else {}
+    ask = {"action": action, "application_id": studio.shop.application_id, "data": {**required, member: 1}}
+    if path in ("settings", "webhook"):
+        del ask["application_id"]
+    error = await studio.expect_error(400, path, ask, admin.headers)
+    assert error == f"data: object contains unknown field {member}"
+
+
+@pytest.mark.parametrize("path", ["serviceToken", "settings", "user", "user/ban", "webhook"])
+async def test_unknown_and_missing_actions_are_refused_in_the_same_words_everywhere(
+    studio: Studio, path: str
+) -> None:
+    admin = await create_administrator(studio)
+    for action, words in (("drop", "action: invalid enum value 'drop'"), (1, "action: expected str, got int")):
+        assert await studio.expect_error(400, path, {"action": action, "data": {}}, admin.headers) == words
+    missing = await studio.expect_error(400, path, {"data": {}}, admin.headers)
+    assert missing == "object missing required field action"
 
 
 async def test_a_game_session_is_ended_by_administrators_once(studio: Studio) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from http import HTTPStatus
 from operator import itemgetter
+from types import UnionType
 from typing import Any, Final
 
 import msgspec
@@ -228,25 +229,25 @@ class Schemas:
         )
         self._references = dict(zip(types, references, strict=True))
 
-    def reference(self, kind: type) -> Json:
+    def reference(self, kind: type | UnionType) -> Json:
         return self._references[kind]
 
-    def has_required_fields(self, kind: type) -> bool:
-        return bool(self._component(kind).get("required"))
+    def has_required_fields(self, kind: type | UnionType) -> bool:
+        return isinstance(kind, UnionType) or bool(self._component(kind).get("required"))
 
-    def fields(self, kind: type) -> Iterator[tuple[str, bool, object]]:
+    def fields(self, kind: type | UnionType) -> Iterator[tuple[str, bool, object]]:
         """Name, whether it is required, and schema of each field of a type that is read from a query."""
         schema = self._component(kind)
         for name, member in schema["properties"].items():
             yield name, name in schema.get("required", ()), member
 
-    def _component(self, kind: type) -> Json:
+    def _component(self, kind: type | UnionType) -> Json:
         """Return the component of a type; types of the same name in several modules get longer names."""
         found: Json = self.components[self._references[kind]["$ref"].rpartition("/")[2]]
         return found
 
 
-def _types_of(endpoint: Endpoint) -> Iterator[type]:
+def _types_of(endpoint: Endpoint) -> Iterator[type | UnionType]:
     for kind in (
         endpoint.request,
         endpoint.also_request,
@@ -283,7 +284,7 @@ def _operation(endpoint: Endpoint, method: str, schemas: Schemas, text: Operatio
     return operation
 
 
-def _request_schema(kind: type, other: type | None, schemas: Schemas) -> Json:
+def _request_schema(kind: type | UnionType, other: type | None, schemas: Schemas) -> Json:
     if other is None:
         return schemas.reference(kind)
     return {"oneOf": [schemas.reference(kind), schemas.reference(other)]}

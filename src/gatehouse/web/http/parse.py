@@ -7,6 +7,7 @@ The bytes stay readable through `raw_body`, for signatures over them.
 import re
 from enum import Enum
 from functools import lru_cache
+from types import UnionType
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -23,6 +24,9 @@ MAX_CONTENT_TYPE_LENGTH: Final = 256  # characters; a longer one is not passed t
 CONTENT_TYPE_CACHE_SIZE: Final = 64  # clients send the same few values again and again
 BYTES_PER_WEIGHT: Final = 10  # bytes that are parsed per unit of weight
 MAX_MESSAGE_LENGTH: Final = 256  # characters of the caller's input that an error may repeat
+
+UNKNOWN_TAG: Final = "invalid value"
+UNKNOWN_CHOICE: Final = "invalid enum value"
 
 HTTP_TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"  # noqa: S105 - RFC 9110's word for a name
 # A parameter may be empty: `application/json;` (RFC 9110 §5.6.6).
@@ -87,6 +91,14 @@ async def receive_part(request: Request) -> Message:
 
 async def read_json(request: Request, into: type[StructT], *, may_be_empty: bool = False) -> StructT:
     return await read_body(request, into, kinds=JSON_ONLY, may_be_empty=may_be_empty)
+
+
+async def read_action(request: Request, actions: UnionType) -> Any:  # noqa: ANN401 - one of the union
+    """Read a body as the type of its `action`; the union of types is tagged with it."""
+    body = await raw_body(request)
+    content_type(request, JSON_ONLY)
+    found = await run_off_loop(len(body) // BYTES_PER_WEIGHT, parse_json.decode_json, body)
+    return convert_to_any(found, actions)
 
 
 async def read_json_object(request: Request) -> dict[str, Any]:
@@ -171,6 +183,11 @@ def _parse_content_type(text: str) -> ContentType | None:
 
 
 def convert(value: object, into: type[StructT]) -> StructT:
+    converted: StructT = convert_to_any(value, into)
+    return converted
+
+
+def convert_to_any(value: object, into: type | UnionType) -> Any:  # noqa: ANN401 - what `into` says
     try:
         return msgspec.convert(value, into, strict=True)
     except msgspec.ValidationError as error:
@@ -181,5 +198,7 @@ def validation_message(text: str) -> str:
     """Return the converter's error in our words: `data.roles[2]: expected str, got int`."""
     what, _, where = text.partition(" - at `$")
     said = what[:1].lower() + what[1:]
+    if said.startswith(UNKNOWN_TAG):  # of a tagged union: the same words as for any other closed choice
+        said = UNKNOWN_CHOICE + said.removeprefix(UNKNOWN_TAG)
     path = where.removesuffix("`").removeprefix(".")
     return (f"{path}: {said}" if path else said).replace("`", "")[:MAX_MESSAGE_LENGTH]

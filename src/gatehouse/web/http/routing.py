@@ -7,7 +7,8 @@ about it. Paths are exact: no redirect adds or removes a slash (checklist HT-10)
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import Enum, StrEnum
-from typing import Final
+from types import UnionType
+from typing import Final, get_args
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -90,7 +91,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     rate_class: RateClass
     summary: str = ""
     section: str = ""  # "interface §4.4"
-    request: type[msgspec.Struct] | None = None
+    request: type[msgspec.Struct] | UnionType | None = None  # a union: one type for each action
     accepts: frozenset[BodyKind] = JSON_ONLY
     answers: Mapping[int, type | None] = msgspec.field(default_factory=dict)
     also_request: type[msgspec.Struct] | None = None  # another body that it accepts
@@ -107,7 +108,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Check that a permission endpoint's type forbids unknown fields (R6)."""
-        strict = self.request is None or self.request.__struct_config__.forbid_unknown_fields
+        kinds = get_args(self.request) or (self.request,)
+        strict = all(kind is None or kind.__struct_config__.forbid_unknown_fields for kind in kinds)
         if self.dialect is Dialect.PERMISSIONS and not strict:
             raise TypeError(f"{self.name}: {self.request} must forbid unknown fields")
 

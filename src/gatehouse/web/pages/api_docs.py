@@ -259,13 +259,14 @@ def request_rows(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> It
 
 
 def content_rows(part: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterator[FieldRow]:
-    """Yield the fields of a body, each once; bodies of several shapes share some."""
-    listed: set[str] = set()
+    """Yield the fields of a body, each once with all its kinds; bodies of several shapes share some."""
+    rows: dict[str, list[FieldRow]] = {}
     for content in part.get("content", {}).values():
         for row in schema_rows(content["schema"], schemas):
-            if row.name not in listed:
-                listed.add(row.name)
-                yield row
+            rows.setdefault(row.name, []).append(row)
+    for name, same in rows.items():
+        kinds = dict.fromkeys(row.kind for row in same)
+        yield FieldRow(name=name, kind=" | ".join(kinds), required=all(row.required for row in same))
 
 
 def schema_rows(

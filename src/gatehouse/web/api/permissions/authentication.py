@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from msgspec import Struct
 from starlette.requests import Request
 
 from gatehouse.fields.secrets import SecretRecord, SecretText
@@ -33,6 +34,10 @@ class CredentialFields(SecretRecord, frozen=True, kw_only=True, forbid_unknown_f
     service_jwt: SecretText = ""
     ip: str = ""  # this and the next field: what a Signature covers
     ts: int | str = 0
+
+
+class NoData(Struct, frozen=True, forbid_unknown_fields=True):
+    """The `data` of an action that needs none."""
 
 
 def credentials_of(request: Request, asked: CredentialFields) -> RequestCredentials:

@@ -1,6 +1,6 @@
 """POST /api/permissions/user/ban: bans of people (interface §4.17, R10)."""
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -24,7 +24,7 @@ from gatehouse.web.api.permissions.authentication import CredentialFields, actor
 from gatehouse.web.api.permissions.envelope import data_response, permission_endpoint, untagged_response
 from gatehouse.web.api.permissions.listing import DEFAULT_LIMIT, MAX_LIMIT, Cursors
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
-from gatehouse.web.http.parse import read_json
+from gatehouse.web.http.parse import read_action
 from gatehouse.web.http.routing import Endpoint
 
 
@@ -33,19 +33,36 @@ class BanListFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class BanData(BanDraft, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    filters: BanListFilters = BanListFilters()  # this and the next two: of list
+    pass
+
+
+class BanListData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    filters: BanListFilters = BanListFilters()
     after: str | None = None
     limit: int = DEFAULT_LIMIT
 
 
-class BanRequest(CredentialFields, frozen=True, kw_only=True):
+class BanScopeFields(CredentialFields, frozen=True, kw_only=True):
     """Without application_id and project_id it is about the whole installation."""
 
-    action: Literal["save", "lift", "list"]
     user_id: str = ""
     application_id: ApplicationId | None = None
     project_id: str = ""
+
+
+class SaveBan(BanScopeFields, frozen=True, kw_only=True, tag_field="action", tag="save"):
     data: BanData = BanData()
+
+
+class LiftBan(BanScopeFields, frozen=True, kw_only=True, tag_field="action", tag="lift"):
+    data: BanData = BanData()  # accepted and ignored (R6)
+
+
+class ListBans(BanScopeFields, frozen=True, kw_only=True, tag_field="action", tag="list"):
+    data: BanListData = BanListData()
+
+
+BanRequest: TypeAlias = SaveBan | LiftBan | ListBans
 
 
 class BanEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -85,24 +102,24 @@ class BanEndpoint(Struct, kw_only=True, eq=False):
     clock: Clock
 
     async def handle(self, request: Request) -> Response:
-        ask = await read_json(request, BanRequest)
+        ask: BanRequest = await read_action(request, BanRequest)
         application_id = parse_optional_application_id(ask.application_id)
         visit = await self.authenticator.authenticate(
             credentials_of(request, ask), DEFAULT_POLICY, application_id=application_id
         )
         actor, scope = actor_of(request, visit), scope_of(visit, ask)
-        match ask.action:
-            case "save":
+        match ask:
+            case SaveBan():
                 saved = await self.bans.save(actor, require_user_id(ask), scope or BanScope(), ask.data)
                 return data_response(ban_entry(saved, self.clock.now()))
-            case "lift":
+            case LiftBan():
                 lifted = await self.bans.lift(actor, require_user_id(ask), scope or BanScope())
                 return data_response(ban_entry(lifted, self.clock.now()))
-            case "list":
+            case ListBans():
                 return await self._list(visit, actor, ask, scope)
 
     async def _list(
-        self, visit: AuthenticatedRequest, actor: Actor, ask: BanRequest, scope: BanScope | None
+        self, visit: AuthenticatedRequest, actor: Actor, ask: ListBans, scope: BanScope | None
     ) -> Response:
         if not 1 <= ask.data.limit <= MAX_LIMIT:
             raise Malformed(f"data.limit: must be 1 to {MAX_LIMIT}")
@@ -131,11 +148,11 @@ class BanEndpoint(Struct, kw_only=True, eq=False):
         )
 
 
-def require_user_id(ask: BanRequest) -> str:
+def require_user_id(ask: BanScopeFields) -> str:
     return grammar.check_user_id(ask.user_id, "user_id")
 
 
-def scope_of(visit: AuthenticatedRequest, ask: BanRequest) -> BanScope | None:
+def scope_of(visit: AuthenticatedRequest, ask: BanScopeFields) -> BanScope | None:
     """Return the scope that a request names; None for the installation.
 
     The application of a service JWT counts as named (R6), except application 1, which stands for none.

@@ -1,6 +1,6 @@
 """POST /api/permissions/emailSecret: the `with_email` secrets of an application (interface §4.14, R1)."""
 
-from typing import Literal
+from typing import TypeAlias
 
 import msgspec
 from starlette.requests import Request
@@ -12,21 +12,33 @@ from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.commands.service_tokens import EmailSecretCommands
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.model.service_token import EmailSecret
-from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
+from gatehouse.web.api.permissions.authentication import CredentialFields, NoData, actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint, require_field
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
-from gatehouse.web.http.parse import read_json
+from gatehouse.web.http.parse import read_action
 from gatehouse.web.http.routing import Endpoint
 
 
 class EmailSecretData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    ref: str = ""  # of delete
+    ref: str = ""
 
 
-class EmailSecretRequest(CredentialFields, frozen=True, kw_only=True):
-    action: Literal["get", "create", "delete"]
+class ListEmailSecrets(CredentialFields, frozen=True, kw_only=True, tag_field="action", tag="get"):
+    application_id: ApplicationId | None = None
+    data: NoData = NoData()
+
+
+class CreateEmailSecret(CredentialFields, frozen=True, kw_only=True, tag_field="action", tag="create"):
+    application_id: ApplicationId | None = None
+    data: NoData = NoData()
+
+
+class DeleteEmailSecret(CredentialFields, frozen=True, kw_only=True, tag_field="action", tag="delete"):
     application_id: ApplicationId | None = None
     data: EmailSecretData = EmailSecretData()
+
+
+EmailSecretRequest: TypeAlias = ListEmailSecrets | CreateEmailSecret | DeleteEmailSecret
 
 
 class EmailSecretEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,19 +63,19 @@ class EmailSecretEndpoint:
         self._authenticator = authenticator
 
     async def handle(self, request: Request) -> Response:
-        ask = await read_json(request, EmailSecretRequest)
+        ask: EmailSecretRequest = await read_action(request, EmailSecretRequest)
         visit = await self._authenticator.authenticate(
             credentials_of(request, ask),
             DEFAULT_POLICY,
             application_id=parse_optional_application_id(ask.application_id),
         )
         actor, application_id = actor_of(request, visit), require_field(visit.application_id, "application_id")
-        match ask.action:
-            case "get":
+        match ask:
+            case ListEmailSecrets():
                 return data_response(tuple(map(email_secret_entry, await self._secrets.list(actor, application_id))))
-            case "create":
+            case CreateEmailSecret():
                 return data_response(NewEmailSecretEntry(secret=await self._secrets.create(actor, application_id)))
-            case "delete":
+            case DeleteEmailSecret():
                 await self._secrets.revoke(actor, application_id, ask.data.ref)
                 return ok_response()
 

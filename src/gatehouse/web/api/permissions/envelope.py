@@ -4,6 +4,7 @@ One call that encodes 8 MB blocks the interpreter and the event loop for 20 ms, 
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from types import UnionType
 from typing import Final, TypeVar
 
 import msgspec
@@ -188,7 +189,7 @@ def permission_endpoint(
     handler: Handler,
     *,
     name: str,
-    request: type[msgspec.Struct],
+    request: type[msgspec.Struct] | UnionType,
     section: str,
     summary: str,
     answers: type = DataResponse,

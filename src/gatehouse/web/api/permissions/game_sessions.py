@@ -1,6 +1,6 @@
 """POST /api/permissions/gameSession: a game session as the console shows it (interface §4.14)."""
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -20,19 +20,29 @@ from gatehouse.permissions.rights.guard import Operation, is_open, require_opera
 from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
-from gatehouse.web.http.parse import read_json
+from gatehouse.web.http.parse import read_action
 from gatehouse.web.http.routing import Endpoint
 
 
 class GameSessionData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ref: str  # the beginning of its gsid
-    reason: str = ""  # of close
 
 
-class GameSessionRequest(CredentialFields, frozen=True, kw_only=True):
-    action: Literal["get", "close"]
+class GameSessionCloseData(GameSessionData, frozen=True, kw_only=True):
+    reason: str = ""
+
+
+class GetGameSession(CredentialFields, frozen=True, kw_only=True, tag_field="action", tag="get"):
     application_id: ApplicationId | None = None
     data: GameSessionData
+
+
+class CloseGameSession(CredentialFields, frozen=True, kw_only=True, tag_field="action", tag="close"):
+    application_id: ApplicationId | None = None
+    data: GameSessionCloseData
+
+
+GameSessionRequest: TypeAlias = GetGameSession | CloseGameSession
 
 
 class GameSessionEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -71,16 +81,16 @@ class GameSessionEndpoint(Struct, kw_only=True, eq=False):
     authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
-        ask = await read_json(request, GameSessionRequest)
+        ask: GameSessionRequest = await read_action(request, GameSessionRequest)
         visit = await self.authenticator.authenticate(
             credentials_of(request, ask),
             DEFAULT_POLICY,
             application_id=parse_optional_application_id(ask.application_id),
         )
-        if ask.action == "close":
+        if isinstance(ask, CloseGameSession):
             require_operation(visit.rights, Operation.ADMINISTER)
         session = await self.games.get(visit, ask.data.ref)
-        if ask.action == "close":
+        if isinstance(ask, CloseGameSession):
             origin = actor_of(request, visit).origin
             if not await self.administration.close(session.gsid, ask.data.reason.strip(), origin):
                 raise SessionOver

@@ -1,6 +1,6 @@
 """POST /api/permissions/serviceToken: the static service JWTs of an application (interface §4.14, R2)."""
 
-from typing import Annotated, Literal
+from typing import Annotated, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
@@ -14,23 +14,38 @@ from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.commands.service_tokens import ServiceTokenCommands
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.model.service_token import ServiceToken
-from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
+from gatehouse.web.api.permissions.authentication import CredentialFields, NoData, actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint, require_field
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
-from gatehouse.web.http.parse import read_json
+from gatehouse.web.http.parse import read_action
 from gatehouse.web.http.routing import Endpoint
 
 
-class ServiceTokenData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    comment: Annotated[str, Meta(max_length=200)] = ""  # this and the next: of create
+class NewServiceTokenData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    comment: Annotated[str, Meta(max_length=200)] = ""
     days: Annotated[int, Meta(ge=1, le=365)] | None = None
-    jti: str = ""  # of delete
 
 
-class ServiceTokenRequest(CredentialFields, frozen=True, kw_only=True):
-    action: Literal["get", "create", "delete"]
+class ServiceTokenData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    jti: str = ""
+
+
+class ListServiceTokens(CredentialFields, frozen=True, kw_only=True, tag_field="action", tag="get"):
+    application_id: ApplicationId | None = None
+    data: NoData = NoData()
+
+
+class CreateServiceToken(CredentialFields, frozen=True, kw_only=True, tag_field="action", tag="create"):
+    application_id: ApplicationId | None = None
+    data: NewServiceTokenData = NewServiceTokenData()
+
+
+class DeleteServiceToken(CredentialFields, frozen=True, kw_only=True, tag_field="action", tag="delete"):
     application_id: ApplicationId | None = None
     data: ServiceTokenData = ServiceTokenData()
+
+
+ServiceTokenRequest: TypeAlias = ListServiceTokens | CreateServiceToken | DeleteServiceToken
 
 
 class ServiceTokenEntry(SecretRecord, frozen=True, kw_only=True):
@@ -56,23 +71,23 @@ class ServiceTokenEndpoint(Struct, kw_only=True, eq=False):
     authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
-        ask = await read_json(request, ServiceTokenRequest)
+        ask: ServiceTokenRequest = await read_action(request, ServiceTokenRequest)
         visit = await self.authenticator.authenticate(
             credentials_of(request, ask),
             DEFAULT_POLICY,
             application_id=parse_optional_application_id(ask.application_id),
         )
         actor, application_id = actor_of(request, visit), require_field(visit.application_id, "application_id")
-        match ask.action:
-            case "get":
+        match ask:
+            case ListServiceTokens():
                 return data_response(tuple(map(service_token_entry, await self.tokens.list(actor, application_id))))
-            case "create":
+            case CreateServiceToken():
                 issued = await self.tokens.issue(
                     actor, application_id, days=ask.data.days, comment=ask.data.comment.strip()
                 )
                 entry = msgspec.structs.asdict(service_token_entry(issued.token))
                 return data_response(NewServiceTokenEntry(**entry, jwt=issued.jwt))
-            case "delete":
+            case DeleteServiceToken():
                 await self.tokens.revoke(actor, application_id, ask.data.jti)
                 return ok_response()
 

@@ -32,6 +32,7 @@ from gatehouse.web.api.permissions.settings import (
     EmailPart,
     HealthPart,
     KeyLineEntry,
+    KeyRotationData,
     KeysPart,
     MailEntry,
     MailServerEntry,
@@ -57,7 +58,7 @@ class SettingParts:
         self._save = save
         self._send_test = send_test
 
-    async def rotate_key(self, actor: Actor, asked: SettingsPartData) -> KeysPart:
+    async def rotate_key(self, actor: Actor, asked: KeyRotationData) -> KeysPart:
         keys = self._installation.keys
         await keys.rotate(actor, parse_key_line(asked.purpose, asked.alg), ROTATION_MODES[asked.manner])
         return keys_part(await keys.timeline(actor), every=keys.policy.interval)

@@ -4,7 +4,7 @@ The settings and status of the installation, as the console shows them (interfac
 """
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
@@ -16,34 +16,53 @@ from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.web.api.health import CheckResult
-from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
+from gatehouse.web.api.permissions.authentication import CredentialFields, NoData, actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, permission_endpoint
-from gatehouse.web.http.parse import read_json
+from gatehouse.web.http.parse import read_action
 from gatehouse.web.http.routing import SCHEMA_BODY_LIMIT, Endpoint
 
 PartName = Literal["configuration", "branding", "policies", "risks", "health", "keys", "email"]
 
 
 class SettingsPartData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`get` reads the part; `save` uses `settings` alone: the new values by name, null for the default.
-
-    A logo is saved as the https URL of an image, which is fetched once, or as a data URL.
-
-    `rotate_key` needs purpose and alg, as the part `keys` names them; `test_email` needs nothing.
-    """
-
     part: PartName | None = None
-    settings: dict[str, object] = {}
-    purpose: str = ""  # this and the next two: of rotate_key
-    alg: str = ""
-    manner: Literal["planned", "at_once", "distrust"] = "planned"
     page: Annotated[int, Meta(ge=1, le=400_000)] = 1  # this and the next: of the email outbox
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 25
 
 
-class SettingsRequest(CredentialFields, frozen=True, kw_only=True):
-    action: Literal["get", "save", "rotate_key", "test_email"]
+class SettingsData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The new values by name, null for the default.
+
+    A logo is saved as the https URL of an image, which is fetched once, or as a data URL.
+    """
+
+    settings: dict[str, object] = {}
+    part: PartName | None = None  # of a part that is sent back; ignored
+
+
+class KeyRotationData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    purpose: str = ""  # this and the next as the part `keys` names them
+    alg: str = ""
+    manner: Literal["planned", "at_once", "distrust"] = "planned"
+
+
+class GetSettingsPart(CredentialFields, frozen=True, kw_only=True, tag_field="action", tag="get"):
     data: SettingsPartData = SettingsPartData()
+
+
+class SaveSettings(CredentialFields, frozen=True, kw_only=True, tag_field="action", tag="save"):
+    data: SettingsData = SettingsData()
+
+
+class RotateKey(CredentialFields, frozen=True, kw_only=True, tag_field="action", tag="rotate_key"):
+    data: KeyRotationData = KeyRotationData()
+
+
+class SendTestEmail(CredentialFields, frozen=True, kw_only=True, tag_field="action", tag="test_email"):
+    data: NoData = NoData()
+
+
+SettingsRequest: TypeAlias = GetSettingsPart | SaveSettings | RotateKey | SendTestEmail
 
 
 class SettingsPart(msgspec.Struct, frozen=True, kw_only=True, tag_field="part", tag=""):
@@ -187,7 +206,7 @@ class SettingsPartReader(Protocol):
     async def save(self, actor: Actor, changes: Mapping[str, object]) -> AnySettingsPart:
         """Store the settings, for administrators, and return all; raises Malformed with every problem."""
 
-    async def rotate_key(self, actor: Actor, asked: SettingsPartData) -> AnySettingsPart:
+    async def rotate_key(self, actor: Actor, asked: KeyRotationData) -> AnySettingsPart:
         """Rotate the signing keys of one purpose and algorithm, and return all."""
 
     async def send_test_email(self, actor: Actor) -> AnySettingsPart:
@@ -201,17 +220,17 @@ class SettingsEndpoint(Struct, kw_only=True, eq=False):
     authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
-        ask = await read_json(request, SettingsRequest)
+        ask: SettingsRequest = await read_action(request, SettingsRequest)
         actor = actor_of(request, await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY))
         parts = self.parts()
-        match ask.action:
-            case "save":
+        match ask:
+            case SaveSettings():
                 return data_response(await parts.save(actor, ask.data.settings))
-            case "rotate_key":
+            case RotateKey():
                 return data_response(await parts.rotate_key(actor, ask.data))
-            case "test_email":
+            case SendTestEmail():
                 return data_response(await parts.send_test_email(actor))
-            case "get":
+            case GetSettingsPart():
                 if ask.data.part is None:
                     raise Malformed("data.part is required")
                 return data_response(await parts.part(actor, ask.data.part, ask.data))

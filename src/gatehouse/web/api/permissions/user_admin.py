@@ -4,7 +4,7 @@ Everything here is what the console does, through the same services.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Literal, assert_never
+from typing import Any, Final, Literal, TypeAlias, assert_never
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -42,7 +42,7 @@ from gatehouse.web.api.permissions.envelope import (
 )
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
 from gatehouse.web.api.permissions.users import UserEntry, user_entry
-from gatehouse.web.http.parse import read_json
+from gatehouse.web.http.parse import read_action
 from gatehouse.web.http.responses import NO_STORE
 from gatehouse.web.http.routing import SCHEMA_BODY_LIMIT, Endpoint
 
@@ -50,8 +50,8 @@ ALL_FACTORS: Final = "all"
 
 
 @with_members(lambda: patch_members(ACCOUNT_FIELDS))
-class UserAdminData(SecretRecord, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The fields of an account, for create and save, and what other actions take."""
+class AccountData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The fields of an account."""
 
     user_id: str | UnsetType = UNSET
     login: str | UnsetType = UNSET
@@ -61,13 +61,7 @@ class UserAdminData(SecretRecord, frozen=True, kw_only=True, forbid_unknown_fiel
     email_verified: bool | UnsetType = UNSET
     tags: list[object] | UnsetType | None = UNSET
     purchases: list[object] | UnsetType | None = UNSET
-    password: SecretText | UnsetType | None = UNSET  # of create
     version: int | UnsetType = UNSET  # of save
-    session_id: str | UnsetType = UNSET  # of end_sessions: this session only
-    client_id: str | UnsetType = UNSET  # of end_sessions: what this client holds only
-    factor: Literal["all", "totp", "email", "passkey"] = "all"  # this and the next two: of reset_factors
-    passkey_id: str = ""
-    reason: str = ""
     level: object = UNSET  # this and the next four are accepted and ignored (R6)
     registered: object = UNSET
     blocked: object = UNSET
@@ -75,21 +69,81 @@ class UserAdminData(SecretRecord, frozen=True, kw_only=True, forbid_unknown_fiel
     provided_purchases: object = UNSET
 
 
-class UserAdminRequest(CredentialFields, frozen=True, kw_only=True):
-    action: Literal[
-        "get",
-        "create",
-        "save",
-        "block",
-        "unblock",
-        "invite",
-        "end_sessions",
-        "reset_factors",
-        "export",
-        "erase",
-    ]
+class NewAccountData(AccountData, SecretRecord, frozen=True, kw_only=True):
+    password: SecretText | UnsetType | None = UNSET
+
+
+class NamedUserData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    user_id: str | UnsetType = UNSET
+
+
+class InvitationData(NamedUserData, frozen=True, kw_only=True):
+    """A new address, or an existing account."""
+
+    login: str | UnsetType = UNSET
+    nick: str | UnsetType = UNSET
+    lang: str | UnsetType = UNSET
+
+
+class EndSessionsData(NamedUserData, frozen=True, kw_only=True):
+    session_id: str | UnsetType = UNSET  # this session only
+    client_id: str | UnsetType = UNSET  # what this client holds only
+
+
+class ResetFactorsData(NamedUserData, frozen=True, kw_only=True):
+    factor: Literal["all", "totp", "email", "passkey"] = "all"
+    passkey_id: str = ""
+    reason: str = ""
+
+
+class UserAdminFields(CredentialFields, frozen=True, kw_only=True, tag_field="action"):
     application_id: ApplicationId | None = None  # of get: for readers of an application who administer nothing
-    data: UserAdminData
+
+
+class GetUser(UserAdminFields, frozen=True, kw_only=True, tag="get"):
+    data: NamedUserData
+
+
+class CreateUser(UserAdminFields, frozen=True, kw_only=True, tag="create"):
+    data: NewAccountData
+
+
+class SaveUser(UserAdminFields, frozen=True, kw_only=True, tag="save"):
+    data: AccountData
+
+
+class BlockUser(UserAdminFields, frozen=True, kw_only=True, tag="block"):
+    data: NamedUserData
+
+
+class UnblockUser(UserAdminFields, frozen=True, kw_only=True, tag="unblock"):
+    data: NamedUserData
+
+
+class InviteUser(UserAdminFields, frozen=True, kw_only=True, tag="invite"):
+    data: InvitationData
+
+
+class EndSessions(UserAdminFields, frozen=True, kw_only=True, tag="end_sessions"):
+    data: EndSessionsData
+
+
+class ResetFactors(UserAdminFields, frozen=True, kw_only=True, tag="reset_factors"):
+    data: ResetFactorsData
+
+
+class ExportUser(UserAdminFields, frozen=True, kw_only=True, tag="export"):
+    data: NamedUserData
+
+
+class EraseUser(UserAdminFields, frozen=True, kw_only=True, tag="erase"):
+    data: NamedUserData
+
+
+Action: TypeAlias = (
+    CreateUser | SaveUser | BlockUser | UnblockUser | InviteUser | EndSessions | ResetFactors | ExportUser | EraseUser
+)
+UserAdminRequest: TypeAlias = GetUser | Action
 
 
 class UserName(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,17 +185,17 @@ class UserAdminEndpoint(Struct, kw_only=True, eq=False):
     base_url: str
 
     async def handle(self, request: Request) -> Response:
-        ask = await read_json(request, UserAdminRequest)
+        ask: UserAdminRequest = await read_action(request, UserAdminRequest)
         visit = await self.authenticator.authenticate(
             credentials_of(request, ask),
             DEFAULT_POLICY,
             application_id=parse_optional_application_id(ask.application_id),
         )
-        if ask.action == "get":
+        if isinstance(ask, GetUser):
             return data_response(await self._get(visit, actor_of(request, visit), ask.data))
         return await self._perform(actor_of(request, visit), ask)
 
-    async def _get(self, visit: AuthenticatedRequest, actor: Actor, data: UserAdminData) -> UserEntry | UserName:
+    async def _get(self, visit: AuthenticatedRequest, actor: Actor, data: NamedUserData) -> UserEntry | UserName:
         services = self.load()
         if is_open(visit.rights, Operation.ADMINISTER):
             user_id = named_user(data)
@@ -154,36 +208,34 @@ class UserAdminEndpoint(Struct, kw_only=True, eq=False):
             raise PersonNotFound
         return UserName(user_id=user_id, nick=nick)
 
-    async def _perform(self, actor: Actor, ask: UserAdminRequest) -> Response:
-        people, data = self.load().people_admin, ask.data
-        match ask.action:
-            case "create":
+    async def _perform(self, actor: Actor, ask: Action) -> Response:
+        people = self.load().people_admin
+        match ask:
+            case CreateUser(data=data):
                 return data_response(user_entry(await self._create(actor, data), self.base_url))
-            case "save":
+            case SaveUser(data=data):
                 version = None if data.version is UNSET else data.version
                 fields = given_changes(data) | await self._picture_field(actor, data, named_user(data))
                 saved = await people.save_fields(actor, named_user(data), fields, version=version)
                 return data_response(user_entry(saved, self.base_url))
-            case "block" | "unblock":
-                await people.block(actor, named_user(data), blocked=ask.action == "block")
-                return data_response(user_entry(await people.person(actor, named_user(data)), self.base_url))
-            case "invite":
-                return data_response(await self._invite(actor, data))
-            case "end_sessions":
-                await self._end_sessions(actor, data)
-            case "reset_factors":
-                await self._reset_factors(actor, data)
-            case "export":
-                return await self._export(actor, data)
-            case "erase":
-                await people.erase(actor, named_user(data))
-            case "get":
-                raise AssertionError(ask.action)
+            case BlockUser() | UnblockUser():
+                await people.block(actor, named_user(ask.data), blocked=isinstance(ask, BlockUser))
+                return data_response(user_entry(await people.person(actor, named_user(ask.data)), self.base_url))
+            case InviteUser():
+                return data_response(await self._invite(actor, ask.data))
+            case EndSessions():
+                await self._end_sessions(actor, ask.data)
+            case ResetFactors():
+                await self._reset_factors(actor, ask.data)
+            case ExportUser():
+                return await self._export(actor, ask.data)
+            case EraseUser():
+                await people.erase(actor, named_user(ask.data))
             case _:
-                assert_never(ask.action)
+                assert_never(ask)
         return ok_response()
 
-    async def _create(self, actor: Actor, data: UserAdminData) -> User:
+    async def _create(self, actor: Actor, data: NewAccountData) -> User:
         """Create the account without an email; `invite` sends one. Its ID is always generated."""
         if data.user_id is not UNSET:
             raise Malformed("data.user_id: is generated")
@@ -197,19 +249,18 @@ class UserAdminEndpoint(Struct, kw_only=True, eq=False):
             more=fields,
         )
 
-    async def _picture_field(self, actor: Actor, data: UserAdminData, user_id: str = "") -> dict[str, NewImage]:
+    async def _picture_field(self, actor: Actor, data: AccountData, user_id: str = "") -> dict[str, NewImage]:
         """Return the change of the picture; none if the request does not name a picture."""
         if data.picture is UNSET:
             return {}
         return {"picture": await self.load().people_admin.load_picture(actor, data.picture, user_id)}
 
-    async def _invite(self, actor: Actor, data: UserAdminData) -> InvitedUserEntry:
+    async def _invite(self, actor: Actor, data: InvitationData) -> InvitedUserEntry:
         """Invite an address, or send an existing account a link to set a password."""
         people = self.load().people_admin
         if data.user_id is UNSET:
-            fields = given_changes(data)
             invitation: Invitation | None = await people.invite(
-                actor, login=fields.get("login", ""), nick=fields.get("nick", ""), lang=fields.get("lang", "en")
+                actor, login=data.login or "", nick=data.nick or "", lang="en" if data.lang is UNSET else data.lang
             )
         else:
             invitation = await people.send_password_link(actor, named_user(data))
@@ -217,7 +268,7 @@ class UserAdminEndpoint(Struct, kw_only=True, eq=False):
         link = f"{self.base_url}{invitation.path}" if invitation and invitation.path else ""
         return InvitedUserEntry(user=user_entry(user, self.base_url), link=link)
 
-    async def _end_sessions(self, actor: Actor, data: UserAdminData) -> None:
+    async def _end_sessions(self, actor: Actor, data: EndSessionsData) -> None:
         people, user_id = self.load().people_admin, named_user(data)
         await people.person(actor, user_id)
         if isinstance(data.client_id, str):
@@ -227,7 +278,7 @@ class UserAdminEndpoint(Struct, kw_only=True, eq=False):
         else:
             await people.sign_out(actor, user_id, keep=None)
 
-    async def _reset_factors(self, actor: Actor, data: UserAdminData) -> None:
+    async def _reset_factors(self, actor: Actor, data: ResetFactorsData) -> None:
         people, user_id = self.load().people_admin, named_user(data)
         if data.factor == ALL_FACTORS:
             await people.remove_all_factors(actor, user_id, reason=data.reason)
@@ -235,7 +286,7 @@ class UserAdminEndpoint(Struct, kw_only=True, eq=False):
             factor = Factor(data.factor)
             await people.remove_factor(actor, user_id, factor, reason=data.reason, passkey_id=data.passkey_id)
 
-    async def _export(self, actor: Actor, data: UserAdminData) -> Response:
+    async def _export(self, actor: Actor, data: NamedUserData) -> Response:
         """Export what is stored here and what applications answered so far, and ask them again.
 
         It is streamed, because applications may have answered with many megabytes.
@@ -260,13 +311,13 @@ class UserAdminEndpoint(Struct, kw_only=True, eq=False):
         )
 
 
-def named_user(data: UserAdminData) -> str:
+def named_user(data: AccountData | NamedUserData) -> str:
     if data.user_id is UNSET:
         raise Malformed("data.user_id: required")
     return grammar.check_user_id(data.user_id, "data.user_id")
 
 
-def given_changes(data: UserAdminData) -> dict[str, Any]:
+def given_changes(data: AccountData) -> dict[str, Any]:
     """Return the given fields but the picture; null clears where a field can be empty (R6)."""
     given = [(one, one.value_of(data)) for one in ACCOUNT_FIELDS if one.kind is not Kind.IMAGE]
     return {one.name: field_value(one, value) for one, value in given if value is not UNSET}

@@ -1,9 +1,9 @@
 """POST /api/permissions/webhook (docs/guides/webhooks.md)."""
 
-from typing import Literal
+from typing import Final, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -13,15 +13,62 @@ from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint
-from gatehouse.web.http.parse import read_json
+from gatehouse.web.http.parse import read_action
 from gatehouse.web.http.routing import Endpoint
 from gatehouse.webhooks.model import DELIVERY_FIELDS, WEBHOOK_FIELDS, Delivery, Webhook
 from gatehouse.webhooks.service import WebhookDraft, Webhooks, WebhookWithSecret
 
+DEFAULT_DELIVERIES: Final = 100
 
-class WebhookRequest(CredentialFields, frozen=True, kw_only=True):
-    action: Literal["get", "save", "delete", "rotate", "deliveries", "redeliver", "test"]
+
+class WebhookData(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    webhook_id: str = ""  # empty for get: all of them
+
+
+class WebhookVersionData(WebhookData, frozen=True, kw_only=True):
+    version: int | UnsetType = UNSET
+
+
+class DeliveryListData(WebhookData, frozen=True, kw_only=True):
+    state: str = ""
+    limit: int = DEFAULT_DELIVERIES
+
+
+class DeliveryData(WebhookData, frozen=True, kw_only=True):
+    delivery_id: str = ""
+
+
+class GetWebhooks(CredentialFields, frozen=True, kw_only=True, tag_field="action", tag="get"):
+    data: WebhookData = WebhookData()
+
+
+class SaveWebhook(CredentialFields, frozen=True, kw_only=True, tag_field="action", tag="save"):
     data: WebhookDraft = WebhookDraft()
+
+
+class DeleteWebhook(CredentialFields, frozen=True, kw_only=True, tag_field="action", tag="delete"):
+    data: WebhookVersionData = WebhookVersionData()
+
+
+class RotateWebhookSecret(CredentialFields, frozen=True, kw_only=True, tag_field="action", tag="rotate"):
+    data: WebhookData = WebhookData()
+
+
+class ListDeliveries(CredentialFields, frozen=True, kw_only=True, tag_field="action", tag="deliveries"):
+    data: DeliveryListData = DeliveryListData()
+
+
+class Redeliver(CredentialFields, frozen=True, kw_only=True, tag_field="action", tag="redeliver"):
+    data: DeliveryData = DeliveryData()
+
+
+class SendTestDelivery(CredentialFields, frozen=True, kw_only=True, tag_field="action", tag="test"):
+    data: WebhookData = WebhookData()
+
+
+WebhookRequest: TypeAlias = (
+    GetWebhooks | SaveWebhook | DeleteWebhook | RotateWebhookSecret | ListDeliveries | Redeliver | SendTestDelivery
+)
 
 
 @with_members(lambda: entry_members(WEBHOOK_FIELDS))
@@ -40,11 +87,14 @@ class DeliveryEntry(msgspec.Struct, frozen=True, kw_only=True, tag="delivery", t
     """A delivery without its body; `next_try` is empty unless it waits."""
 
 
+WebhookAnswer: TypeAlias = tuple[WebhookEntry | DeliveryEntry, ...] | WebhookEntry | DeliveryEntry
+
+
 class WebhookResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`data` is a list for get and deliveries, a webhook for save and rotate, a delivery for redeliver and test."""
 
     status: str
-    data: tuple[WebhookEntry | DeliveryEntry, ...] | WebhookEntry | DeliveryEntry | None = None
+    data: WebhookAnswer | None = None
 
 
 class WebhookEndpoint(Struct, kw_only=True, eq=False):
@@ -52,43 +102,33 @@ class WebhookEndpoint(Struct, kw_only=True, eq=False):
     authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
-        ask = await read_json(request, WebhookRequest)
-        actor, data = (
-            actor_of(request, await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY)),
-            ask.data,
-        )
-        match ask.action:
-            case "get":
-                listed = (await self.webhooks.get(actor, data.webhook_id),) if data.webhook_id else None
-                return data_response(tuple(map(webhook_entry, listed or await self.webhooks.list(actor))))
-            case "save":
-                return data_response(await self._save(actor, data))
-            case "delete":
-                await self.webhooks.remove(actor, data.webhook_id, data.version)
-                return ok_response()
-            case "rotate":
-                return data_response(
-                    webhook_entry_with_secret(await self.webhooks.rotate_secret(actor, data.webhook_id))
-                )
-            case _:
-                return data_response(await self._handle_deliveries(actor, ask.action, data))
+        ask: WebhookRequest = await read_action(request, WebhookRequest)
+        actor = actor_of(request, await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY))
+        data = await self._perform(actor, ask)
+        return ok_response() if data is None else data_response(data)
 
-    async def _save(self, actor: Actor, draft: WebhookDraft) -> WebhookEntry:
-        if draft.webhook_id:
-            return webhook_entry_with_secret(await self.webhooks.change(actor, draft))
-        return webhook_entry_with_secret(await self.webhooks.create(actor, draft))
-
-    async def _handle_deliveries(
-        self, actor: Actor, action: Literal["deliveries", "redeliver", "test"], data: WebhookDraft
-    ) -> DeliveryEntry | tuple[DeliveryEntry, ...]:
-        match action:
-            case "deliveries":
-                log = await self.webhooks.list_deliveries(actor, data.webhook_id, state=data.state, limit=data.limit)
-                return tuple(map(delivery_entry, log))
-            case "redeliver":
-                return delivery_entry(await self.webhooks.redeliver(actor, data.webhook_id, data.delivery_id))
-            case "test":
-                return delivery_entry(await self.webhooks.send_ping(actor, data.webhook_id))
+    async def _perform(self, actor: Actor, ask: WebhookRequest) -> WebhookAnswer | None:
+        data: WebhookAnswer | None = None
+        webhook_id = ask.data.webhook_id
+        match ask:
+            case GetWebhooks():
+                listed = (await self.webhooks.get(actor, webhook_id),) if webhook_id else None
+                data = tuple(map(webhook_entry, listed or await self.webhooks.list(actor)))
+            case SaveWebhook(data=draft):
+                write = self.webhooks.change if webhook_id else self.webhooks.create
+                data = webhook_entry_with_secret(await write(actor, draft))
+            case DeleteWebhook():
+                await self.webhooks.remove(actor, webhook_id, ask.data.version)
+            case RotateWebhookSecret():
+                data = webhook_entry_with_secret(await self.webhooks.rotate_secret(actor, webhook_id))
+            case ListDeliveries(data=asked):
+                log = await self.webhooks.list_deliveries(actor, webhook_id, state=asked.state, limit=asked.limit)
+                data = tuple(map(delivery_entry, log))
+            case Redeliver():
+                data = delivery_entry(await self.webhooks.redeliver(actor, webhook_id, ask.data.delivery_id))
+            case SendTestDelivery():
+                data = delivery_entry(await self.webhooks.send_ping(actor, webhook_id))
+        return data
 
     def endpoint(self) -> Endpoint:
         return permission_endpoint(

@@ -2,6 +2,10 @@
 
 import hashlib
 import hmac
+from collections.abc import Iterable
+from typing import TypeAlias
+
+SecretPair: TypeAlias = tuple[str | bytes, str | bytes]  # what was given, and what is expected
 
 
 def sha256(text: str | bytes) -> bytes:
@@ -18,6 +22,18 @@ def constant_time_equal(given: str | bytes, expected: str | bytes) -> bool:
     The texts are encoded first: `hmac.compare_digest` raises on non-ASCII text, so a caller could cause a 500.
     """
     return hmac.compare_digest(as_bytes(given), as_bytes(expected))
+
+
+def first_equal(pairs: Iterable[SecretPair]) -> int | None:
+    """Return the number of the first pair that is equal; None if none is.
+
+    Every pair is compared, in constant time: the time does not say which of several secrets was given.
+    """
+    found: int | None = None
+    for number, (given, expected) in enumerate(pairs):
+        if constant_time_equal(given, expected) and found is None:
+            found = number
+    return found
 
 
 def as_bytes(text: str | bytes) -> bytes:

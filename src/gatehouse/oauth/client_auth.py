@@ -2,8 +2,8 @@
 
 import hashlib
 import re
-from collections.abc import Awaitable, Callable
-from typing import Final, Never
+from collections.abc import Callable, Sequence
+from typing import Final, Never, TypeAlias
 
 from cachetools import LRUCache
 
@@ -14,7 +14,7 @@ from gatehouse.audit.refusals import RefusalLog
 from gatehouse.fields.secrets import SecretBytes, SecretRecord, SecretText
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.digests import as_bytes, constant_time_equal, hmac_sha256, sha256
+from gatehouse.kernel.digests import SecretPair, as_bytes, constant_time_equal, first_equal, hmac_sha256, sha256
 from gatehouse.keys.encoding import encode_base64url
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.oauth.client_assertions import ClientAssertions
@@ -31,10 +31,9 @@ from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter, ThrottleSubj
 VERIFIER_PATTERN: Final = re.compile(r"[!-~]{43,128}", re.ASCII)
 
 
-def is_native_proof(presented: str, redirect_uri: str, secret: bytes) -> bool:
-    """Whether it is the hex SHA-1 of redirect_uri + client_secret, in either case (interface §5.1, R3)."""
-    expected = hashlib.sha1(as_bytes(redirect_uri) + secret, usedforsecurity=False).hexdigest()
-    return constant_time_equal(presented.lower(), expected)
+def native_proof(redirect_uri: str, secret: bytes) -> str:
+    """Return the hex SHA-1 of redirect_uri + client_secret; clients send it in either case (interface §5.1, R3)."""
+    return hashlib.sha1(as_bytes(redirect_uri) + secret, usedforsecurity=False).hexdigest()
 
 
 def matches_code_challenge(verifier: str, challenge: str) -> bool:
@@ -67,7 +66,14 @@ class LiveSecret(SecretRecord, frozen=True, kw_only=True):
         return weak_seal or self.secret.kind is SecretKind.ARGON2
 
 
-SecretCheck = Callable[[LiveSecret], Awaitable[bool]]
+# What was given and what is expected; None where the secret cannot be compared so.
+PairOf: TypeAlias = Callable[[LiveSecret], SecretPair | None]
+
+
+def find_secret(secrets: Sequence[LiveSecret], pair_of: PairOf) -> LiveSecret | None:
+    pairs = [(stored, pair) for stored in secrets if (pair := pair_of(stored)) is not None]
+    found = first_equal(pair for _, pair in pairs)
+    return None if found is None else pairs[found][0]
 
 
 class ClientSecretVerifier:
@@ -92,44 +98,55 @@ class ClientSecretVerifier:
         Raises TooMany for a source that keeps guessing at a weak secret, as the methods below.
         """
 
-        async def check(stored: LiveSecret) -> bool:
-            return await self._matches(presented, stored)
+        def pair_of(stored: LiveSecret) -> SecretPair | None:
+            if stored.secret.kind is SecretKind.SHA256:
+                return sha256(presented), stored.secret.secret
+            return None if stored.plain is None else (presented, stored.plain)
 
-        return await self._any_matches(client, presented, check, source)
+        return await self._any_matches(client, presented, pair_of, source, hashed=presented)
 
     async def is_correct_proof(self, client: Client, proof: str, redirect_uri: str, *, source: str) -> bool:
-        async def check(stored: LiveSecret) -> bool:
-            return stored.plain is not None and is_native_proof(proof, redirect_uri, stored.plain)
+        given = proof.lower()
 
-        return await self._any_matches(client, proof + redirect_uri, check, source)
+        def pair_of(stored: LiveSecret) -> SecretPair | None:
+            return None if stored.plain is None else (given, native_proof(redirect_uri, stored.plain))
 
-    async def _matches(self, presented: str, stored: LiveSecret) -> bool:
-        match stored.secret.kind:
-            case SecretKind.SEALED:
-                return stored.plain is not None and constant_time_equal(presented, stored.plain)
-            case SecretKind.SHA256:
-                return constant_time_equal(sha256(presented), stored.secret.secret)
-            case SecretKind.ARGON2:
-                return await self._hashes.matches(presented, stored.secret.secret.decode())
+        return await self._any_matches(client, proof + redirect_uri, pair_of, source)
 
-    async def _any_matches(self, client: Client, presented: str, check: SecretCheck, source: str) -> bool:
-        """Compare with the strong secrets first; then with weak ones, which counts as a guess."""
-        live = sorted(self._live_secrets(client), key=lambda stored: stored.is_weak)
-        memory, guess = b"", None
-        for stored in live:
-            if stored.is_weak and guess is None:
-                memory = hmac_sha256(self._cache_key, sha256(client.client_id) + sha256(presented))
-                if self._verified_cache.get(memory) in [one.secret for one in live if one.is_weak]:
-                    return True
-                guess = await self._guesses.begin_attempt(
-                    [ThrottleSubject(("client secret", client.client_id, source), WEAK_GUESS_LIMIT)]
-                )
-            if await check(stored):
-                if guess is not None:
-                    self._verified_cache[memory] = stored.secret
-                    await self._guesses.mark_succeeded(guess)
-                return True
-        return False
+    async def _any_matches(
+        self, client: Client, presented: str, pair_of: PairOf, source: str, *, hashed: str | None = None
+    ) -> bool:
+        """Compare with the strong secrets first; then with weak ones, which counts as a guess.
+
+        `hashed`: what is compared with secrets of which only a slow hash is stored.
+        """
+        live = self._live_secrets(client)
+        if find_secret([stored for stored in live if not stored.is_weak], pair_of) is not None:
+            return True
+        weak = [stored for stored in live if stored.is_weak]
+        if not weak:
+            return False
+        memory = hmac_sha256(self._cache_key, sha256(client.client_id) + sha256(presented))
+        if self._verified_cache.get(memory) in [stored.secret for stored in weak]:
+            return True
+        guess = await self._guesses.begin_attempt(
+            [ThrottleSubject(("client secret", client.client_id, source), WEAK_GUESS_LIMIT)]
+        )
+        found = find_secret(weak, pair_of) or await self._find_hashed(weak, hashed)
+        if found is None:
+            return False
+        self._verified_cache[memory] = found.secret
+        await self._guesses.mark_succeeded(guess)
+        return True
+
+    async def _find_hashed(self, weak: Sequence[LiveSecret], presented: str | None) -> LiveSecret | None:
+        if presented is None:
+            return None
+        for stored in weak:
+            secret = stored.secret
+            if secret.kind is SecretKind.ARGON2 and await self._hashes.matches(presented, secret.secret.decode()):
+                return stored
+        return None
 
     def _live_secrets(self, client: Client) -> list[LiveSecret]:
         now = self._clock.now()

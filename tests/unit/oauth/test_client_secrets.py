@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany
-from gatehouse.oauth.client_auth import WEAK_GUESS_LIMIT, ClientSecretVerifier
+from gatehouse.oauth.client_auth import WEAK_GUESS_LIMIT, ClientSecretVerifier, native_proof
 from gatehouse.oauth.client_commands import client_secret_purpose
 from gatehouse.oauth.model import Client, ClientSecret, SecretKind
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
@@ -19,6 +19,7 @@ from tests.support.clock import MovableClock
 from tests.support.keys import master_keys
 
 STRONG = "s" * 43
+REDIRECT = "https://shop.example/ü"
 
 
 class Hashes:
@@ -126,21 +127,68 @@ async def test_guesses_at_a_strong_secret_cost_nothing() -> None:
     assert attempts.counted == {}
 
 
+@pytest.fixture
+def compared_lengths(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """The lengths of all values that are compared in constant time."""
+    lengths: list[tuple[int, int]] = []
+
+    def spy(one: bytes, other: bytes) -> bool:
+        lengths.append((len(one), len(other)))
+        return compare(one, other)
+
+    compare = hmac.compare_digest
+    monkeypatch.setattr(hmac, "compare_digest", spy)
+    return lengths
+
+
 @pytest.mark.parametrize("place", [0, 42])
 @pytest.mark.parametrize("kind", [SecretKind.SEALED, SecretKind.SHA256])
 async def test_tk_27_a_wrong_secret_is_compared_whole_wherever_it_differs(
-    monkeypatch: pytest.MonkeyPatch, kind: SecretKind, place: int
+    compared_lengths: list[tuple[int, int]], kind: SecretKind, place: int
 ) -> None:
     secrets, _, _, _ = secrets_setup()
-    lengths = []
-    compare = hmac.compare_digest
-
-    def spy(one: bytes, other: bytes) -> bool:
-        lengths.append(len(one) == len(other))
-        return compare(one, other)
-
-    client = with_secrets(stored_secret(kind, STRONG))
-    monkeypatch.setattr(hmac, "compare_digest", spy)
     wrong = STRONG[:place] + "x" + STRONG[place + 1 :]
-    assert not await secrets.is_correct_secret(client, wrong, source="here")
-    assert lengths == [True]
+    assert not await secrets.is_correct_secret(with_secrets(stored_secret(kind, STRONG)), wrong, source="here")
+    length = 43 if kind is SecretKind.SEALED else 32
+    assert compared_lengths == [(length, length)]
+
+
+@pytest.mark.parametrize("right", [STRONG, "t" * 43])
+async def test_tk_27_every_strong_secret_is_compared_whichever_is_right(
+    compared_lengths: list[tuple[int, int]], right: str
+) -> None:
+    secrets, _, _, _ = secrets_setup()
+    client = with_secrets(
+        stored_secret(SecretKind.SEALED, STRONG), stored_secret(SecretKind.SEALED, "t" * 43, slot=2)
+    )
+    assert await secrets.is_correct_secret(client, right, source="here")
+    assert compared_lengths == [(43, 43)] * 2
+
+
+async def test_a_proof_is_accepted_in_either_case() -> None:
+    secrets, _, _, _ = secrets_setup()
+    client, proof = with_secrets(stored_secret(SecretKind.SEALED, STRONG)), native_proof(REDIRECT, STRONG.encode())
+    for right in (proof, proof.upper()):
+        assert await secrets.is_correct_proof(client, right, REDIRECT, source="here")
+    for wrong in ("", proof[:-1], proof + "0", "0" * 40, "é" * 40, proof.replace(proof[0], "İ")):
+        assert not await secrets.is_correct_proof(client, wrong, REDIRECT, source="here")
+    assert not await secrets.is_correct_proof(client, proof, f"{REDIRECT}/", source="here")
+
+
+async def test_a_secret_with_a_slow_hash_is_no_proof() -> None:
+    secrets, hashes, _, _ = secrets_setup()
+    client = with_secrets(stored_secret(SecretKind.ARGON2, "weak"))
+    assert not await secrets.is_correct_proof(client, "weak", REDIRECT, source="here")
+    assert hashes.computed == 0
+
+
+@pytest.mark.parametrize("place", [0, 20, 39])
+async def test_tk_27_a_wrong_proof_is_compared_whole_wherever_it_differs(
+    compared_lengths: list[tuple[int, int]], place: int
+) -> None:
+    secrets, _, _, _ = secrets_setup()
+    proof = native_proof(REDIRECT, STRONG.encode())
+    wrong = proof[:place] + ("0" if proof[place] != "0" else "1") + proof[place + 1 :]
+    client = with_secrets(stored_secret(SecretKind.SEALED, STRONG))
+    assert not await secrets.is_correct_proof(client, wrong, REDIRECT, source="here")
+    assert compared_lengths == [(40, 40)]

@@ -24,7 +24,7 @@ from gatehouse.accounts.second_factors.model import (
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.digests import constant_time_equal
+from gatehouse.kernel.digests import first_equal
 from gatehouse.keys.sealing import MasterKeys
 
 TOTP_SECRET_BYTES: Final = 20  # RFC 4226 §4 recommends 160 bits
@@ -44,7 +44,8 @@ def matching_step(secret: str, code: str, now: int) -> int | None:
     current = now // TOTP_STEP_SECONDS
     app = pyotp.TOTP(secret)
     # Not `app.at`, which uses local time and is an hour off when that changes.
-    return next((step for step in (current, current - 1) if constant_time_equal(code, app.generate_otp(step))), None)
+    ago = first_equal((code, app.generate_otp(step)) for step in (current, current - 1))
+    return None if ago is None else current - ago
 
 
 class Totp(Struct, kw_only=True, eq=False):

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from gatehouse.kernel.addresses import Address, parse_address
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.digests import constant_time_equal, hmac_sha256, sha256
+from gatehouse.kernel.digests import first_equal, hmac_sha256, sha256
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.permissions.authentication.credentials import KeySignature
 from gatehouse.permissions.documents import grammar
@@ -76,16 +76,17 @@ class AccessKeyVerifier:
     async def _signing_key(self, signed: KeySignature) -> AccessKey | None:
         if not grammar.APPLICATION_ID.fullmatch(signed.application_id):
             return None
-        keys = await self._store.access_keys(int(signed.application_id))
-        made_it = [key for key in keys if self._is_signed_by(key, signed)]
+        opened = [
+            (key, value)
+            for key in await self._store.access_keys(int(signed.application_id))
+            if (value := self._masters.try_open(key.sealed, purpose=access_key_purpose(key.key_id))) is not None
+        ]
+        given, message = signed.signature.lower(), signed.message
+        made_it = first_equal((given, hmac_sha256(value, message).hex()) for _, value in opened)
+        if made_it is None:
+            return None
         # The key is read again with the check that its application and project are not removed (AK-09).
-        return await self._store.access_key_by_digest(made_it[0].digest) if made_it else None
-
-    def _is_signed_by(self, key: AccessKey, signed: KeySignature) -> bool:
-        value = self._masters.try_open(key.sealed, purpose=access_key_purpose(key.key_id))
-        return value is not None and constant_time_equal(
-            signed.signature.lower(), hmac_sha256(value, signed.message).hex()
-        )
+        return await self._store.access_key_by_digest(opened[made_it][0].digest)
 
     async def _count_attempt(self, source: str) -> None:
         await self._limiter.begin_attempt(

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from gatehouse.fields.secrets import HIDDEN, SecretRecord
-from gatehouse.kernel.digests import constant_time_equal, sha256
+from gatehouse.kernel.digests import constant_time_equal, first_equal, sha256
 from gatehouse.kernel.errors import BadInput
 from gatehouse.permissions.authentication.application_keys import new_application_key, new_service_key
 from gatehouse.permissions.commands.access_keys import new_access_key, stored_access_key
@@ -168,7 +168,7 @@ def access_key_value(
 def refuse_key_of_other_application(value: str, number: int, permissions: PermissionState, place: str) -> None:
     digest = sha256(value)
     for other, keys in permissions.access_keys.items():
-        if other != number and any(constant_time_equal(digest, key.digest) for key in keys):
+        if other != number and first_equal((digest, key.digest) for key in keys) is not None:
             raise Malformed(f"{place}: is already the access key of application {other}")
 
 

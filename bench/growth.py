@@ -124,7 +124,7 @@ async def exchange(database: FilledDatabase, case: OperationCase) -> None:
 
 async def refresh(database: FilledDatabase, case: OperationCase) -> None:
     expect(await database.storage.grants.find_live_grant(id_of(case.person), LATER))
-    rotated = await database.storage.grants.rotate(id_of(case.person), 1, LATER, grace=0, reused=a_record)
+    rotated = await database.storage.grants.rotate(id_of(case.person), 1, LATER, kid="key", grace=0, reused=a_record)
     expect(rotated.outcome is RotationOutcome.ROTATED)
 
 

@@ -22,7 +22,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from gatehouse.keys.encoding import decode_base64url, encode_base64url
 from gatehouse.keys.jwks import jwks_document
-from gatehouse.keys.key_objects import load_private
+from gatehouse.keys.key_objects import HmacKey
+from gatehouse.keys.keyring import open_key
 from gatehouse.keys.model import Algorithm, KeyPurpose
 from gatehouse.tokens.claims import (
     Claims,
@@ -139,7 +140,7 @@ async def test_no_token_class_accepts_an_algorithm_of_another(kind: type[Claims]
     """Signed by a key of the right purpose, whose algorithm the class does not allow."""
     for key in first_keys():
         if key.purpose is kind.purpose and key.alg not in kind.algs:
-            private = load_private(master_keys().open(key.sealed_private, purpose=key.sealed_for))
+            private = open_key(key, master_keys()).private
             message = unsigned_token({"alg": key.alg, "kid": key.kid}, payload_for(kind) | {"kid": key.kid})
             await expect_refusal(setup, with_signature(message, signature_by(private, message)), kind)
 
@@ -156,7 +157,7 @@ async def test_an_unpublished_purpose_never_signs_tokens(setup: TokenSetup) -> N
     key = key_of(KeyPurpose.AUDIT, Algorithm.EDDSA)
     header = {"alg": "EdDSA", "kid": key.kid, "typ": "JWT"}
     message = unsigned_token(header, payload_for(RefreshClaims) | {"kid": key.kid})
-    token = with_signature(message, signature_by(private_of(KeyPurpose.AUDIT, RefreshClaims), message))
+    token = with_signature(message, signature_by(private_of(KeyPurpose.AUDIT, Algorithm.EDDSA), message))
     await expect_refusal(setup, token, RefreshClaims)
 
 
@@ -183,7 +184,10 @@ async def test_ui_16_a_header_without_an_algorithm_is_refused(kind: type[Claims]
 
 def public_secrets(kind: type[Claims]) -> list[bytes]:
     """Every byte string that a careless verifier might use as an HMAC key."""
-    public = private_for(kind).public_key()
+    private = private_for(kind)
+    if isinstance(private, HmacKey):  # it has no public half; the kid is what callers know of it
+        return [kid_for(kind).encode(), b""]
+    public = private.public_key()
     pems = [public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)]
     ders = [public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)]
     more = []
@@ -206,7 +210,9 @@ async def test_ui_17_the_public_key_is_no_hmac_secret(alg: str, kind: type[Claim
 
 @every_class
 async def test_ui_17_only_the_algorithm_of_the_key_is_accepted(kind: type[Claims], setup: TokenSetup) -> None:
-    for alg in {*Algorithm, "RS384", "RS512", "PS256", "ES384", "Ed25519", "rs256", "RS256 "} - {kind.algs[0]}:
+    for alg in {*Algorithm, "HS256", "RS384", "RS512", "PS256", "ES384", "Ed25519", "rs256", "RS256 "} - {
+        kind.algs[0]
+    }:
         await expect_refusal(setup, forge(kind, header=header_for(kind) | {"alg": alg}), kind)
 
 
@@ -503,7 +509,8 @@ async def test_a_change_of_any_character_is_refused(kind: type[Claims], setup: T
 @every_class
 async def test_a_signature_of_nothing_is_refused(signature: bytes, kind: type[Claims], setup: TokenSetup) -> None:
     for alg in kind.algs:
-        kid = APPLICATION_KID if kind is GeneratedServiceClaims else key_of(kind.purpose, alg).kid
+        own = (key.kid for key in first_keys() if key.purpose is kind.purpose and key.alg is alg)
+        kid = APPLICATION_KID if kind is GeneratedServiceClaims else next(own, kid_for(kind))
         message = unsigned_token({"alg": alg, "kid": kid, "typ": "JWT"}, payload_for(kind) | {"kid": kid})
         await expect_refusal(setup, with_signature(message, signature), kind)
 
@@ -526,7 +533,7 @@ async def test_ui_25_ten_thousand_random_kids_read_no_keys_from_the_store(setup:
             await setup.verifier.verify(f"{message}.{signature}", RefreshClaims)
     assert setup.store.loads == loads
     assert setup.applications.lookups == 0
-    assert len(setup.keyring._opened) == len(setup.store.stored.keys)
+    assert sum(map(len, setup.keyring._opened.values())) == len(setup.store.stored.keys)
 
 
 @pytest.mark.parametrize("kind", [UserJwtClaims, ExchangedUserClaims, ServiceAccountClaims])

@@ -21,7 +21,7 @@ from gatehouse.accounts.administration import Administration
 from gatehouse.app.services import open_services
 from gatehouse.cli import COMMANDS, main
 from gatehouse.kernel.clock import SystemClock
-from gatehouse.keys.key_objects import PrivateKey
+from gatehouse.keys.key_objects import HmacKey, PrivateKey
 from gatehouse.settings.entries import ALL_SETTINGS
 from gatehouse.storage.archive import Archive
 from gatehouse.storage.backup import TABLES, dump_rows
@@ -54,17 +54,21 @@ def gatehouse(installation: InstallationPaths) -> CommandLine:
 # -- OP-03 ----------------------------------------------------------------------------------------------
 
 
-def private_forms(key: PrivateKey) -> Iterator[bytes]:
+def private_forms(key: PrivateKey | HmacKey) -> Iterator[bytes]:
     """Every form in which the private key could be stored: DER, PEM, its numbers, and their base64."""
+    for raw in private_numbers(key):
+        yield from (raw, urlsafe_b64encode(raw).rstrip(b"="), b64encode(raw).rstrip(b"="), raw.hex().encode())
+    if isinstance(key, HmacKey):
+        return
     der = key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     yield der
     yield pem.split(b"\n")[1]
-    for raw in private_numbers(key):
-        yield from (raw, urlsafe_b64encode(raw).rstrip(b"="), b64encode(raw).rstrip(b"="), raw.hex().encode())
 
 
-def private_numbers(key: PrivateKey) -> list[bytes]:
+def private_numbers(key: PrivateKey | HmacKey) -> list[bytes]:
+    if isinstance(key, HmacKey):
+        return [key.secret]
     if isinstance(key, RSAPrivateKey):
         numbers = key.private_numbers()
         return [
@@ -75,7 +79,7 @@ def private_numbers(key: PrivateKey) -> list[bytes]:
     return [key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())]
 
 
-async def read_secrets_and_rows(installation: InstallationPaths) -> tuple[list[PrivateKey], bytes, bytes]:
+async def read_secrets_and_rows(installation: InstallationPaths) -> tuple[list[PrivateKey | HmacKey], bytes, bytes]:
     """The private keys, the instance key, and all values of all rows."""
     contents = bytearray()
 
@@ -86,8 +90,9 @@ async def read_secrets_and_rows(installation: InstallationPaths) -> tuple[list[P
 
     async with open_services(installation.load_settings(), clock=SystemClock(), serving=False) as services:
         await services.storage.runner.snapshot_read(partial(dump_rows, put))
-        kids = [key.kid for key in (await services.storage.keys.load_keys()).keys]
-        opened = [await services.keys.keyring.verification_key(kid, services.clock.now()) for kid in kids]
+        keyring, now = services.keys.keyring, services.clock.now()
+        keys = (await services.storage.keys.load_keys()).keys
+        opened = [await keyring.verification_key(key.purpose, key.kid, now) for key in keys]
         return [key.private for key in opened if key is not None], services.core.instance_key, bytes(contents)
 
 
@@ -132,7 +137,8 @@ async def test_op_03_no_private_key_or_secret_lies_in_the_clear(
         rows + await files_of(installation, cluster) + gzip.decompress((installation.data / "backup.gz").read_bytes())
     )
     assert len(keys) == 10
-    for value in (b"anna@studio.example", keys[0].public_key().public_bytes(*PUBLIC), b"argon2id"):
+    pair = next(key for key in keys if not isinstance(key, HmacKey))
+    for value in (b"anna@studio.example", pair.public_key().public_bytes(*PUBLIC), b"argon2id"):
         assert value in everywhere, "the scan finds a value that is stored"
     assert b"PRIVATE KEY" not in everywhere
     for key in keys:

@@ -56,7 +56,9 @@ async def take(storage: Storage, now: int = NOW + 1, generation: int = 1) -> Red
 
 async def turn(storage: Storage, generation: int, now: int, grace: int = 0) -> RotationResult:
     record = a_record(AuditEvent.REFRESH_REUSED)
-    return await storage.grants.rotate(racers.GRANT, generation, now, grace=grace, reused=lambda: record)
+    return await storage.grants.rotate(
+        racers.GRANT, generation, now, kid=f"key{now - NOW}", grace=grace, reused=lambda: record
+    )
 
 
 async def test_a_grant_comes_back_with_its_user_its_client_and_both_secrets(storage: Storage, anna: User) -> None:
@@ -213,10 +215,10 @@ async def test_a_refresh_token_turns_into_the_next_one(storage: Storage) -> None
     await create_grant(storage)
     await take(storage)
     assert await turn(storage, 1, NOW + 5) == RotationResult(
-        outcome=RotationOutcome.ROTATED, generation=2, refreshed_at=NOW + 5
+        outcome=RotationOutcome.ROTATED, generation=2, refreshed_at=NOW + 5, kid="key5"
     )
     assert await turn(storage, 2, NOW + 6) == RotationResult(
-        outcome=RotationOutcome.ROTATED, generation=3, refreshed_at=NOW + 6
+        outcome=RotationOutcome.ROTATED, generation=3, refreshed_at=NOW + 6, kid="key6"
     )
 
 
@@ -237,7 +239,7 @@ async def test_within_the_grace_the_one_before_the_newest_is_repeated_and_no_oth
     await take(storage)
     await turn(storage, 1, NOW + 5, grace=10)
     for now in (NOW + 5, NOW + 14):
-        repeated = RotationResult(outcome=RotationOutcome.REPEATED, generation=2, refreshed_at=NOW + 5)
+        repeated = RotationResult(outcome=RotationOutcome.REPEATED, generation=2, refreshed_at=NOW + 5, kid="key5")
         assert await turn(storage, 1, now, grace=10) == repeated
     await turn(storage, 2, NOW + 14, grace=10)
     assert (await turn(storage, 1, NOW + 14, grace=10)).outcome is RotationOutcome.REUSED

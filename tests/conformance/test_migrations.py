@@ -144,7 +144,7 @@ async def test_tk_90_grants_made_before_they_named_their_last_attempt_are_refres
         holder = await storage.grants.find_live_grant("g1", NOW)
         assert holder is not None
         assert holder.grant.attempt == ""
-        rotated = await storage.grants.rotate("g1", 0, NOW, grace=0, reused=a_record)
+        rotated = await storage.grants.rotate("g1", 0, NOW, kid="key", grace=0, reused=a_record)
         assert (rotated.outcome, rotated.generation) == (RotationOutcome.ROTATED, 1)
     assert await run_on(migrated_url, differences) == []
 

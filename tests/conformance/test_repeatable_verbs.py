@@ -56,7 +56,7 @@ async def test_tk_90_a_code_and_a_refresh_token_taken_by_the_run_before_are_take
     assert (
         await storage.grants.redeem_code(b"code", NOW, generation=1, reused=fail_if_called) is RedeemOutcome.REDEEMED
     )
-    rotated = await storage.grants.rotate("g1", 1, NOW + 5, grace=0, reused=fail_if_called)
+    rotated = await storage.grants.rotate("g1", 1, NOW + 5, kid="key", grace=0, reused=fail_if_called)
     assert (rotated.outcome, rotated.generation, rotated.refreshed_at) == (RotationOutcome.ROTATED, 2, NOW + 5)
     holder = await storage.grants.find_live_grant("g1", NOW)
     assert holder is not None

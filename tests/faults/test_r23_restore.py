@@ -84,7 +84,9 @@ class Studio:
         reused = self._record(AuditEvent.REFRESH_REUSED)
         now = self._services.clock.now()
         return (
-            await self._services.storage.grants.rotate(grant_id(name), 1, now, grace=0, reused=lambda: reused)
+            await self._services.storage.grants.rotate(
+                grant_id(name), 1, now, kid="key", grace=0, reused=lambda: reused
+            )
         ).outcome
 
     async def end(self) -> None:

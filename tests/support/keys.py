@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from gatehouse.audit.model import AuditRecord
 from gatehouse.keys.keyring import Keyring
-from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeysChanged, SigningKey, StoredKeys
+from gatehouse.keys.model import Algorithm, KeyAlgorithm, KeyLine, KeyPurpose, KeysChanged, SigningKey, StoredKeys
 from gatehouse.keys.rotation import KEY_LINES, make_key
 from gatehouse.keys.sealing import MasterKeys
 from tests.support.clock import MovableClock
@@ -61,12 +61,12 @@ def first_keys() -> tuple[SigningKey, ...]:
 
 
 def a_key(
-    purpose: KeyPurpose = KeyPurpose.TOKENS, alg: Algorithm = Algorithm.ES256, *, signs_from: int = 0
+    purpose: KeyPurpose = KeyPurpose.TOKENS, alg: KeyAlgorithm = Algorithm.ES256, *, signs_from: int = 0
 ) -> SigningKey:
     return make_key(KeyLine(purpose, alg), master_keys(), now=NOW, signs_from=signs_from, rsa_bits=2048)
 
 
-def key_of(purpose: KeyPurpose, alg: Algorithm) -> SigningKey:
+def key_of(purpose: KeyPurpose, alg: KeyAlgorithm) -> SigningKey:
     return next(key for key in first_keys() if key.line == KeyLine(purpose, alg))
 
 

@@ -222,12 +222,16 @@ async def fail_code(storage: Storage, _n: int) -> None:
 
 
 async def turn_refresh_token(storage: Storage, _n: int) -> None:
-    rotated = await storage.grants.rotate(GRANT, 1, NOW, grace=0, reused=lambda: a_record(AuditEvent.REFRESH_REUSED))
+    rotated = await storage.grants.rotate(
+        GRANT, 1, NOW, kid="key", grace=0, reused=lambda: a_record(AuditEvent.REFRESH_REUSED)
+    )
     expect_outcome(rotated.outcome.name, won="ROTATED")
 
 
 async def turn_refresh_token_with_grace(storage: Storage, _n: int) -> None:
-    rotated = await storage.grants.rotate(GRANT, 1, NOW, grace=10, reused=lambda: a_record(AuditEvent.REFRESH_REUSED))
+    rotated = await storage.grants.rotate(
+        GRANT, 1, NOW, kid="key", grace=10, reused=lambda: a_record(AuditEvent.REFRESH_REUSED)
+    )
     expect_outcome(f"{rotated.outcome.name} {rotated.generation}", won="ROTATED 2")
 
 

@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from gatehouse.keys.encoding import encode_base64url
-from gatehouse.keys.key_objects import PrivateKey, load_private
-from gatehouse.keys.keyring import Keyring
-from gatehouse.keys.model import KeyPurpose
+from gatehouse.keys.key_objects import HmacKey, PrivateKey
+from gatehouse.keys.keyring import Keyring, open_key
+from gatehouse.keys.model import KeyAlgorithm, KeyPurpose
 from gatehouse.tokens.claims import (
     Claims,
     ExchangedIdClaims,
@@ -124,16 +124,15 @@ def kid_for(kind: type[Claims]) -> str:
     return APPLICATION_KID if kind is GeneratedServiceClaims else key_of(kind.purpose, kind.algs[0]).kid
 
 
-def private_for(kind: type[Claims]) -> PrivateKey:
+def private_for(kind: type[Claims]) -> PrivateKey | HmacKey:
     """The key that correctly signs the class: a token signed with it must still have valid contents."""
     if kind is GeneratedServiceClaims:
         return application_private_key()
-    return private_of(kind.purpose, kind)
+    return private_of(kind.purpose, kind.algs[0])
 
 
-def private_of(purpose: KeyPurpose, kind: type[Claims]) -> PrivateKey:
-    key = key_of(purpose, kind.algs[0])
-    return load_private(master_keys().open(key.sealed_private, purpose=key.sealed_for))
+def private_of(purpose: KeyPurpose, alg: KeyAlgorithm) -> PrivateKey | HmacKey:
+    return open_key(key_of(purpose, alg), master_keys()).private
 
 
 def header_for(kind: type[Claims]) -> dict[str, object]:
@@ -166,7 +165,7 @@ def segment(content: Members | bytes) -> str:
     return encode_base64url(raw).decode()
 
 
-def signature_by(private: PrivateKey, message: str) -> bytes:
+def signature_by(private: PrivateKey | HmacKey, message: str) -> bytes:
     if isinstance(private, RSAPrivateKey):
         return private.sign(message.encode(), PKCS1v15(), SHA256())
     return sign_inline(private, message.encode())

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gatehouse.keys.model import KeyLine, KeyState, SigningKey, key_state
+from gatehouse.keys.model import KeyAlgorithm, KeyLine, KeyState, SigningKey, key_state
 
 WIDTH: Final = 1_000  # of the picture, in units
 KEYS_PER_LINE: Final = 6  # the newest
@@ -22,6 +22,7 @@ class KeyBar(Struct, frozen=True, kw_only=True):
     """One key. Times are Unix seconds; an end of 0 is open."""
 
     kid: str
+    alg: KeyAlgorithm  # of keys of refresh tokens made before HS256, another than the line's
     state: KeyState
     created_at: int
     signs_from: int
@@ -82,6 +83,7 @@ def _bar(key: SigningKey, axis: TimeAxis, now: int) -> KeyBar:
     state = key_state(key, now)
     return KeyBar(
         kid=key.kid,
+        alg=key.alg,
         state=state,
         created_at=key.created_at,
         signs_from=max(key.signs_from, key.created_at),

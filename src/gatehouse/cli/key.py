@@ -16,7 +16,7 @@ from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.output import format_time, print_table, show_progress
 from gatehouse.cli.services import operator_origin, refuse_missing_file, run_with_services
 from gatehouse.kernel.clock import SystemClock
-from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeyState, RotationPending, SigningKey, key_state
+from gatehouse.keys.model import KeyLine, KeyPurpose, KeyState, RotationPending, SigningKey, key_state
 from gatehouse.keys.rotation import KEY_LINES, RotationMode
 from gatehouse.keys.sealing import master_key_id, new_master_key, parse_master_key
 from gatehouse.settings.checks import LoadPurpose
@@ -76,7 +76,11 @@ def key_row(one: SigningKey, now: int) -> tuple[str, ...]:
 @click.option(
     "--purpose", type=click.Choice([purpose.value for purpose in KeyPurpose]), help="Only keys with this purpose."
 )
-@click.option("--alg", type=click.Choice([alg.value for alg in Algorithm]), help="Only keys of this algorithm.")
+@click.option(
+    "--alg",
+    type=click.Choice(list(dict.fromkeys(line.alg.value for line in KEY_LINES))),
+    help="Only keys of this algorithm.",
+)
 @click.option("--now", "at_once", is_flag=True, help="Sign with the new key immediately; old signatures stay valid.")
 @click.option(
     "--distrust", is_flag=True, help="Also reject everything signed by older keys, for example after a theft."

@@ -19,8 +19,8 @@ class AuditSigner:
         return key.record.kid, key.private.sign(message)
 
     async def is_valid_signature(self, kid: str, message: bytes, signature: bytes) -> bool:
-        key = await self._keyring.verification_key(kid, self._clock.now())
-        if key is None or key.record.purpose is not KeyPurpose.AUDIT or not isinstance(key.public, Ed25519PublicKey):
+        key = await self._keyring.verification_key(KeyPurpose.AUDIT, kid, self._clock.now())
+        if key is None or not isinstance(key.public, Ed25519PublicKey):
             return False
         try:
             key.public.verify(signature, message)

@@ -1,4 +1,6 @@
-"""Key objects of the three algorithms, and their bytes."""
+"""Key objects of the algorithms, and their bytes."""
+
+from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -9,6 +11,21 @@ from cryptography.hazmat.primitives.serialization import (
     load_der_private_key,
     load_der_public_key,
 )
+
+from gatehouse.fields.secrets import SecretBytes, SecretRecord
+from gatehouse.kernel.digests import hmac_sha256
+
+SECRET_KEY_BYTES: Final = 32  # R2
+
+
+class HmacKey(SecretRecord, frozen=True):
+    """A secret key of HMAC-SHA256, which has no public half."""
+
+    secret: SecretBytes
+
+    def sign(self, message: bytes) -> bytes:
+        return hmac_sha256(self.secret, message)
+
 
 PrivateKey = RSAPrivateKey | EllipticCurvePrivateKey | Ed25519PrivateKey
 PublicKey = RSAPublicKey | EllipticCurvePublicKey | Ed25519PublicKey

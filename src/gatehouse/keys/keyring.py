@@ -14,12 +14,13 @@ from msgspec.structs import replace
 from gatehouse.fields.secrets import HIDDEN, SecretRecord
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.keys.key_objects import PrivateKey, PublicKey, load_private, public_der
+from gatehouse.keys.key_objects import SECRET_KEY_BYTES, HmacKey, PrivateKey, PublicKey, load_private, public_der
 from gatehouse.keys.model import (
-    Algorithm,
+    KeyAlgorithm,
     KeyPurpose,
     KeyState,
     KeyStore,
+    MacAlgorithm,
     NoSigningKey,
     SigningKey,
     Tampered,
@@ -37,11 +38,12 @@ log = structlog.get_logger(__name__)
 
 class OpenedKey(SecretRecord, frozen=True):
     record: SigningKey
-    private: Annotated[PrivateKey, HIDDEN]
-    public: PublicKey
+    private: Annotated[PrivateKey | HmacKey, HIDDEN]
+    public: PublicKey | None  # None of a secret key
 
 
-KeysByLine = Mapping[tuple[KeyPurpose, Algorithm], Sequence[OpenedKey]]
+KeysByPurpose = Mapping[KeyPurpose, Mapping[str, OpenedKey]]
+KeysByLine = Mapping[tuple[KeyPurpose, KeyAlgorithm], Sequence[OpenedKey]]
 
 
 class Keyring:
@@ -51,8 +53,8 @@ class Keyring:
         self._store = store
         self._masters = masters
         self._clock = clock
-        self._opened: dict[str, OpenedKey] = {}
         self._published = NOTHING_PUBLISHED
+        self._opened: KeysByPurpose = by_purpose(())
         self._lines: KeysByLine = {}
         self._refused: frozenset[KeyIdentity] = frozenset()
         self._reload_lock = asyncio.Lock()
@@ -61,31 +63,29 @@ class Keyring:
         self.version = -1  # of the stored keys this view was made from
         self.distrust_count = 0  # how many keys were ever distrusted: ends the access tokens issued before
 
-    def signing_key(self, purpose: KeyPurpose, alg: Algorithm, now: int) -> OpenedKey:
+    def signing_key(self, purpose: KeyPurpose, alg: KeyAlgorithm, now: int) -> OpenedKey:
+        """Return the key that signs now. Raises NoSigningKey. It is of another algorithm before its line has one."""
         for key in self._lines.get((purpose, alg), ()):
             if key_state(key.record, now) is KeyState.SIGNING:
                 return key
         raise NoSigningKey(f"no usable {alg} key for {purpose}")
 
-    async def verification_key(self, kid: str, now: int) -> OpenedKey | None:
-        """Return the key of that name unless it is retired.
+    async def verification_key(self, purpose: KeyPurpose, kid: str, now: int) -> OpenedKey | None:
+        """Return the key of that purpose and name unless it is retired; keys of other purposes are not looked at.
 
         A key that is published but does not sign yet is accepted: this node's clock may be behind.
         """
-        if kid not in self._opened:
+        key = self._opened[purpose].get(kid)
+        if key is None:
             await self.refresh()
-        key = self._opened.get(kid)
+            key = self._opened[purpose].get(kid)
         return key if key is not None and key_state(key.record, now) is not KeyState.RETIRED else None
 
     def published_keys(self, now: int) -> tuple[SigningKey, ...]:
         """The records of the public key set, oldest first; the same tuple object within one second."""
         if self._published[0] != now:
-            records = (key.record for key in self._opened.values())
-            published = (
-                key
-                for key in records
-                if key.purpose is KeyPurpose.TOKENS and key_state(key, now) is not KeyState.RETIRED
-            )
+            records = (key.record for key in self._opened[KeyPurpose.TOKENS].values())
+            published = (key for key in records if key_state(key, now) is not KeyState.RETIRED)
             self._published = (now, tuple(sorted(published, key=lambda key: (key.created_at, key.kid))))
         return self._published[1]
 
@@ -130,15 +130,16 @@ class Keyring:
         )
         now = self._clock.now()
         live = [record for record in records if key_state(record, now) is not KeyState.RETIRED]
-        opened = {record.kid: key for record in live if (key := self._open_or_refuse(record)) is not None}
-        self._refused = frozenset(key_identity(record) for record in live if record.kid not in opened)
-        self._opened = opened
+        opened = [key for record in live if (key := self._open_or_refuse(record)) is not None]
+        kids = {key.record.kid for key in opened}
+        self._refused = frozenset(key_identity(record) for record in live if record.kid not in kids)
+        self._opened = by_purpose(opened)
         self._published = NOTHING_PUBLISHED
-        self._lines = by_line(opened.values())
+        self._lines = by_line(opened)
 
     def _open_or_refuse(self, record: SigningKey) -> OpenedKey | None:
         """Open a key, or log an alert once and go on without it: the others still work (faults R-25)."""
-        known = self._opened.get(record.kid)
+        known = self._opened[record.purpose].get(record.kid)
         if known is not None and key_identity(known.record) == key_identity(record):
             return replace(known, record=record)
         try:
@@ -149,11 +150,19 @@ class Keyring:
             return None
 
 
+def by_purpose(keys: Iterable[OpenedKey]) -> KeysByPurpose:
+    purposes: dict[KeyPurpose, dict[str, OpenedKey]] = {purpose: {} for purpose in KeyPurpose}
+    for key in keys:
+        purposes[key.record.purpose][key.record.kid] = key
+    return purposes
+
+
 def by_line(keys: Iterable[OpenedKey]) -> KeysByLine:
     """The newest of each line first."""
-    lines: dict[tuple[KeyPurpose, Algorithm], list[OpenedKey]] = {}
+    lines: dict[tuple[KeyPurpose, KeyAlgorithm], list[OpenedKey]] = {}
     for key in sorted(keys, key=lambda key: (key.record.signs_from, key.record.created_at), reverse=True):
-        lines.setdefault((key.record.purpose, key.record.alg), []).append(key)
+        line = key.record.line
+        lines.setdefault((line.purpose, line.alg), []).append(key)
     return lines
 
 
@@ -166,7 +175,12 @@ def open_key(record: SigningKey, masters: MasterKeys) -> OpenedKey:
 
     The stored public half is only compared: write access to the database is enough to replace it.
     """
-    private = load_private(masters.open(record.sealed_private, purpose=record.sealed_for))
+    plain = masters.open(record.sealed_private, purpose=record.sealed_for)
+    if record.alg is MacAlgorithm.HS256:
+        if record.public or len(plain) != SECRET_KEY_BYTES:
+            raise Tampered(f"{record.sealed_for}: not a secret key of {SECRET_KEY_BYTES} bytes")
+        return OpenedKey(record, HmacKey(plain), None)
+    private = load_private(plain)
     public = private.public_key()
     if public_der(public) != record.public:
         raise Tampered(f"{record.sealed_for}: the public key does not match the private key")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -51,18 +51,32 @@ class BadPublicKey(BadInput):
 
 
 class Algorithm(StrEnum):
-    """Supported signature algorithms; `none` and HMAC are not supported (R2)."""
+    """Supported signature algorithms; `none` is not supported (R2)."""
 
     RS256 = "RS256"
     ES256 = "ES256"
     EDDSA = "EdDSA"
 
 
+class MacAlgorithm(StrEnum):
+    """A type of its own: nothing that has the choice of a signature algorithm can choose HMAC (R2)."""
+
+    HS256 = "HS256"
+
+
+KeyAlgorithm = Algorithm | MacAlgorithm
+
+
+def key_algorithm(name: str) -> KeyAlgorithm:
+    """Raise ValueError for an unknown name."""
+    return MacAlgorithm.HS256 if name == MacAlgorithm.HS256 else Algorithm(name)
+
+
 class KeyPurpose(StrEnum):
     """What a key may sign. A key of one purpose never verifies for another."""
 
     TOKENS = "tokens"  # published in the key set
-    REFRESH = "refresh"  # only this service verifies refresh tokens, so its public half is not published (R2)
+    REFRESH = "refresh"  # only this service verifies refresh tokens, so it has secret keys (R2)
     AUDIT = "audit"
 
 
@@ -77,17 +91,20 @@ class KeyLine(Struct, frozen=True):
     """The keys that succeed one another: at any time one of them signs."""
 
     purpose: KeyPurpose
-    alg: Algorithm
+    alg: KeyAlgorithm
+
+
+REFRESH_KEYS: Final = KeyLine(KeyPurpose.REFRESH, MacAlgorithm.HS256)
 
 
 class SigningKey(SecretRecord, frozen=True, kw_only=True):
     """Times are Unix seconds; an end of 0 is open."""
 
     kid: str
-    alg: Algorithm
+    alg: KeyAlgorithm
     purpose: KeyPurpose
-    public: bytes  # SubjectPublicKeyInfo, DER
-    sealed_private: SecretBytes  # PKCS#8 DER, sealed for `sealed_for`
+    public: bytes  # SubjectPublicKeyInfo, DER; empty for a secret key
+    sealed_private: SecretBytes  # PKCS#8 DER, or the secret key itself; sealed for `sealed_for`
     created_at: int
     signs_from: int
     signs_until: int = 0
@@ -95,7 +112,8 @@ class SigningKey(SecretRecord, frozen=True, kw_only=True):
 
     @property
     def line(self) -> KeyLine:
-        return KeyLine(self.purpose, self.alg)
+        """Its line. The keys of refresh tokens are one, although those made before HS256 are EdDSA."""
+        return REFRESH_KEYS if self.purpose is KeyPurpose.REFRESH else KeyLine(self.purpose, self.alg)
 
     @property
     def sealed_for(self) -> str:

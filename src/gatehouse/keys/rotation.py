@@ -5,6 +5,7 @@ and stays published until the last token it signed has expired.
 """
 
 import asyncio
+import secrets
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Final
@@ -24,14 +25,17 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.kernel.ids import new_key_id
-from gatehouse.keys.key_objects import PrivateKey, public_der
+from gatehouse.keys.key_objects import SECRET_KEY_BYTES, PrivateKey, public_der
 from gatehouse.keys.model import (
+    REFRESH_KEYS,
     Algorithm,
+    KeyAlgorithm,
     KeyLine,
     KeyPurpose,
     KeysChanged,
     KeyState,
     KeyStore,
+    MacAlgorithm,
     RotationPending,
     SigningKey,
     Tampered,
@@ -50,7 +54,7 @@ KEY_LINES: Final = (
     KeyLine(KeyPurpose.TOKENS, Algorithm.RS256),
     KeyLine(KeyPurpose.TOKENS, Algorithm.ES256),
     KeyLine(KeyPurpose.TOKENS, Algorithm.EDDSA),
-    KeyLine(KeyPurpose.REFRESH, Algorithm.EDDSA),  # deterministic: a repeated refresh is the same token (R2)
+    REFRESH_KEYS,
     KeyLine(KeyPurpose.AUDIT, Algorithm.EDDSA),
 )
 
@@ -78,29 +82,34 @@ class RotationMode(StrEnum):
     DISTRUST = "distrust"  # and reject everything that older keys of the line signed
 
 
-def new_private_key(alg: Algorithm, rsa_bits: int) -> PrivateKey:
+def new_key_bytes(alg: KeyAlgorithm, rsa_bits: int) -> tuple[bytes, bytes]:
+    """Return the private key as it is sealed, and the public one; it is empty for a secret key."""
+    private: PrivateKey
     match alg:
+        case MacAlgorithm.HS256:
+            return secrets.token_bytes(SECRET_KEY_BYTES), b""
         case Algorithm.RS256:
-            return new_rsa_key(RSA_EXPONENT, rsa_bits)
+            private = new_rsa_key(RSA_EXPONENT, rsa_bits)
         case Algorithm.ES256:
-            return new_ec_key(SECP256R1())
+            private = new_ec_key(SECP256R1())
         case Algorithm.EDDSA:
-            return Ed25519PrivateKey.generate()
+            private = Ed25519PrivateKey.generate()
+    plain = private.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+    return plain, public_der(private.public_key())
 
 
 def make_key(line: KeyLine, masters: MasterKeys, *, now: int, signs_from: int, rsa_bits: int) -> SigningKey:
     """Generate a key. RSA takes a tenth of a second: run it off the event loop."""
-    private = new_private_key(line.alg, rsa_bits)
+    plain, public = new_key_bytes(line.alg, rsa_bits)
     key = SigningKey(
         kid=new_key_id(),
         alg=line.alg,
         purpose=line.purpose,
-        public=public_der(private.public_key()),
+        public=public,
         sealed_private=b"",
         created_at=now,
         signs_from=signs_from,
     )
-    plain = private.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
     return replace(key, sealed_private=masters.seal(plain, purpose=key.sealed_for))
 
 
@@ -111,12 +120,16 @@ def lines_without_keys(keys: Sequence[SigningKey], lines: Iterable[KeyLine], now
 
 
 def due_for_rotation(keys: Sequence[SigningKey], now: int, interval: int) -> list[KeyLine]:
-    """The lines whose youngest key has been signing for so long; none that has a key waiting to sign."""
+    """The lines whose youngest key has been signing for so long, or is not of the line's algorithm.
+
+    None that has a key waiting to sign.
+    """
     youngest: dict[KeyLine, int] = {}
     for key in keys:
         if key_state(key, now) in (KeyState.NEXT, KeyState.SIGNING):
-            youngest[key.line] = max(youngest.get(key.line, 0), key.signs_from, key.created_at)
-    return [line for line, since in youngest.items() if now >= since + interval]
+            signs_for = interval if key.alg is key.line.alg else 0
+            youngest[key.line] = max(youngest.get(key.line, 0), max(key.signs_from, key.created_at) + signs_for)
+    return [line for line, until in youngest.items() if now >= until]
 
 
 def pending_key(line_keys: Sequence[SigningKey], now: int) -> SigningKey | None:

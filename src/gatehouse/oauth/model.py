@@ -287,6 +287,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     code_failures: int = 0
     generation: int = 0
     refreshed_at: int = 0  # when the newest refresh token was made
+    refresh_kid: str = ""  # of the key of the newest one, after a rotation: a repeat uses the same key (R2)
     attempt: str = ""  # the id of the last redemption or rotation, by which a second run recognizes the first
     created_at: int
     ends_at: int  # of the whole family

@@ -5,6 +5,9 @@ from typing import Final
 from msgspec import Struct
 
 from gatehouse.kernel.clock import Clock
+from gatehouse.keys.keyring import Keyring, OpenedKey
+from gatehouse.keys.model import REFRESH_KEYS, KeyPurpose
+from gatehouse.oauth.errors import InvalidGrant
 from gatehouse.oauth.model import Grant, GrantHolder
 from gatehouse.oauth.store import GrantStore
 from gatehouse.tokens.claims import InvalidToken, RefreshClaims
@@ -31,14 +34,28 @@ class RefreshTokens(Struct, kw_only=True, eq=False):
     store: GrantStore
     signer: Signer
     verifier: TokenVerifier
+    keyring: Keyring
     clock: Clock
     issuer: str
 
-    async def make(self, holder: GrantHolder, *, generation: int, refreshed_at: int) -> str:
-        """Create a token.
+    async def signing_kid(self, holder: GrantHolder) -> str:
+        """Return the name of the key that signs now, which is stored when a token is rotated."""
+        await self.keyring.ensure_version(holder.keys_version)
+        return self._signing_key().record.kid
 
-        The same arguments give the same token, which a repeat within the grace window needs (R2).
+    async def make(self, holder: GrantHolder, *, generation: int, refreshed_at: int, kid: str = "") -> str:
+        """Create a token, by the key that is named or the one that signs now. Raises InvalidGrant.
+
+        The same arguments give the same token, which a repeat within the grace window needs (R2); there is none any
+        more if its key was distrusted meanwhile.
         """
+        await self.keyring.ensure_version(holder.keys_version)
+        key = self._signing_key()
+        if kid not in ("", key.record.kid):
+            named = await self.keyring.verification_key(KeyPurpose.REFRESH, kid, self.clock.now())
+            if named is None:
+                raise InvalidGrant(f"key {kid} of the refresh token is no longer trusted")
+            key = named
         grant, client_id = holder.grant, holder.client.client_id
         claims = RefreshClaims(
             iss=self.issuer,
@@ -50,7 +67,10 @@ class RefreshTokens(Struct, kw_only=True, eq=False):
             scopes=" ".join(holder.scopes),
             jti=f"{grant.grant_id}{SEPARATOR}{generation}",
         )
-        return await self.signer.sign(claims, keys_version=holder.keys_version)
+        return await self.signer.sign_with(key, claims)
+
+    def _signing_key(self) -> OpenedKey:
+        return self.keyring.signing_key(REFRESH_KEYS.purpose, REFRESH_KEYS.alg, self.clock.now())
 
     async def find(self, token: str, *, include_expired: bool = False) -> PresentedRefreshToken | None:
         """Find the token and its grant in one read; None unless this service signed it and its grant is live.

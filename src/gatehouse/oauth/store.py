@@ -47,6 +47,7 @@ class RotationResult(Struct, frozen=True, kw_only=True):
     outcome: RotationOutcome
     generation: int = 0  # of the valid refresh token
     refreshed_at: int = 0
+    kid: str = ""  # of its key; empty for one from before keys were stored with the grant
 
 
 class ClientStore(Protocol):
@@ -130,12 +131,13 @@ class GrantStore(Protocol):
         """Count a failed attempt; after `most` of them the code is invalid."""
 
     async def rotate(
-        self, grant_id: str, generation: int, now: int, *, grace: int, reused: Callable[[], AuditRecord]
+        self, grant_id: str, generation: int, now: int, *, kid: str, grace: int, reused: Callable[[], AuditRecord]
     ) -> RotationResult:
         """Redeem the refresh token of that generation and make the next one valid: one atomic step.
 
-        Of any number of callers one gets ROTATED. The one before the newest, within `grace` seconds of it, is
-        REPEATED. Any other is REUSED, and the family is revoked with the record.
+        Of any number of callers one gets ROTATED, and the key `kid` of the next token is stored. The one before the
+        newest, within `grace` seconds of it, is REPEATED, with the stored key. Any other is REUSED, and the family is
+        revoked with the record.
         """
 
     async def revoke_grant(self, grant_id: str, now: int, record: AuditRecord) -> bool:

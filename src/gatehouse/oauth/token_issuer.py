@@ -46,9 +46,18 @@ class TokenIssuer(Struct, kw_only=True, eq=False):
     clock: Clock
 
     async def issue(
-        self, holder: GrantHolder, *, scopes: tuple[str, ...], generation: int, refreshed_at: int, api: Api | None
+        self,
+        holder: GrantHolder,
+        *,
+        scopes: tuple[str, ...],
+        generation: int,
+        refreshed_at: int,
+        kid: str = "",
+        api: Api | None,
     ) -> TokenResponse:
-        """Issue the tokens. `generation` is that of the valid refresh token, made at `refreshed_at`; 0 for none.
+        """Issue the tokens. Raises InvalidGrant.
+
+        `generation` is that of the valid refresh token, made at `refreshed_at` with the key `kid`; 0 for none.
 
         `api`: the one that the access token is for; None for this service.
         """
@@ -61,7 +70,7 @@ class TokenIssuer(Struct, kw_only=True, eq=False):
             access_token=access.token,
             id_token=await self.id_tokens.make(holder, own, access.token, now) if OPENID in own else None,
             expires_in=access.ends_at - now,
-            refresh_token=await self._refresh_token(holder, generation, refreshed_at),
+            refresh_token=await self._refresh_token(holder, generation, refreshed_at, kid),
             scope=" ".join(dict.fromkeys((*own, *access.api_scopes)))
             if holder.client.profile is ClientProfile.OIDC
             else None,
@@ -84,7 +93,7 @@ class TokenIssuer(Struct, kw_only=True, eq=False):
         )
         return IssuedAccessToken(token=token, ends_at=ends_at, api_scopes=api_scopes)
 
-    async def _refresh_token(self, holder: GrantHolder, generation: int, refreshed_at: int) -> str | None:
+    async def _refresh_token(self, holder: GrantHolder, generation: int, refreshed_at: int, kid: str) -> str | None:
         if not generation:
             return None
-        return await self.refresh_tokens.make(holder, generation=generation, refreshed_at=refreshed_at)
+        return await self.refresh_tokens.make(holder, generation=generation, refreshed_at=refreshed_at, kid=kid)

@@ -8,7 +8,7 @@ from sqlalchemy import BigInteger, bindparam, cast, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import AuditRecord
-from gatehouse.keys.model import Algorithm, KeyPurpose, KeysChanged, SigningKey, StoredKeys
+from gatehouse.keys.model import KeyPurpose, KeysChanged, SigningKey, StoredKeys, key_algorithm
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.installation import read_value, set_value_once
 from gatehouse.storage.runner import SqlStore, cached_read, snapshot_read, write
@@ -81,4 +81,4 @@ class KeyStorage(SqlStore):
 
 
 def _key_from_row(row: Row) -> SigningKey:
-    return SigningKey(**{**row._asdict(), "alg": Algorithm(row.alg), "purpose": KeyPurpose(row.purpose)})
+    return SigningKey(**{**row._asdict(), "alg": key_algorithm(row.alg), "purpose": KeyPurpose(row.purpose)})

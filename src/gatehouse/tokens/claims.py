@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from gatehouse.kernel.errors import GatehouseError
-from gatehouse.keys.model import Algorithm, KeyPurpose
+from gatehouse.keys.model import Algorithm, KeyAlgorithm, KeyPurpose, MacAlgorithm
 
 AuthMethod = Literal["login", "2step", "openid", "passkey", "provider", "platform", "guest", "email"]  # R1, R10
 
@@ -45,7 +45,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """The claims that every class has. `kid` is filled in when the token is signed."""
 
     header_typ: ClassVar[str] = "JWT"
-    algs: ClassVar[tuple[Algorithm, ...]] = RSA_ONLY  # the first one by default
+    algs: ClassVar[tuple[KeyAlgorithm, ...]] = RSA_ONLY  # the first one by default
     purpose: ClassVar[KeyPurpose] = KeyPurpose.TOKENS
     repeats_kid: ClassVar[bool] = True  # in the payload (R2)
 
@@ -171,10 +171,13 @@ class ExchangedIdClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag=
 
 
 class RefreshClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="refresh_token"):
-    """A refresh token, signed by an unpublished key; the state of its family decides, not the JWT alone."""
+    """A refresh token, authenticated by a secret key; the state of its family decides, not the JWT alone.
 
-    # EdDSA is deterministic: equal claims give the same token, which a repeat within the grace window needs.
-    algs: ClassVar[tuple[Algorithm, ...]] = (Algorithm.EDDSA,)
+    HMAC and EdDSA are deterministic: equal claims and the same key give the same token, which a repeat within the
+    grace window needs. EdDSA tokens were issued before HS256 ones, and are valid until they end.
+    """
+
+    algs: ClassVar[tuple[KeyAlgorithm, ...]] = (MacAlgorithm.HS256, Algorithm.EDDSA)
     purpose: ClassVar[KeyPurpose] = KeyPurpose.REFRESH
 
     sub: Name

@@ -17,9 +17,9 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.kernel.strict_json import refuse_duplicate_members
 from gatehouse.keys.encoding import decode_base64url
-from gatehouse.keys.key_objects import PublicKey
+from gatehouse.keys.key_objects import HmacKey, PublicKey
 from gatehouse.keys.keyring import Keyring
-from gatehouse.keys.model import Algorithm
+from gatehouse.keys.model import Algorithm, KeyAlgorithm
 from gatehouse.tokens.claims import (
     Claims,
     ExpiredToken,
@@ -201,10 +201,10 @@ class ApplicationKeyLookup(Protocol):
 class TrustedKey(SecretRecord, frozen=True, kw_only=True):
     """A key that may sign one class of tokens, and its only issuer."""
 
-    alg: Algorithm
-    public: PublicKey
+    alg: KeyAlgorithm
+    public: PublicKey | None  # None of a secret key
     issuer: str
-    private: Annotated[Ed25519PrivateKey | None, HIDDEN] = None  # if it is a key of this service
+    private: Annotated[Ed25519PrivateKey | HmacKey | None, HIDDEN] = None  # if it is a key of this service
 
 
 class TokenVerifier:
@@ -320,10 +320,10 @@ class TokenVerifier:
         return TrustedKey(alg=Algorithm.RS256, public=key.public, issuer=str(key.application_id))
 
     async def _own_key(self, kid: str, expected: type[Claims]) -> TrustedKey | None:
-        key = await self._keyring.verification_key(kid, self._clock.now())
-        if key is None or key.record.purpose is not expected.purpose:
+        key = await self._keyring.verification_key(expected.purpose, kid, self._clock.now())
+        if key is None:
             return None
-        private = key.private if isinstance(key.private, Ed25519PrivateKey) else None
+        private = key.private if isinstance(key.private, (HmacKey, Ed25519PrivateKey)) else None
         return TrustedKey(alg=key.record.alg, public=key.public, issuer=self._issuer, private=private)
 
 
@@ -379,13 +379,13 @@ def refuse_generated_lifetime(claims: GeneratedServiceClaims, now: int) -> None:
 
 
 def is_signed_with_trusted_key(key: TrustedKey, jws: CompactJws) -> bool:
-    """Whether the signature is right.
+    """Whether the signature is right; the caller has compared the algorithms.
 
-    Ed25519 is deterministic, and signing again costs a third of verifying (RFC 8032 §5.1.6).
+    HMAC and Ed25519 are deterministic; signing again costs a third of verifying Ed25519 (RFC 8032 §5.1.6).
     """
     if key.private is not None:
         return constant_time_equal(key.private.sign(jws.signing_input), jws.signature)
-    return is_signed_by(jws, key.public)
+    return key.public is not None and is_signed_by(jws, key.public)
 
 
 def is_signed_by(jws: CompactJws, public: PublicKey) -> bool:

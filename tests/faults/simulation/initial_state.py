@@ -12,7 +12,7 @@ from gatehouse.app.services import Services, build_services
 from gatehouse.app.services.core import Core, master_keys
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.clock import Clock
-from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
+from gatehouse.keys.model import REFRESH_KEYS, Algorithm, KeyLine, KeyPurpose
 from gatehouse.keys.rotation import make_key
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.oauth.model import Client, ClientProfile, TokenSettings
@@ -28,9 +28,11 @@ PEOPLE: Final = tuple(f"100000000{n}" for n in range(6))
 SHOP: Final = 50_001
 MAX_ASSIGNMENTS: Final = 2
 GRACE: Final = 30  # seconds in which a refresh may be repeated
-LINES: Final = tuple(
-    KeyLine(purpose, Algorithm.EDDSA) for purpose in KeyPurpose
-)  # an algorithm with deterministic signatures
+LINES: Final = (  # of algorithms with deterministic signatures
+    KeyLine(KeyPurpose.TOKENS, Algorithm.EDDSA),
+    REFRESH_KEYS,
+    KeyLine(KeyPurpose.AUDIT, Algorithm.EDDSA),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

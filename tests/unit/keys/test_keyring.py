@@ -5,11 +5,30 @@ from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.keys.keyring import Keyring
-from gatehouse.keys.model import Algorithm, KeyPurpose, NoSigningKey, SigningKey, StoredKeys, WrongMasterKey
+from gatehouse.keys.keyring import Keyring, open_key
+from gatehouse.keys.model import (
+    Algorithm,
+    KeyPurpose,
+    MacAlgorithm,
+    NoSigningKey,
+    SigningKey,
+    StoredKeys,
+    Tampered,
+    WrongMasterKey,
+)
 from gatehouse.keys.sealing import MasterKeys
 from tests.support.clock import MovableClock
-from tests.support.keys import MASTER, NOW, OTHER_MASTER, KeysInMemory, a_key, a_keyring, first_keys, key_of
+from tests.support.keys import (
+    MASTER,
+    NOW,
+    OTHER_MASTER,
+    KeysInMemory,
+    a_key,
+    a_keyring,
+    first_keys,
+    key_of,
+    master_keys,
+)
 
 TOKENS, ES256 = KeyPurpose.TOKENS, Algorithm.ES256
 
@@ -40,15 +59,15 @@ async def test_nothing_is_signed_without_a_key() -> None:
 async def test_a_published_key_verifies_and_a_retired_one_does_not() -> None:
     coming, retired = a_key(signs_from=NOW + 60), replace(a_key(), verifies_until=NOW + 1)
     keyring = await a_keyring(KeysInMemory([coming, retired]), MovableClock())
-    assert await keyring.verification_key(coming.kid, NOW) is not None
-    assert await keyring.verification_key(retired.kid, NOW) is not None
-    assert await keyring.verification_key(retired.kid, NOW + 1) is None
+    assert await keyring.verification_key(TOKENS, coming.kid, NOW) is not None
+    assert await keyring.verification_key(TOKENS, retired.kid, NOW) is not None
+    assert await keyring.verification_key(TOKENS, retired.kid, NOW + 1) is None
 
 
 async def test_ui_12_only_token_keys_that_are_not_retired_are_published() -> None:
     old, coming, removed = a_key(), a_key(signs_from=NOW + 60), replace(a_key(), verifies_until=NOW)
     old = replace(old, signs_until=NOW - 1)
-    others = [a_key(KeyPurpose.REFRESH, Algorithm.EDDSA), a_key(KeyPurpose.AUDIT, Algorithm.EDDSA)]
+    others = [a_key(KeyPurpose.REFRESH, MacAlgorithm.HS256), a_key(KeyPurpose.AUDIT, Algorithm.EDDSA)]
     keyring = await a_keyring(KeysInMemory([old, coming, removed, *others]), MovableClock())
     assert {key.kid for key in keyring.published_keys(NOW)} == {old.kid, coming.kid}
 
@@ -57,12 +76,12 @@ async def test_ui_25_unknown_kids_read_the_version_and_no_keys() -> None:
     store = KeysInMemory([a_key()])
     keyring = await a_keyring(store, MovableClock())
     for number in range(1_000):
-        assert await keyring.verification_key(f"unknown{number}", NOW) is None
+        assert await keyring.verification_key(TOKENS, f"unknown{number}", NOW) is None
     assert (store.loads, store.versions_read) == (1, 1_000)
     store.replace_keys(a_key())
-    await asyncio.gather(*(keyring.verification_key(f"other{number}", NOW) for number in range(100)))
+    await asyncio.gather(*(keyring.verification_key(TOKENS, f"other{number}", NOW) for number in range(100)))
     assert store.loads == 2
-    assert len(keyring._opened) == 2
+    assert len(keyring._opened[TOKENS]) == 2
 
 
 async def test_a_key_made_elsewhere_is_found_when_its_first_token_comes() -> None:
@@ -70,7 +89,7 @@ async def test_a_key_made_elsewhere_is_found_when_its_first_token_comes() -> Non
     keyring = await a_keyring(store, clock)
     new = a_key()
     store.replace_keys(new)
-    keys = await asyncio.gather(*(keyring.verification_key(new.kid, NOW) for _ in range(5)))
+    keys = await asyncio.gather(*(keyring.verification_key(TOKENS, new.kid, NOW) for _ in range(5)))
     assert all(key is not None and key.record == new for key in keys)
 
 
@@ -82,7 +101,7 @@ async def test_a_view_catches_up_with_another_version_and_reads_nothing_for_its_
     assert store.loads == 1
     store.replace_keys(replace(key, verifies_until=NOW))
     await keyring.ensure_version(store.stored.version)
-    assert await keyring.verification_key(key.kid, NOW) is None
+    assert await keyring.verification_key(TOKENS, key.kid, NOW) is None
 
 
 async def test_an_opened_key_is_kept_when_only_its_times_change() -> None:
@@ -98,16 +117,16 @@ async def test_an_opened_key_is_kept_when_only_its_times_change() -> None:
 
 
 async def test_r_25_a_damaged_key_is_refused_with_one_alarm_and_the_others_serve() -> None:
-    good, bad = a_key(), damage_key(a_key(KeyPurpose.REFRESH, Algorithm.EDDSA))
+    good, bad = a_key(), damage_key(a_key(KeyPurpose.REFRESH, MacAlgorithm.HS256))
     store, clock = KeysInMemory([good, bad]), MovableClock()
     with capture_logs() as logs:
         keyring = await a_keyring(store, clock)
         await keyring.reload()
     assert [(entry["log_level"], entry["key_id"]) for entry in logs] == [("critical", bad.kid)]
     assert keyring.signing_key(TOKENS, ES256, NOW).record == good
-    assert await keyring.verification_key(bad.kid, NOW) is None
+    assert await keyring.verification_key(KeyPurpose.REFRESH, bad.kid, NOW) is None
     with pytest.raises(NoSigningKey):
-        keyring.signing_key(KeyPurpose.REFRESH, Algorithm.EDDSA, NOW)
+        keyring.signing_key(KeyPurpose.REFRESH, MacAlgorithm.HS256, NOW)
 
 
 @pytest.mark.parametrize("part", ["public", "kid", "purpose", "alg"])
@@ -117,8 +136,25 @@ async def test_a_record_changed_in_the_database_is_refused(part: str) -> None:
     changed = replace(bad, **{part: {"alg": ES256}.get(part, getattr(other_keyring, part))})
     with capture_logs() as logs:
         keyring = await a_keyring(KeysInMemory([good, changed]), MovableClock())
-    assert await keyring.verification_key(changed.kid, NOW) is None
+    assert await keyring.verification_key(changed.purpose, changed.kid, NOW) is None
     assert [entry["event"] for entry in logs] == ["signing key refused"]
+
+
+async def test_a_key_is_found_only_among_those_of_its_purpose() -> None:
+    keys = [a_key(), a_key(KeyPurpose.REFRESH, MacAlgorithm.HS256), a_key(KeyPurpose.AUDIT, Algorithm.EDDSA)]
+    keyring = await a_keyring(KeysInMemory(keys), MovableClock())
+    for key in keys:
+        found = [purpose for purpose in KeyPurpose if await keyring.verification_key(purpose, key.kid, NOW)]
+        assert found == [key.purpose]
+
+
+async def test_a_secret_key_has_32_bytes_and_no_public_half() -> None:
+    key = a_key(KeyPurpose.REFRESH, MacAlgorithm.HS256)
+    short = master_keys().seal(bytes(31), purpose=key.sealed_for)
+    for refused in (replace(key, sealed_private=short), replace(key, public=a_key().public)):
+        with pytest.raises(Tampered):
+            open_key(refused, master_keys())
+    assert open_key(key, master_keys()).public is None
 
 
 async def test_a_mended_key_serves_again() -> None:
@@ -128,7 +164,7 @@ async def test_a_mended_key_serves_again() -> None:
         keyring = await a_keyring(store, MovableClock())
     store.replace_keys(other)
     await keyring.reload()
-    assert await keyring.verification_key(other.kid, NOW) is not None
+    assert await keyring.verification_key(KeyPurpose.REFRESH, other.kid, NOW) is not None
 
 
 async def test_r_24_the_wrong_master_key_is_an_error_and_the_old_view_stays() -> None:

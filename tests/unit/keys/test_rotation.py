@@ -10,25 +10,35 @@ from gatehouse.kernel.errors import Misconfigured
 from gatehouse.keys.key_objects import load_public
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.model import (
+    REFRESH_KEYS,
     Algorithm,
     KeyLine,
     KeyPurpose,
     KeysChanged,
     KeyState,
+    MacAlgorithm,
     RotationPending,
     SigningKey,
     WrongMasterKey,
     key_state,
 )
-from gatehouse.keys.rotation import KEY_LINES, KeyRotation, RotationMode, RotationPolicy, due_for_rotation, make_key
+from gatehouse.keys.rotation import (
+    KEY_LINES,
+    KeyRotation,
+    RotationMode,
+    RotationPolicy,
+    due_for_rotation,
+    lines_without_keys,
+    make_key,
+)
 from gatehouse.keys.sealing import MasterKeys, sealing_key_id
 from tests.support.builders import RECORDER
 from tests.support.clock import MovableClock
-from tests.support.keys import MASTER, NOW, OTHER_MASTER, KeysInMemory, a_key, first_keys, master_keys
+from tests.support.keys import MASTER, NOW, OTHER_MASTER, KeysInMemory, a_key, a_keyring, first_keys, master_keys
 
 LINE = KeyLine(KeyPurpose.TOKENS, Algorithm.ES256)
 AUDIT = KeyLine(KeyPurpose.AUDIT, Algorithm.EDDSA)
-QUICK = (LINE, KeyLine(KeyPurpose.REFRESH, Algorithm.EDDSA), AUDIT)  # the lines whose keys are quick to generate
+QUICK = (LINE, REFRESH_KEYS, AUDIT)  # the lines whose keys are quick to generate
 POLICY = RotationPolicy(interval=1_000, publish_lead=100, max_token_lifetime=5_000, grace=60, lines=QUICK)
 
 
@@ -185,6 +195,41 @@ async def test_due_keys_are_rotated_once_however_many_nodes_notice() -> None:
     assert sorted(len(keys) for keys in created) == [0, 1]
     assert states(store, clock.now()) == [KeyState.SIGNING, KeyState.NEXT]
     assert await nodes[0].rotate_due(origin=AuditOrigin(actor="schedule")) == ()
+
+
+async def test_a_key_of_another_algorithm_than_its_line_is_followed_at_the_next_check() -> None:
+    """Refresh keys were EdDSA before they were HS256."""
+    old = a_key(KeyPurpose.REFRESH, Algorithm.EDDSA)
+    store, clock = KeysInMemory([old]), MovableClock()
+    service = rotation(store, clock)
+    assert lines_without_keys(store.stored.keys, [REFRESH_KEYS], NOW) == []
+    (new,) = await service.rotate_due(origin=AuditOrigin(actor="schedule"))
+    assert (new.alg, new.public, new.line) == (MacAlgorithm.HS256, b"", old.line)
+    assert await service.rotate_due(origin=AuditOrigin(actor="schedule")) == ()
+    keyring = await a_keyring(store, clock)
+    assert keyring.signing_key(REFRESH_KEYS.purpose, REFRESH_KEYS.alg, clock.now()).record.kid == old.kid
+    await clock.advance(POLICY.publish_lead)
+    assert keyring.signing_key(REFRESH_KEYS.purpose, REFRESH_KEYS.alg, clock.now()).record.kid == new.kid
+    assert states(store, clock.now(), REFRESH_KEYS) == [KeyState.VERIFYING, KeyState.SIGNING]
+    assert await service.rotate_due(origin=AuditOrigin(actor="schedule")) == ()
+
+
+async def test_a_waiting_key_of_another_algorithm_signs_first() -> None:
+    keys = [
+        replace(a_key(KeyPurpose.REFRESH, Algorithm.EDDSA), signs_until=NOW + 60),
+        a_key(KeyPurpose.REFRESH, Algorithm.EDDSA, signs_from=NOW + 60),
+    ]
+    assert due_for_rotation(keys, NOW, 1_000) == []
+    assert due_for_rotation(keys, NOW + 60, 1_000) == [REFRESH_KEYS]
+
+
+async def test_distrust_of_refresh_keys_ends_those_of_either_algorithm() -> None:
+    store, clock = KeysInMemory([a_key(KeyPurpose.REFRESH, Algorithm.EDDSA), a_key()]), MovableClock()
+    service = rotation(store, clock)
+    await service.rotate(REFRESH_KEYS, origin=AuditOrigin(actor="admin"), mode=RotationMode.AT_ONCE)
+    await service.rotate(REFRESH_KEYS, origin=AuditOrigin(actor="admin"), mode=RotationMode.DISTRUST)
+    assert states(store, NOW, REFRESH_KEYS) == [KeyState.RETIRED, KeyState.RETIRED, KeyState.SIGNING]
+    assert states(store, NOW) == [KeyState.SIGNING]
 
 
 async def test_exactly_one_key_signs_over_many_rotations() -> None:

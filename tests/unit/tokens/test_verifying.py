@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from joserfc import jws
 from joserfc.jwk import RSAKey
 
-from gatehouse.keys.model import Algorithm, KeyPurpose
+from gatehouse.keys.model import Algorithm
 from gatehouse.tokens.claims import (
     Claims,
     ExpiredToken,
@@ -19,7 +19,7 @@ from gatehouse.tokens.claims import (
     UserJwtClaims,
 )
 from gatehouse.tokens.verifier import parse_jws
-from tests.support.keys import NOW, key_of
+from tests.support.keys import NOW, first_keys
 from tests.support.tokens import (
     CLASSES,
     TokenSetup,
@@ -56,7 +56,7 @@ async def test_the_kid_may_stand_in_the_payload_alone(tokens: TokenSetup) -> Non
 @pytest.mark.parametrize("kind", CLASSES)
 async def test_two_different_kids_are_refused(kind: type[Claims], tokens: TokenSetup) -> None:
     """Even when both are trusted for the class."""
-    for kid in ("other", key_of(kind.purpose, Algorithm.EDDSA).kid, key_of(KeyPurpose.TOKENS, Algorithm.ES256).kid):
+    for kid in ("other", *(key.kid for key in first_keys())):
         payload = payload_for(kind) | {"kid": kid}
         if kid != header_for(kind)["kid"]:
             with pytest.raises(InvalidToken):

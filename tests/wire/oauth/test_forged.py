@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from gatehouse.accounts.model import User
-from gatehouse.keys.key_objects import PrivateKey
-from gatehouse.keys.model import Algorithm, KeyPurpose
+from gatehouse.keys.key_objects import HmacKey, PrivateKey
+from gatehouse.keys.model import Algorithm, KeyPurpose, MacAlgorithm
 from tests.support.oauth import TOKEN, RelyingPartyClient, an_oidc_client, base64url, oauth_error, success_body
 from tests.support.service import RunningService
 from tests.support.tokens import application_private_key, segment, signature_by
@@ -35,7 +35,7 @@ class TokenReader:
 
     show: Show
     make: Callable[[], Awaitable[str]]
-    private: PrivateKey
+    private: PrivateKey | HmacKey
     refusal: tuple[int, str]
 
     async def forged(self, payload: dict[str, Any] | None = None, **header: object) -> str:
@@ -75,7 +75,7 @@ async def refresh_reader(service: RunningService, anna: User) -> TokenReader:
         token: str = (await shop.tokens(await shop.issue_code(anna)))["refresh_token"]
         return token
 
-    key = service.services.keys.keyring.signing_key(KeyPurpose.REFRESH, Algorithm.EDDSA, service.clock.now())
+    key = service.services.keys.keyring.signing_key(KeyPurpose.REFRESH, MacAlgorithm.HS256, service.clock.now())
     return TokenReader(show=shop.refresh, make=make, private=key.private, refusal=(400, "invalid_grant"))
 
 
@@ -133,11 +133,14 @@ def public_forms(private: RSAPrivateKey) -> Iterator[bytes]:
         yield from (pem, pem.strip(), public.public_bytes(Encoding.DER, form))
 
 
-async def test_ui_17_a_public_key_is_no_hmac_secret(token_reader: TokenReader) -> None:
-    if not isinstance(token_reader.private, RSAPrivateKey):
-        secrets = [token_reader.private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)]
-    else:
-        secrets = list(public_forms(token_reader.private))
+async def test_ui_17_a_public_key_is_no_hmac_secret(service: RunningService, token_reader: TokenReader) -> None:
+    known = service.services.keys.keyring.signing_key(KeyPurpose.TOKENS, Algorithm.RS256, service.clock.now()).private
+    secrets = [
+        form
+        for private in (token_reader.private, known)
+        if isinstance(private, RSAPrivateKey)
+        for form in public_forms(private)
+    ]
     for alg, digest in (("HS256", "sha256"), ("HS384", "sha384"), ("HS512", "sha512")):
         message = (await token_reader.forged(alg=alg)).rpartition(".")[0]
         for secret in secrets:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
+from gatehouse.keys.model import REFRESH_KEYS, Algorithm, KeyLine, KeyPurpose
 from gatehouse.keys.rotation import RotationMode
 from gatehouse.oauth.model import TokenSettings
 from gatehouse.permissions.model.application import Application
@@ -349,6 +349,16 @@ async def test_ui_05_a_revocation_on_one_node_counts_on_the_other_at_once(nodes:
     assert oauth_error(await nodes.second.userinfo(tokens["access_token"])) == (401, "invalid_token")
 
 
+async def test_a_refresh_key_that_one_node_rotates_or_distrusts_is_known_on_the_other(nodes: Nodes) -> None:
+    rotation = nodes.first.service.services.keys.rotation
+    old = (await nodes.first.tokens(await nodes.first.issue_code(nodes.anna)))["refresh_token"]
+    new_key = await rotation.rotate(REFRESH_KEYS, origin=TEST, mode=RotationMode.AT_ONCE)
+    new = success_body(await nodes.second.refresh(old))["refresh_token"]
+    assert claims_of(new)["kid"] == new_key.kid != claims_of(old)["kid"]
+    await rotation.rotate(REFRESH_KEYS, origin=TEST, mode=RotationMode.DISTRUST)
+    assert oauth_error(await nodes.second.refresh(new)) == GONE
+
+
 async def test_tk_07_of_two_nodes_one_takes_the_code(nodes: Nodes) -> None:
     for _ in range(5):
         code = await nodes.first.issue_code(nodes.anna)
@@ -385,7 +395,7 @@ async def test_ui_13_tokens_outlive_the_keys_that_signed_them(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
     first = await web.tokens(await web.issue_code(anna))
-    for line in (KeyLine(KeyPurpose.REFRESH, Algorithm.EDDSA), KeyLine(KeyPurpose.TOKENS, Algorithm.RS256)):
+    for line in (REFRESH_KEYS, KeyLine(KeyPurpose.TOKENS, Algorithm.RS256)):
         await service.services.keys.rotation.rotate(line, origin=TEST, mode=RotationMode.AT_ONCE)
     await service.services.keys.keyring.reload()
     second = success_body(await web.refresh(first["refresh_token"]))

@@ -267,7 +267,9 @@ def build_tokens(
     access_token_verifier = AccessTokenVerifier(
         access_tokens=access_tokens, store=grants, keyring=keyring, clock=clock
     )
-    refresh_tokens = RefreshTokens(store=grants, signer=signer, verifier=verifier, clock=clock, issuer=issuer)
+    refresh_tokens = RefreshTokens(
+        store=grants, signer=signer, verifier=verifier, keyring=keyring, clock=clock, issuer=issuer
+    )
     api_tokens = ApiTokens(
         grants=grants,
         clients=core.storage.clients,

@@ -59,6 +59,7 @@ class RefreshTokenGrant(Struct, kw_only=True, eq=False):
             grant.grant_id,
             found.generation,
             self.clock.now(),
+            kid=await self.tokens.signing_kid(found.holder),
             grace=self._grace_for(client),
             reused=lambda: self.recorder.record(
                 AuditEvent.REFRESH_REUSED,
@@ -74,6 +75,7 @@ class RefreshTokenGrant(Struct, kw_only=True, eq=False):
             scopes=scopes,
             generation=rotated.generation,
             refreshed_at=rotated.refreshed_at,
+            kid=rotated.kid,
             api=api,
         )
 

@@ -211,12 +211,17 @@ ROTATE = Statement(
     lambda: (
         update(grants)
         .where(grants.c.grant_id == bindparam("of"), grants.c.generation == bindparam("shown"), _ALIVE)
-        .values(generation=grants.c.generation + 1, refreshed_at=bindparam("now"), attempt=bindparam("by"))
-        .returning(grants.c.generation, grants.c.refreshed_at)
+        .values(
+            generation=grants.c.generation + 1,
+            refreshed_at=bindparam("now"),
+            refresh_kid=bindparam("kid"),
+            attempt=bindparam("by"),
+        )
+        .returning(grants.c.generation, grants.c.refreshed_at, grants.c.refresh_kid)
     )
 )
 CURRENT_GENERATION = Statement(
-    lambda: select(grants.c.generation, grants.c.refreshed_at, grants.c.attempt).where(
+    lambda: select(grants.c.generation, grants.c.refreshed_at, grants.c.refresh_kid, grants.c.attempt).where(
         grants.c.grant_id == bindparam("of"), _ALIVE
     )
 )
@@ -322,9 +327,9 @@ def count_code_failure(code: bytes, *, most: int) -> Verb[None]:
 
 
 def rotate_refresh_token(
-    grant_id: str, generation: int, now: int, *, attempt: str, grace: int, reused: Callable[[], AuditRecord]
+    grant_id: str, generation: int, now: int, *, kid: str, attempt: str, grace: int, reused: Callable[[], AuditRecord]
 ) -> Verb[RotationResult]:
-    rotated = yield ROTATE(of=grant_id, shown=generation, now=now, by=attempt)
+    rotated = yield ROTATE(of=grant_id, shown=generation, now=now, kid=kid, by=attempt)
     if rotated:
         return _rotation_result(RotationOutcome.ROTATED, rotated[0])
     newest = yield CURRENT_GENERATION(of=grant_id, now=now)
@@ -397,10 +402,10 @@ class GrantStorage(SqlStore):
         )
 
     async def rotate(
-        self, grant_id: str, generation: int, now: int, *, grace: int, reused: Callable[[], AuditRecord]
+        self, grant_id: str, generation: int, now: int, *, kid: str, grace: int, reused: Callable[[], AuditRecord]
     ) -> RotationResult:
         return await self._write_with_attempt_id(
-            partial(rotate_refresh_token, grant_id, generation, now, grace=grace, reused=reused)
+            partial(rotate_refresh_token, grant_id, generation, now, kid=kid, grace=grace, reused=reused)
         )
 
     async def spend_assertion(self, digest: bytes, client_id: str, now: int, *, ends_at: int) -> bool:
@@ -413,7 +418,7 @@ class GrantStorage(SqlStore):
 
 
 def _rotation_result(turn: RotationOutcome, row: Row) -> RotationResult:
-    return RotationResult(outcome=turn, generation=row.generation, refreshed_at=row.refreshed_at)
+    return RotationResult(outcome=turn, generation=row.generation, refreshed_at=row.refreshed_at, kid=row.refresh_kid)
 
 
 def _holder_from_row(row: Row, client_cache: ClientCache | None) -> Verb[GrantHolder]:

@@ -78,6 +78,7 @@ grants = Table(  # one sign-in to one client, with its code and the number of it
     number_column("code_failures"),
     number_column("generation"),
     time_column("refreshed_at"),
+    text_column("refresh_kid", server_default=text("''")),
     text_column("attempt", server_default=text("''")),
     time_column("created_at"),
     time_column("ends_at"),

@@ -223,7 +223,7 @@ class SettingScreens:
 SIGNING_KEY_COLUMNS: Final = {
     "kid": lambda one: one[1].kid,
     "purpose": lambda one: one[0].purpose,
-    "alg": lambda one: one[0].alg,
+    "alg": lambda one: one[1].alg,
     "state": lambda one: one[1].state,
     "published": lambda one: one[1].created_at,
     "signs_from": lambda one: one[1].signs_from,

@@ -12,7 +12,7 @@ from gatehouse.admin.settings import MailServer, OutboxListItem, SettingListItem
 from gatehouse.fields.derive import copy_as
 from gatehouse.kernel.errors import NotFound
 from gatehouse.kernel.times import iso8601
-from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
+from gatehouse.keys.model import KeyLine, KeyPurpose, key_algorithm
 from gatehouse.keys.rotation import DAY, RotationMode
 from gatehouse.mail.model import Undelivered
 from gatehouse.permissions.rights.actor import Actor
@@ -101,7 +101,7 @@ ROTATION_MODES: Final = {
 
 def parse_key_line(purpose: str, alg: str) -> KeyLine:
     try:
-        return KeyLine(KeyPurpose(purpose), Algorithm(alg))
+        return KeyLine(KeyPurpose(purpose), key_algorithm(alg))
     except ValueError:
         raise NotFound("no such keys") from None
 
@@ -192,6 +192,7 @@ def key_line_entry(strip: KeyLineTimeline) -> KeyLineEntry:
 def signing_key_entry(bar: KeyBar) -> SigningKeyEntry:
     return SigningKeyEntry(
         kid=bar.kid,
+        alg=bar.alg,
         state=bar.state,
         published=iso8601(bar.created_at),
         signs_from=iso8601(bar.signs_from),

@@ -133,6 +133,7 @@ class HealthPart(SettingsPart, frozen=True, kw_only=True, tag="health"):
 
 class SigningKeyEntry(msgspec.Struct, frozen=True, kw_only=True):
     kid: str
+    alg: str
     state: str
     published: str
     signs_from: str

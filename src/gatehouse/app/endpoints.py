@@ -1,7 +1,7 @@
 """What the listeners serve: the endpoints of the services and the application around them."""
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -33,7 +33,8 @@ from gatehouse.kernel.stored_settings import referenced_image
 from gatehouse.settings.appearance import BrandingSettings
 from gatehouse.web.api.game_sockets import GameSocketEndpoint
 from gatehouse.web.api.health import HealthEndpoints, Readiness, SecurityTextEndpoint, allow_bearer
-from gatehouse.web.console.lazy_console import ConsoleHandler, LazyConsole, SignInGate
+from gatehouse.web.console.lazy_console import BuildSection, LazyConsole, SectionHandlers, SignInGate
+from gatehouse.web.console.path_table import CONSOLE_PATHS, GALLERY
 from gatehouse.web.http.context import AccessLog, RequestContext
 from gatehouse.web.http.errors import ErrorRenderer
 from gatehouse.web.http.metrics import Metrics
@@ -194,12 +195,22 @@ def lazy_console(
 ) -> LazyConsole:
     sign_in_gate = SignInGate(browsers=services.accounts.browsers, sign_in_flows=services.sign_in_flows)
 
-    def build() -> ConsoleHandler:
-        from gatehouse.app.services.console import build_console  # noqa: PLC0415 - few processes use it
+    @cache
+    def load() -> BuildSection:
+        from gatehouse.app.console.sections import build_section  # noqa: PLC0415 - few processes use it
+        from gatehouse.app.console.shared import ConsoleServices  # noqa: PLC0415
 
-        return build_console(services, sign_in_gate=sign_in_gate, readiness=readiness, pages=pages, samples=samples)
+        console = ConsoleServices(
+            services, sign_in_gate=sign_in_gate, readiness=readiness, pages=pages, samples=samples
+        )
+        return partial(build_section, console)
 
-    return LazyConsole(build, sign_in_gate)
+    sections = [section for section in CONSOLE_PATHS if services.core.dev or section != GALLERY]
+
+    def build(section: str) -> SectionHandlers:
+        return load()(section)
+
+    return LazyConsole(build, sign_in_gate, sections=sections)
 
 
 def game_sockets(services: Services, *, errors: ErrorRenderer, stopping: ShutdownSignal) -> GameSocketEndpoint:

@@ -1,3 +1,4 @@
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ from starlette.types import Message
 from starlette.websockets import WebSocket
 
 from gatehouse.web.http.errors import Dialect, ErrorRenderer
-from gatehouse.web.http.routing import Endpoint, RateClass, build_application, build_routes
+from gatehouse.web.http.routing import Endpoint, PathTree, RateClass, build_application, not_found, path_applications
 from tests.support.sample_asgi_app import (
     SampleAsgiApp,
     UnlimitedRates,
@@ -77,9 +78,9 @@ async def test_endpoints_may_share_a_path_by_method() -> None:
 
 def test_a_name_or_a_method_used_twice_is_a_mistake() -> None:
     with pytest.raises(ValueError, match=r"two endpoints are named pages\.front"):
-        build_routes([an_endpoint(), an_endpoint(path="/other")], limiter=UnlimitedRates())
+        path_applications([an_endpoint(), an_endpoint(path="/other")], limiter=UnlimitedRates())
     with pytest.raises(ValueError, match="both answer GET /"):
-        build_routes([an_endpoint(), an_endpoint(name="other")], limiter=UnlimitedRates())
+        path_applications([an_endpoint(), an_endpoint(name="other")], limiter=UnlimitedRates())
 
 
 def test_a_permission_endpoint_must_refuse_unknown_fields() -> None:
@@ -177,3 +178,46 @@ async def test_the_lifespan_reaches_the_router() -> None:
 
     await app({"type": "lifespan", "state": {}}, receive, send)
     assert [message["type"] for message in sent] == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+
+
+PATTERNS = {
+    "/people/new": "new",
+    "/people/{user_id}": "person",
+    "/people/{user_id}/bans": "bans",
+    "/applications/{number:int}": "application",
+    "/applications/{name}/rules": "rules",
+    "/static/{digest}/{name:path}": "file",
+    "/{rest:path}": "unknown",
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "parameters"),
+    [
+        ("/people/new", "new", {}),
+        ("/people/17", "person", {"user_id": "17"}),
+        ("/people/new/bans", "bans", {"user_id": "new"}),  # the word leads nowhere
+        ("/people/", "unknown", {"rest": "people/"}),  # a part is never empty
+        ("/applications/17", "application", {"number": 17}),
+        ("/applications/\u0661\u0667", "unknown", {"rest": "applications/\u0661\u0667"}),  # digits of another script
+        ("/applications/17/rules", "rules", {"name": "17"}),
+        (f"/applications/{10**18}", "unknown", {"rest": f"applications/{10**18}"}),
+        ("/static/ab/css/page.css", "file", {"digest": "ab", "name": "css/page.css"}),
+        ("/", "unknown", {"rest": ""}),
+    ],
+)
+def test_the_most_specific_pattern_is_found(path: str, name: str, parameters: dict[str, object]) -> None:
+    tree = PathTree()
+    applications = {}
+    for pattern, of_pattern in PATTERNS.items():
+        applications[of_pattern] = partial(not_found)
+        tree.add(pattern, applications[of_pattern])
+    assert tree.find(path) == (applications[name], parameters)
+
+
+def test_nothing_is_found_where_no_pattern_ends() -> None:
+    tree = PathTree()
+    tree.add("/people/{user_id}/bans", not_found)
+    assert [tree.find(path) for path in ("/people", "/people/1", "/people/1/bans/2", "/people//bans")] == [None] * 4
+    with pytest.raises(ValueError, match="whole part"):
+        tree.add("/people/{user_id}.csv", not_found)

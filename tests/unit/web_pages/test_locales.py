@@ -38,6 +38,7 @@ from gatehouse.permissions.model.project import SAVED_PROJECT_FIELDS
 from gatehouse.permissions.model.role import ROLE_FIELDS
 from gatehouse.settings.entries import SECTIONS, TABLES, settings_of_section
 from gatehouse.sign_in_flow.questions import NetworkNearness
+from gatehouse.web.console.path_table import CONSOLE_PATHS
 from gatehouse.web.http.parse import convert
 from gatehouse.web.pages.forms import INPUT_PROBLEMS
 from gatehouse.web.pages.translations import PLURAL_CATEGORIES, load_languages
@@ -236,7 +237,8 @@ async def test_the_refusals_that_are_translated_are_those_the_rooms_make() -> No
 
 
 def test_exactly_the_errors_that_exist_have_a_text_on_screens() -> None:
-    import_module("gatehouse.app.services.console")
+    for section in CONSOLE_PATHS:
+        import_module(f"gatehouse.app.console.{section}")
     texts = load_languages("console")[FALLBACK_LANG].texts
     keys = {key.removeprefix("problem.") for key in texts if key.startswith("problem.")}
     sources = "".join(file.read_text() for file in (ROOT / "src" / "gatehouse").rglob("*.py"))

@@ -1,13 +1,14 @@
-"""The console is built with its first request, in a thread; other requests do not wait."""
+"""A section of the console is built with its first request, in a thread; other requests do not wait."""
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from gatehouse.app.services import console
-from gatehouse.web.console.lazy_console import ConsoleHandler
+from gatehouse.app.console import home
+from gatehouse.web.console.view import ConsoleRoute
 from tests.support.console import ADA, SHOP, ConsoleBrowsers
 from tests.support.service import RunningService
 
@@ -16,10 +17,10 @@ async def test_console_build_blocks_no_requests_and_is_retried_after_a_failure(
     studio: RunningService, console_browsers: ConsoleBrowsers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     builds = 0
-    build = console.build_console
+    build = home.build
     loop, started, goes_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
 
-    def build_slowly(*args: Any, **named: Any) -> ConsoleHandler:
+    def build_slowly(*args: Any, **named: Any) -> Sequence[ConsoleRoute]:
         nonlocal builds
         builds += 1
         loop.call_soon_threadsafe(started.set)
@@ -28,7 +29,7 @@ async def test_console_build_blocks_no_requests_and_is_retried_after_a_failure(
             raise ImportError
         return build(*args, **named)
 
-    monkeypatch.setattr(console, "build_console", build_slowly)
+    monkeypatch.setattr(home, "build", build_slowly)
     ada = await console_browsers(ADA)
     first = asyncio.create_task(ada.client.get("/console"))
     await started.wait()

@@ -1,4 +1,4 @@
 """The administration console: pages over the same commands and the same guard as the API.
 
-Only lazy_console.py and paths.py are loaded with the server; everything else loads with the first request.
+Only lazy_console.py, path_table.py and paths.py are loaded with the server; a section loads with its first request.
 """

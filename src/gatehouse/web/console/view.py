@@ -1,7 +1,7 @@
 """Base of the console's pages: routes, requests of administrators, forms and confirmations."""
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, TypeVar, cast
 from urllib.parse import urlencode
@@ -9,10 +9,8 @@ from urllib.parse import urlencode
 import msgspec
 from markupsafe import Markup
 from msgspec.structs import replace
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import compile_path
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION, User
 from gatehouse.accounts.session_model import UserSession
@@ -34,7 +32,7 @@ from gatehouse.permissions.rights.rights import Rights
 from gatehouse.web.console.combobox import LookupFailed
 from gatehouse.web.console.frame import NOT_SAVED_MESSAGE, SIDEBAR_COOKIE, FlashMessages, Frame, Undo, entries_for
 from gatehouse.web.console.lazy_console import SignInGate, page_address
-from gatehouse.web.console.paths import CONSOLE, ConsoleEntry
+from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.http.browser import Browser, is_full_session
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
@@ -57,43 +55,6 @@ class ConsoleRoute(msgspec.Struct, frozen=True, kw_only=True):
     method: str
     path: str
     handler: Handler
-
-
-class ConsoleRouter:
-    def __init__(self, routes: Iterable[ConsoleRoute], sign_in_gate: SignInGate, not_found: Handler) -> None:
-        """`not_found` answers requests for pages that do not exist."""
-        self._sign_in_gate = sign_in_gate
-        self._not_found = not_found
-        self._routes = []
-        for screen in routes:
-            pattern, _, convertors = compile_path(f"{CONSOLE}{screen.path}")
-            self._routes.append((pattern, convertors, screen))
-
-    async def dispatch(self, request: Request) -> Response:
-        """Calls the first route of that method whose path matches; fixed paths come before patterns."""
-        path, allowed = request.scope["path"], set()
-        method = "GET" if request.method == "HEAD" else request.method
-        for pattern, convertors, screen in self._routes:
-            found = pattern.match(path)
-            if found is None:
-                continue
-            if screen.method == method:
-                parts = {name: convertors[name].convert(value) for name, value in found.groupdict().items()}
-                request.scope["path_params"] = parts
-                return await screen.handler(request)
-            allowed.add(screen.method)
-        elsewhere = await self._sign_in_gate.redirect_unless_signed_in(request)
-        if elsewhere is not None:
-            return elsewhere
-        if method == "GET":
-            return see_other(self._page_above(path)) if allowed else await self._not_found(request)
-        raise HTTPException(405 if allowed else 404, headers={"Allow": "GET"} if allowed else None)
-
-    def _page_above(self, path: str) -> str:
-        """The page of the form that was sent to this address: a browser may ask for the address again."""
-        above = path.rpartition("/")[0]
-        shown = (pattern for pattern, _, screen in self._routes if screen.method == "GET")
-        return above if any(pattern.match(above) for pattern in shown) else self._page_above(above)
 
 
 # What every page of the console shares, so that none can forget it.

@@ -5,7 +5,7 @@ about it. Paths are exact: no redirect adds or removes a slash (checklist HT-10)
 """
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, StrEnum
 from types import UnionType
 from typing import Final, get_args
@@ -14,7 +14,7 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route, Router
+from starlette.routing import BaseRoute, Router
 from starlette.types import ASGIApp, Lifespan, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
@@ -29,6 +29,8 @@ from gatehouse.web.http.responses import Header
 DEFAULT_BODY_LIMIT: Final = 256 * 1024  # bytes (S-19)
 SCHEMA_BODY_LIMIT: Final = 4 * 1024 * 1024
 UPLOAD_BODY_LIMIT: Final = MAX_UPLOAD_BYTES + 65_536  # an image and the form around it
+PARAMETER_PATTERN: Final = re.compile(r"\{(?P<name>\w+)(?::(?P<kind>int|path))?\}")
+NUMBER_PATTERN: Final = re.compile(r"[0-9]{1,18}")
 CONTENT_LENGTH_PATTERN: Final = re.compile(rb"[0-9]{1,19}")
 PUBLIC_PREFLIGHT_MAX_AGE: Final = "86400"  # seconds a browser may remember the response to a preflight
 CLIENT_PREFLIGHT_MAX_AGE: Final = "600"  # shorter: an origin may be removed
@@ -37,6 +39,7 @@ ALLOWED_ORIGIN_KEY: Final = "allowed_origin"
 ERROR_HEADERS_KEY: Final = "error_headers"
 
 Handler = Callable[[Request], Awaitable[Response]]
+PathParameters = dict[str, str | int]
 IsRegisteredOrigin = Callable[[str], Awaitable[bool]]
 
 
@@ -133,19 +136,18 @@ def build_application(
     Starlette's own application class is not used: it responds to unexpected errors outside of all middleware, without
     security headers and request id.
     """
-    routes = build_routes(endpoints, limiter=limiter, is_registered_origin=is_registered_origin)
-    exact = {route.path: route.app for route in routes if not route.param_convertors}
-    router = Router([*routes, *more_routes], redirect_slashes=False, default=not_found, lifespan=lifespan)
-    return PathDispatcher(exact, router, errors)
+    applications = path_applications(endpoints, limiter=limiter, is_registered_origin=is_registered_origin)
+    router = Router(more_routes, redirect_slashes=False, default=not_found, lifespan=lifespan)
+    return PathDispatcher(applications, router, errors)
 
 
-def build_routes(
+def path_applications(
     endpoints: Iterable[Endpoint],
     *,
     limiter: RateLimiter,
     is_registered_origin: IsRegisteredOrigin = no_registered_origin,
-) -> list[Route]:
-    """Build one route per path, in the order of the table; endpoints that share a path differ in their methods."""
+) -> dict[str, "PathApplication"]:
+    """Build one application per path; endpoints that share a path differ in their methods."""
     by_path: dict[str, list[Endpoint]] = {}
     names: set[str] = set()
     for endpoint in endpoints:
@@ -153,10 +155,7 @@ def build_routes(
             raise ValueError(f"two endpoints are named {endpoint.name}")
         names.add(endpoint.name)
         by_path.setdefault(endpoint.path, []).append(endpoint)
-    return [
-        Route(path, PathApplication(sharing, limiter, is_registered_origin), name=path)
-        for path, sharing in by_path.items()
-    ]
+    return {path: PathApplication(sharing, limiter, is_registered_origin) for path, sharing in by_path.items()}
 
 
 async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
@@ -167,11 +166,74 @@ async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
     raise HTTPException(404)
 
 
-class PathDispatcher:
-    """Finds exact paths by one lookup and leaves patterns, WebSockets and the lifespan to the router."""
+class Parameter(Enum):
+    """What may be a part of a path, or its rest, in the order in which they are tried."""
 
-    def __init__(self, exact: Mapping[str, ASGIApp], router: Router, errors: ErrorRenderer) -> None:
-        self._exact = exact
+    NUMBER = "int"
+    TEXT = ""
+    REST = "path"
+
+
+class PathTree:
+    """Applications by patterns such as `/people/{user_id}/bans`, found part by part, however many there are.
+
+    Where patterns differ, a word comes before `{number:int}`, that before `{text}`, that before `{rest:path}`.
+    """
+
+    def __init__(self) -> None:
+        self.below: dict[str | Parameter, PathTree] = {}
+        self.app: ASGIApp | None = None
+        self.names: tuple[str, ...] = ()
+
+    def add(self, pattern: str, app: ASGIApp) -> None:
+        tree, names = self, []
+        for part in pattern.split("/"):
+            parameter = PARAMETER_PATTERN.fullmatch(part)
+            if parameter is not None:
+                names.append(parameter["name"])
+            elif "{" in part:
+                raise ValueError(f"{pattern}: a parameter is a whole part of a path")
+            key = part if parameter is None else Parameter(parameter["kind"] or "")
+            tree = tree.below.setdefault(key, PathTree())
+        tree.app, tree.names = app, tuple(names)
+
+    def find(self, path: str) -> tuple[ASGIApp, PathParameters] | None:
+        """Return the application of the path and its parameters."""
+        return self.find_parts(path.split("/"), ())
+
+    def find_parts(self, parts: Sequence[str], values: Sequence[str | int]) -> tuple[ASGIApp, PathParameters] | None:
+        if not parts:
+            return None if self.app is None else (self.app, dict(zip(self.names, values, strict=True)))
+        for key, taken, rest in matching_parts(parts):
+            below = self.below.get(key)
+            found = None if below is None else below.find_parts(rest, (*values, *taken))
+            if found is not None:
+                return found
+        return None
+
+
+def matching_parts(
+    parts: Sequence[str],
+) -> Iterator[tuple[str | Parameter, Sequence[str | int], Sequence[str]]]:
+    """Yield what the first parts may be: the key in the tree, the value of a parameter, the parts that are left."""
+    first, rest = parts[0], parts[1:]
+    yield first, (), rest
+    if NUMBER_PATTERN.fullmatch(first):
+        yield Parameter.NUMBER, (int(first),), rest
+    if first:
+        yield Parameter.TEXT, (first,), rest
+    yield Parameter.REST, ("/".join(parts),), ()
+
+
+class PathDispatcher:
+    """Finds exact paths by one lookup, patterns in a tree, and leaves WebSockets and the lifespan to the router."""
+
+    def __init__(self, applications: Mapping[str, ASGIApp], router: Router, errors: ErrorRenderer) -> None:
+        self._exact = {path: app for path, app in applications.items() if "{" not in path}
+        self._patterns = PathTree()
+        for path, app in applications.items():
+            if path not in self._exact:
+                self._patterns.add(path, app)
         self._router = router
         self._errors = errors
 
@@ -183,9 +245,8 @@ class PathDispatcher:
         if scope["type"] == "lifespan":
             await self._router(scope, receive, send)
             return
-        found = self._exact.get(scope["path"]) if scope["type"] == "http" else None
         try:
-            await (found or self._router)(scope, receive, send)
+            await self._application_of(scope)(scope, receive, send)
         except Exception as error:  # noqa: BLE001 - ErrorRenderer tells the foreseen from the others
             response = await self._errors.response_for(scope, error)
             origin = scope["state"].get(ALLOWED_ORIGIN_KEY)
@@ -193,6 +254,19 @@ class PathDispatcher:
                 allow_origin(response, origin)
             response.headers.update(scope["state"].get(ERROR_HEADERS_KEY, {}))
             await response(scope, receive, send)
+
+    def _application_of(self, scope: Scope) -> ASGIApp:
+        """Return the application of the path, with its parameters in the scope; the router for what is not there."""
+        if scope["type"] != "http":
+            return self._router
+        exact = self._exact.get(scope["path"])
+        if exact is not None:
+            return exact
+        found = self._patterns.find(scope["path"])
+        if found is None:
+            return self._router
+        app, scope["path_params"] = found
+        return app
 
 
 class PathApplication:
@@ -246,7 +320,7 @@ class PathApplication:
 
     async def _respond(self, request: Request, endpoint: Endpoint, origin: str) -> Response:
         if not request.scope["path"].isprintable():
-            raise HTTPException(404)  # a pattern's `$` accepts a trailing newline
+            raise HTTPException(404)  # a parameter accepts any text
         method = request.scope["method"]
         if method not in self._by_method:
             return self._preflight_response(method, origin)

@@ -1,0 +1,1 @@
+"""Builds the screens of the console, a section at its first request (web/console/lazy_console.py)."""

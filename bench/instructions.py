@@ -6,8 +6,10 @@ counted.
 
 import re
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +22,8 @@ from bench.single_sign_on import Contender, gatehouse
 from tests.support.find_programs import find_callgrind_control
 
 WARM_UP: Final = 32  # operations before the first count: caches fill, statements are compiled
+SETTLE_SECONDS: Final = 3.0  # for jobs of the first seconds
+IDLE_SECONDS: Final = 10.0
 FEW: Final = 16
 OPERATIONS: Final = 200  # that one run makes more than the other
 SECONDS: Final = 900.0  # at most; the server is fifty times as slow as usual
@@ -47,6 +51,7 @@ class Callgrind:
 
     def __init__(self, directory: Path) -> None:
         self._output = directory / "callgrind.out"
+        self._idle_rate: float | None = None  # instructions a second of a server without requests
         self.command: Sequence[str] = (
             "valgrind",
             "--tool=callgrind",
@@ -55,22 +60,35 @@ class Callgrind:
         )
 
     def count(self, pid: int, measure: Measure) -> float:
-        """Return thousands of instructions of one operation: the difference of two runs, so without their start."""
+        """Return thousands of instructions of one operation.
+
+        It is the difference of two runs, without their start and without what the server does by itself meanwhile.
+        """
         self._control(pid, "--instr=on")
         measure(WARM_UP)
-        few = self._count_run(pid, measure, FEW)
-        many = self._count_run(pid, measure, FEW + OPERATIONS)
+        if self._idle_rate is None:
+            time.sleep(SETTLE_SECONDS)
+            instructions, seconds = self._count_run(pid, partial(time.sleep, IDLE_SECONDS))
+            self._idle_rate = instructions / seconds
+        few, many = (
+            instructions - self._idle_rate * seconds
+            for operations in (FEW, FEW + OPERATIONS)
+            for instructions, seconds in [self._count_run(pid, partial(measure, operations))]
+        )
         self._control(pid, "--instr=off")
         return (many - few) / OPERATIONS / THOUSAND
 
-    def _count_run(self, pid: int, measure: Measure, operations: int) -> int:
+    def _count_run(self, pid: int, run: Callable[[], object]) -> tuple[int, float]:
+        """Return the instructions and the seconds of a run."""
         self._control(pid, "--zero")
-        measure(operations)
+        begin = time.monotonic()
+        run()
+        seconds = time.monotonic() - begin
         self._control(pid, "--dump")
         newest = max(self._output.parent.glob("callgrind.out.*"), key=lambda path: int(path.suffix[1:]))
         totals = TOTALS.search(newest.read_text())
         assert totals is not None  # noqa: S101 - every dump ends with it
-        return int(totals[1])
+        return int(totals[1]), seconds
 
     def _control(self, pid: int, command: str) -> None:
         program = find_callgrind_control()

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gatehouse.kernel.addresses import Network
 from gatehouse.throttle.rate_limiter import RateLimiter
-from gatehouse.web.http.context import RequestContext
+from gatehouse.web.http.context import RequestContext, RespondingApp
 from gatehouse.web.http.errors import Dialect, ErrorRenderer, plain_error_page
 from gatehouse.web.http.routing import (
     DEFAULT_BODY_LIMIT,
@@ -65,11 +65,15 @@ def an_asgi_call(
     chunks: Sequence[bytes] = (b"",),
     kind: str = "http",
 ) -> AsgiCall:
+    """`chunks` are the parts of the body; without an announced length they are sent as such."""
+    named = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+    if any(chunks) and b"content-length" not in dict(named):
+        named.append((b"transfer-encoding", b"chunked"))
     scope: dict[str, Any] = {
         "type": kind,
         "method": "POST",
         "path": path,
-        "headers": [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers],
+        "headers": named,
         "client": client,
         "state": {},
     }
@@ -102,8 +106,13 @@ class RecordingApp:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": b"fine"})
 
+    async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self(scope, receive, send)
 
-def in_context(app: ASGIApp, *, https: bool = True, trusted_proxies: tuple[Network, ...] = ()) -> RequestContext:
+
+def in_context(
+    app: RespondingApp, *, https: bool = True, trusted_proxies: tuple[Network, ...] = ()
+) -> RequestContext:
     errors = ErrorRenderer(render_error=plain_error_page)
     return RequestContext(app, errors=errors, https=https, trusted_proxies=trusted_proxies)
 

@@ -92,7 +92,8 @@ async def call_app(
 
 
 async def call_app_with_json(app: ASGIApp, target: str, body: bytes) -> AppResponse:
-    return await call_app(app, "POST", target, body=body, headers=[("Content-Type", "application/json")])
+    headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+    return await call_app(app, "POST", target, body=body, headers=headers)
 
 
 def a_request(body: bytes = b"", *, content_type: str | None = "application/json", target: str = "/") -> Request:

@@ -10,8 +10,8 @@ from bench.server import Program
 
 from tests.support.capabilities import VALGRIND, require_program
 
-# Thousands of instructions, about a tenth above what `make bench PARTS=instructions` counts.
-CEILINGS: Final = {"empty answer": 365.0, "userinfo": 790.0, "introspection": 960.0}
+# Thousands of instructions, above what `make bench PARTS=instructions` counts on an idle machine.
+CEILINGS: Final = {"empty answer": 250.0, "userinfo": 750.0, "introspection": 900.0}
 
 
 @pytest.mark.timeout(900)  # the server is fifty times as slow as usual

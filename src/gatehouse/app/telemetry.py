@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gatehouse.kernel.addresses import Network, any_network_contains, parse_address
 from gatehouse.settings.model import TelemetrySettings
 from gatehouse.web.http.metrics import METHODS, OTHER, Figure
+from gatehouse.web.http.responses import WRITE_RESPONSE_KEY
 
 SERVER_ERROR: Final = 500
 PERCENT: Final = 100
@@ -55,6 +56,7 @@ class Telemetry:
             if scope["type"] != "http":
                 await app(scope, receive, send)
                 return
+            scope.pop(WRITE_RESPONSE_KEY, None)  # the response comes as messages, so that its status is seen
             began, status = monotonic(), 0
 
             async def send_and_note(message: Message) -> None:

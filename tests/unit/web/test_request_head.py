@@ -3,7 +3,14 @@ from http import HTTPStatus
 import pytest
 
 from gatehouse.web.server.limits import ProtocolLimits
-from gatehouse.web.server.request_head import RequestRefused, check_headers, check_request_line
+from gatehouse.web.server.request_head import (
+    CHECKED_HEADERS,
+    SEPARATORS,
+    RequestRefused,
+    check_head_size,
+    check_headers,
+    check_request_line,
+)
 from gatehouse.web.server.response_head import bare_response
 
 Head = tuple[bytes, bytes, str, list[tuple[bytes, bytes]]]
@@ -17,7 +24,9 @@ def a_head(*headers: tuple[bytes, bytes], method: bytes = b"GET", target: bytes 
 def check_head(head: Head) -> None:
     method, target, version, headers = head
     check_request_line(method, target, version)
-    check_headers(headers, version, ProtocolLimits())
+    size = sum(len(name) + len(value) + SEPARATORS for name, value in headers)
+    check_head_size(len(headers), size, ProtocolLimits())
+    check_headers([header for header in headers if header[0] in CHECKED_HEADERS], version)
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,18 @@
 """The context of a request: its id, the address of its caller, the headers of its response, its log line.
 
-`RequestContext` is the outermost of the three ASGI applications that a request passes; routing.py has the other two,
-the path dispatcher and the application of the path. It is plain ASGI, because Starlette's BaseHTTPMiddleware hides a
-disconnect.
+`RequestContext` is the ASGI application that the server calls. It asks the dispatcher of routing.py for a response,
+and sends a whole one in one write. It is plain ASGI, because Starlette's BaseHTTPMiddleware hides a disconnect.
 """
 
 from collections.abc import Iterable
 from http import HTTPStatus
 from operator import itemgetter
-from typing import Final
+from typing import Final, Protocol
 
+from msgspec import Struct
 from starlette.requests import HTTPConnection
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
 
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.addresses import Network
@@ -27,11 +28,12 @@ from gatehouse.web.http.client_address import (
 )
 from gatehouse.web.http.errors import ErrorRenderer, request_id_of
 from gatehouse.web.http.metrics import METHODS, OTHER, Metrics
-from gatehouse.web.http.responses import Header
+from gatehouse.web.http.responses import WRITE_RESPONSE_KEY, Header, header_lines
 
 MILLISECONDS: Final = 1_000
 NO_SOURCE: Final = "-"
 name_of: Final = itemgetter(0)
+CONNECTION_HEADERS: Final = frozenset({b"connection", b"transfer-encoding"})
 RESPONSE_STARTS: Final = ("http.response.start", "websocket.http.response.start")
 
 # Headers of every response (S-08, S-09, checklist HT-01).
@@ -130,6 +132,21 @@ class AccessLog:
         )
 
 
+class MissingHeaders(Struct, frozen=True):
+    """The common headers that a response lacks."""
+
+    headers: tuple[Header, ...]
+    lines: bytes | None  # the same as the server sends them; None if the response says itself how it is framed
+
+
+class RespondingApp(Protocol):
+    """An ASGI application that can return a whole response instead of sending it."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+    async def respond(self, scope: Scope, receive: Receive, send: Send) -> Response | None: ...
+
+
 class RequestContext:
     """Gives a request its id and its caller, and adds the common headers to every response.
 
@@ -139,7 +156,7 @@ class RequestContext:
 
     def __init__(
         self,
-        app: ASGIApp,
+        app: RespondingApp,
         *,
         errors: ErrorRenderer,
         https: bool,
@@ -149,7 +166,7 @@ class RequestContext:
         self._app = app
         self._errors = errors
         self._headers = (*SECURITY_HEADERS, HSTS) if https else SECURITY_HEADERS
-        self._missing_cache: dict[tuple[bytes, ...], tuple[Header, ...]] = {}  # by names: endpoints set few
+        self._missing_cache: dict[tuple[bytes, ...], MissingHeaders] = {}  # by names: endpoints set few
         self._trusted_proxies = trusted_proxies
         self._log = log
 
@@ -158,28 +175,36 @@ class RequestContext:
             await self._app(scope, receive, send)
             return
         request_id = new_request_id()
-        scope.setdefault("state", {})["request_id"] = request_id
+        state = scope.setdefault("state", {})
+        state["request_id"] = request_id
         current_request_id.set(request_id)  # never reset: every request is a task of its own
         begun = self._log.monotonic() if self._log else 0.0
         status = 0
+        own = (b"x-request-id", request_id.encode())
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] in RESPONSE_STARTS:
                 status = message["status"]
                 present = message.get("headers", ())
-                own = (b"x-request-id", request_id.encode())
-                missing = self.missing_headers(present)
-                if FOREIGN_SITE_KEY in scope["state"]:  # its owner decides about https on its subdomains
+                missing: Iterable[Header] = self._missing_from(present).headers
+                if FOREIGN_SITE_KEY in state:  # its owner decides about https on its subdomains
                     missing = [header for header in missing if header is not HSTS]
                 message["headers"] = [*present, *missing, own]
             await send(message)
 
         try:
-            await self._app_for(scope)(scope, receive, send_with_headers)
+            response = await self._respond(scope, receive, send_with_headers)
+            if response is not None:
+                missing = self._missing_from(response.raw_headers)
+                write = scope.get(WRITE_RESPONSE_KEY)
+                if write is None or missing.lines is None or FOREIGN_SITE_KEY in state:
+                    await response(scope, receive, send_with_headers)
+                else:
+                    status = response.status_code
+                    await write(status, [*response.raw_headers, own], missing.lines, response.body)
         finally:
             if self._log is not None and scope["type"] == "http":
-                state = scope["state"]
                 caller = state.get(CALLER_ADDRESS_KEY)
                 self._log.record_request(
                     endpoint=state.get("endpoint", OTHER),
@@ -190,7 +215,15 @@ class RequestContext:
                     request_id=request_id,
                 )
 
-    def missing_headers(self, present: Iterable[Header]) -> Iterable[Header]:
+    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
+        try:
+            scope["state"][CALLER_ADDRESS_KEY] = resolve_caller_address(scope, self._trusted_proxies)
+        except UnreadableChain:
+            await self._errors.refuse(HTTPStatus.BAD_REQUEST, scope, receive, send)
+            return None
+        return await self._app.respond(scope, receive, send)
+
+    def _missing_from(self, present: Iterable[Header]) -> "MissingHeaders":
         """Return the common headers that a response lacks.
 
         A page may set its own policy, a static file its own caching.
@@ -199,21 +232,12 @@ class RequestContext:
         missing = self._missing_cache.get(names)
         if missing is None:
             set_already = {name.lower() for name in names}
-            missing = tuple(header for header in self._headers if header[0] not in set_already)
+            headers = tuple(header for header in self._headers if header[0] not in set_already)
+            is_plain = b"content-length" in set_already and not CONNECTION_HEADERS & set_already
+            missing = MissingHeaders(headers, header_lines(headers) if is_plain else None)
             if len(set_already) == len(names):  # else an endpoint that repeats a header could make the cache grow
                 self._missing_cache[names] = missing
         return missing
-
-    def _app_for(self, scope: Scope) -> ASGIApp:
-        """Return the application with the caller's address in the state, or a refusal if there is no address."""
-        try:
-            scope["state"][CALLER_ADDRESS_KEY] = resolve_caller_address(scope, self._trusted_proxies)
-        except UnreadableChain:
-            return self._refuse
-        return self._app
-
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._errors.refuse(HTTPStatus.BAD_REQUEST, scope, receive, send)
 
 
 def origin_of(request: HTTPConnection, actor: str) -> AuditOrigin:

@@ -13,6 +13,9 @@ from starlette.types import Receive, Scope, Send
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 
 Header = tuple[bytes, bytes]
+# In the scope: the server's way to send a whole response in one write.
+WRITE_RESPONSE_KEY: Final = "gatehouse.write_response"
+LINE_BREAKS: Final = b"\r\n\0"
 NO_STORE: Final = {"Cache-Control": "no-store"}
 SEE_OTHER: Final = 303  # never a status that repeats the body after a POST with credentials (checklist LG-25)
 NOT_MODIFIED: Final = 304
@@ -20,6 +23,15 @@ TAG_DIGITS: Final = 32
 TAG_CACHE_SIZE: Final = 32  # documents; few are served, and each of them often
 MAX_CACHED_DOCUMENT: Final = 32_768  # bytes
 JSON_HEADERS: Final[tuple[Header, ...]] = ((b"cache-control", b"no-store"), (b"content-type", b"application/json"))
+
+
+def header_lines(headers: Iterable[Header]) -> bytes:
+    """Render headers. Raises ValueError for a name or value with a line break (checklist HT-13)."""
+    lines = [*map(b": ".join, headers), b""]
+    rendered = b"\r\n".join(lines)
+    if len(rendered) - len(rendered.translate(None, LINE_BREAKS)) != 2 * (len(lines) - 1):
+        raise ValueError("line break in a response header")
+    return rendered
 
 
 class PreparedResponse(Response):

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Router
-from starlette.types import ASGIApp, Lifespan, Message, Receive, Scope, Send
+from starlette.types import Lifespan, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from gatehouse.images.model import MAX_UPLOAD_BYTES
@@ -31,7 +31,7 @@ SCHEMA_BODY_LIMIT: Final = 4 * 1024 * 1024
 UPLOAD_BODY_LIMIT: Final = MAX_UPLOAD_BYTES + 65_536  # an image and the form around it
 PARAMETER_PATTERN: Final = re.compile(r"\{(?P<name>\w+)(?::(?P<kind>int|path))?\}")
 NUMBER_PATTERN: Final = re.compile(r"[0-9]{1,18}")
-CONTENT_LENGTH_PATTERN: Final = re.compile(rb"[0-9]{1,19}")
+MAX_LENGTH_DIGITS: Final = 19  # of a Content-Length
 PUBLIC_PREFLIGHT_MAX_AGE: Final = "86400"  # seconds a browser may remember the response to a preflight
 CLIENT_PREFLIGHT_MAX_AGE: Final = "600"  # shorter: an origin may be removed
 CLIENT_CORS_HEADERS: Final = "authorization, content-type"
@@ -130,7 +130,7 @@ def build_application(
     is_registered_origin: IsRegisteredOrigin = no_registered_origin,
     more_routes: Sequence[BaseRoute] = (),
     lifespan: Lifespan[None] | None = None,
-) -> ASGIApp:
+) -> "PathDispatcher":
     """Build an ASGI application from the table, in which every exception becomes a response.
 
     Starlette's own application class is not used: it responds to unexpected errors outside of all middleware, without
@@ -174,6 +174,9 @@ class Parameter(Enum):
     REST = "path"
 
 
+FoundApplication = tuple["PathApplication", PathParameters]
+
+
 class PathTree:
     """Applications by patterns such as `/people/{user_id}/bans`, found part by part, however many there are.
 
@@ -182,10 +185,10 @@ class PathTree:
 
     def __init__(self) -> None:
         self.below: dict[str | Parameter, PathTree] = {}
-        self.app: ASGIApp | None = None
+        self.app: PathApplication | None = None
         self.names: tuple[str, ...] = ()
 
-    def add(self, pattern: str, app: ASGIApp) -> None:
+    def add(self, pattern: str, app: "PathApplication") -> None:
         tree, names = self, []
         for part in pattern.split("/"):
             parameter = PARAMETER_PATTERN.fullmatch(part)
@@ -197,11 +200,11 @@ class PathTree:
             tree = tree.below.setdefault(key, PathTree())
         tree.app, tree.names = app, tuple(names)
 
-    def find(self, path: str) -> tuple[ASGIApp, PathParameters] | None:
+    def find(self, path: str) -> "FoundApplication | None":
         """Return the application of the path and its parameters."""
         return self.find_parts(path.split("/"), ())
 
-    def find_parts(self, parts: Sequence[str], values: Sequence[str | int]) -> tuple[ASGIApp, PathParameters] | None:
+    def find_parts(self, parts: Sequence[str], values: Sequence[str | int]) -> "FoundApplication | None":
         if not parts:
             return None if self.app is None else (self.app, dict(zip(self.names, values, strict=True)))
         for key, taken, rest in matching_parts(parts):
@@ -226,9 +229,12 @@ def matching_parts(
 
 
 class PathDispatcher:
-    """Finds exact paths by one lookup, patterns in a tree, and leaves WebSockets and the lifespan to the router."""
+    """Finds exact paths by one lookup, patterns in a tree, and leaves WebSockets and the lifespan to the router.
 
-    def __init__(self, applications: Mapping[str, ASGIApp], router: Router, errors: ErrorRenderer) -> None:
+    Every exception becomes a response, or ends the connection once the response has begun.
+    """
+
+    def __init__(self, applications: "Mapping[str, PathApplication]", router: Router, errors: ErrorRenderer) -> None:
         self._exact = {path: app for path, app in applications.items() if "{" not in path}
         self._patterns = PathTree()
         for path, app in applications.items():
@@ -237,36 +243,44 @@ class PathDispatcher:
         self._router = router
         self._errors = errors
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request.
-
-        Every exception becomes a response, or ends the connection once the response has begun.
-        """
+    async def respond(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
+        """Return the response if it is whole; None for one that was sent, because it does more than send a body."""
         if scope["type"] == "lifespan":
             await self._router(scope, receive, send)
-            return
+            return None
+        app = self._application_of(scope) if scope["type"] == "http" else None
         try:
-            await self._application_of(scope)(scope, receive, send)
+            if app is not None:
+                return await app.respond(scope, receive, send)
+            await self._router(scope, receive, send)
         except Exception as error:  # noqa: BLE001 - ErrorRenderer tells the foreseen from the others
             response = await self._errors.response_for(scope, error)
             origin = scope["state"].get(ALLOWED_ORIGIN_KEY)
             if origin:
                 allow_origin(response, origin)
             response.headers.update(scope["state"].get(ERROR_HEADERS_KEY, {}))
-            await response(scope, receive, send)
+            return await send_unless_whole(response, scope, receive, send)
+        return None
 
-    def _application_of(self, scope: Scope) -> ASGIApp:
-        """Return the application of the path, with its parameters in the scope; the router for what is not there."""
-        if scope["type"] != "http":
-            return self._router
-        exact = self._exact.get(scope["path"])
+    def _application_of(self, scope: Scope) -> "PathApplication | None":
+        """Return the application of the path, with its parameters in the scope."""
+        path = scope["path"]
+        exact = self._exact.get(path)
         if exact is not None:
             return exact
-        found = self._patterns.find(scope["path"])
+        found = self._patterns.find(path)
         if found is None:
-            return self._router
+            return None
         app, scope["path_params"] = found
         return app
+
+
+async def send_unless_whole(response: Response, scope: Scope, receive: Receive, send: Send) -> Response | None:
+    """Return a response that only sends its body; send any other."""
+    if type(response).__call__ is Response.__call__ and response.background is None:
+        return response
+    await response(scope, receive, send)
+    return None
 
 
 class PathApplication:
@@ -285,28 +299,41 @@ class PathApplication:
             sorted(method for endpoint in endpoints if endpoint.cors is Cors.CLIENTS for method in endpoint.methods)
         )
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def respond(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
+        """Return the response if it is whole; None for one that was sent."""
         endpoint = self._by_method.get(scope["method"], self._first)
         state = scope["state"]
         state["endpoint"], state["dialect"] = endpoint.name, endpoint.dialect
-        state[ERROR_HEADERS_KEY] = endpoint.error_headers
-        check_announced_body(scope["headers"], endpoint.body_limit)
-        origin = await self._registered_origin(scope) if self._client_methods else ""
-        state[ALLOWED_ORIGIN_KEY] = origin  # errors too, so that the page can read them
-        body = LimitedBody(receive, endpoint.body_limit)
+        if endpoint.error_headers:
+            state[ERROR_HEADERS_KEY] = endpoint.error_headers
+        has_body = check_announced_body(scope["headers"], endpoint.body_limit)
+        origin = ""
+        if self._client_methods:
+            origin = state[ALLOWED_ORIGIN_KEY] = await self._registered_origin(scope)  # errors too, to be readable
+        if has_body:
+            body = LimitedBody(receive, endpoint.body_limit)
+            receive = body.receive
+            response = await self._answer_within(body, Request(scope, receive, send), endpoint, origin)
+        else:
+            response = await self._answer(Request(scope, receive, send), endpoint, origin)
+        if self._allows_any_origin:
+            response.headers["Access-Control-Allow-Origin"] = "*"
+        if origin:
+            allow_origin(response, origin)
+        return await send_unless_whole(response, scope, receive, send)
+
+    async def _answer_within(
+        self, body: "LimitedBody", request: Request, endpoint: Endpoint, origin: str
+    ) -> Response:
         try:
-            response = await self._respond(Request(scope, body.receive, send), endpoint, origin)
+            response = await self._answer(request, endpoint, origin)
         except Exception:
             if body.is_exceeded:
                 raise unread_body(413) from None
             raise
         if body.is_exceeded:
             raise unread_body(413)
-        if self._allows_any_origin:
-            response.headers["Access-Control-Allow-Origin"] = "*"
-        if origin:
-            allow_origin(response, origin)
-        await response(scope, body.receive, send)
+        return response
 
     async def _registered_origin(self, scope: Scope) -> str:
         """Return the caller's origin if a client registered it; the handler reports an unavailable database."""
@@ -318,7 +345,7 @@ class PathApplication:
         except Unavailable:
             return ""
 
-    async def _respond(self, request: Request, endpoint: Endpoint, origin: str) -> Response:
+    async def _answer(self, request: Request, endpoint: Endpoint, origin: str) -> Response:
         if not request.scope["path"].isprintable():
             raise HTTPException(404)  # a parameter accepts any text
         method = request.scope["method"]
@@ -369,16 +396,23 @@ def allow_origin(response: Response, origin: str) -> None:
 # its real length while it is read.
 
 
-def check_announced_body(headers: Iterable[Header], limit: int) -> None:
-    """Refuse a body by its headers. A compressed body is never decompressed: a few kilobytes can become gigabytes."""
-    length = b""
+def check_announced_body(headers: Iterable[Header], limit: int) -> bool:
+    """Refuse a body by its headers. Returns whether there is one.
+
+    A compressed body is never decompressed: a few kilobytes can become gigabytes.
+    """
+    has_body = False
     for name, value in headers:
-        if name == b"content-encoding" and value.lower() != b"identity":
+        if name == b"content-length":
+            has_body = True
+            # Others were refused before (request_head.py).
+            if len(value) <= MAX_LENGTH_DIGITS and value.isdigit() and int(value) > limit:
+                raise unread_body(413)
+        elif name == b"transfer-encoding":
+            has_body = True
+        elif name == b"content-encoding" and value.lower() != b"identity":
             raise unread_body(415)
-        if name == b"content-length" and not length and CONTENT_LENGTH_PATTERN.fullmatch(value):
-            length = value  # invalid values were refused before (request_head.py)
-    if length and int(length) > limit:
-        raise unread_body(413)
+    return has_body
 
 
 def unread_body(status: int) -> HTTPException:

@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Scope
 
 from gatehouse.kernel.clock import Clock
+from gatehouse.web.http.responses import WRITE_RESPONSE_KEY, Header
 from gatehouse.web.server.compact import CompactEvent, FlowControl
 from gatehouse.web.server.response_head import CLOSE, bare_headers, render_head
 
@@ -16,6 +17,7 @@ READ_AHEAD_BYTES: Final = 65_536  # bytes of a body that may wait for the applic
 STATUSES_WITHOUT_BODY: Final = (204, 304)
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK: Final = b"0\r\n\r\n"
+WRONG_LENGTH: Final = "the body has not the length that Content-Length announced"
 ERROR: Final = HTTPStatus.INTERNAL_SERVER_ERROR
 ERROR_START: Final[Message] = {"type": "http.response.start", "status": ERROR.value, "headers": bare_headers(ERROR)}
 
@@ -31,18 +33,20 @@ class HttpExchange:
         "_expects_continue",
         "_flow",
         "_has_body",
+        "_has_chunks",
         "_head",
         "_is_chunked",
         "_is_connected",
+        "_is_head",
         "_is_received",
         "_news",
         "_on_end",
+        "_scope",
         "_transport",
         "_unsent",
         "has_begun",
         "is_complete",
         "keep_alive",
-        "scope",
     )
 
     def __init__(
@@ -55,7 +59,10 @@ class HttpExchange:
         expects_continue: bool,
         on_end: "Callable[[HttpExchange], None]",
     ) -> None:
-        self.scope = scope
+        self._scope: Scope | None = scope
+        scope[WRITE_RESPONSE_KEY] = self.write_response
+        self._is_head = scope["method"] == "HEAD"
+        self._has_chunks = scope["http_version"] != "1.0"
         self._transport = transport
         self._flow = flow
         self._clock = clock
@@ -98,8 +105,10 @@ class HttpExchange:
         self._news.set()
 
     async def run(self, app: ASGIApp) -> None:
+        scope, self._scope = self._scope, None  # which refers to this exchange
+        assert scope is not None  # noqa: S101 - it runs once
         try:
-            await app(self.scope, self.receive, self.send)
+            await app(scope, self.receive, self.send)
         except (Exception, asyncio.CancelledError):
             log.exception("the application failed")
             self._fail()
@@ -137,6 +146,27 @@ class HttpExchange:
         else:
             self._head = self._render_head(message)
 
+    async def write_response(self, status: int, headers: Sequence[Header], prepared: bytes, body: bytes) -> None:
+        """Send a whole response in one write: these headers, among them Content-Length, and prepared lines.
+
+        Raises ValueError for a header with a line break, RuntimeError for a wrong length.
+        """
+        if self._flow.write_paused:
+            await self._flow.drain()
+        if not self._is_connected:
+            return
+        if self._head or self.is_complete:
+            raise RuntimeError("a second response")
+        if int(dict(headers)[b"content-length"]) != len(body):
+            raise RuntimeError(WRONG_LENGTH)
+        if not self.keep_alive:
+            headers = [*headers, CLOSE]
+        head = render_head(status, headers, self._clock.now(), prepared)
+        has_body = not self._is_head and status not in STATUSES_WITHOUT_BODY
+        self.has_begun = True
+        self._transport.write(head + body if has_body else head)
+        self._complete()
+
     # The response
 
     def _send_part(self, body: bytes, *, is_last: bool) -> None:
@@ -152,9 +182,9 @@ class HttpExchange:
         status, headers = start["status"], [*start.get("headers", ())]
         named = dict(headers)  # names are in lower case
         length = named.get(b"content-length")
-        self._has_body = self.scope["method"] != "HEAD" and status not in STATUSES_WITHOUT_BODY
+        self._has_body = not self._is_head and status not in STATUSES_WITHOUT_BODY
         self._unsent = None if length is None else int(length)
-        self._is_chunked = self._has_body and length is None and self.scope["http_version"] != "1.0"
+        self._is_chunked = self._has_body and length is None and self._has_chunks
         if self._is_chunked:
             headers.append((b"transfer-encoding", b"chunked"))
         if b"close" in named.get(b"connection", b"").lower():
@@ -174,7 +204,7 @@ class HttpExchange:
             return chunk + LAST_CHUNK if is_last else chunk
         self._unsent -= len(body)
         if self._unsent < 0 or (is_last and self._unsent):
-            raise RuntimeError("the body has not the length that Content-Length announced")
+            raise RuntimeError(WRONG_LENGTH)
         return body
 
     def _complete(self) -> None:

@@ -19,9 +19,13 @@ from gatehouse.web.server.compact import FlowControl, has_hung_up
 from gatehouse.web.server.exchange import HttpExchange
 from gatehouse.web.server.limits import Deadline
 from gatehouse.web.server.request_head import (
+    CHECKED_HEADERS,
+    SEPARATORS,
     RequestRefused,
+    check_head_size,
     check_headers,
     check_request_line,
+    expects_continue,
     refusal_from,
 )
 from gatehouse.web.server.response_head import bare_response
@@ -48,18 +52,22 @@ NEW, HEAD, BODY, BETWEEN = Phase  # `Phase.HEAD` takes six times as long on Pyth
 class HttpProtocol(ServedConnection):
     """One connection.
 
-    Responses are sent one at a time, in the order of their requests. `_answering` is the exchange whose response is
-    next, `_queue` those behind it, `_receiving` the one whose body is being received.
+    Responses are sent one at a time, in the order of their requests. `_answering` is the exchange that runs, `_queue`
+    those behind it, `_receiving` the one whose body is being received. A request is started when everything that came
+    with it is parsed, so that most find their body.
     """
 
     __slots__ = (
         "__weakref__",
         "_answering",
+        "_checked",
         "_client",
         "_client_owes",
         "_client_reads",
-        "_expects_continue",
+        "_head_lines",
+        "_head_size",
         "_headers",
+        "_is_starting",
         "_keeps_alive",
         "_leaving",
         "_limits",
@@ -90,8 +98,11 @@ class HttpProtocol(ServedConnection):
         self._requests = 0
         self._unreported = 0  # bytes fed since the parser last handed out a whole head or a piece of a body
         self._url = b""
+        self._head_lines = 0  # headers of the head, and trailers
+        self._head_size = 0  # bytes of their names and values
         self._headers: list[Header] = []
-        self._expects_continue = False
+        self._checked: list[Header] = []  # those that decide about the connection
+        self._is_starting = False
         self._receiving: HttpExchange | None = None
         self._answering: HttpExchange | None = None
         self._queue: list[HttpExchange] = []
@@ -147,6 +158,8 @@ class HttpProtocol(ServedConnection):
         except RequestRefused as refused:
             self._refuse(refused.status)
         else:
+            if self._queue:
+                self._continue()
             self._update_deadline()
 
     def pause_writing(self) -> None:
@@ -197,8 +210,9 @@ class HttpProtocol(ServedConnection):
         self._phase = HEAD
         self._requests += 1
         self._url = b""
+        self._head_lines = self._head_size = 0
         self._headers = []
-        self._expects_continue = False
+        self._checked = []
 
     def on_url(self, url: bytes) -> None:
         self._url += url
@@ -206,42 +220,46 @@ class HttpProtocol(ServedConnection):
             raise RequestRefused(HTTPStatus.REQUEST_URI_TOO_LONG)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Collect a header of the head, or a trailer, which no one reads."""
+        """Collect a header of the head, or a trailer, which no one reads.
+
+        A name with an underscore is dropped: a caller can imitate with it a header that only a proxy may set (S-11).
+        """
         name = name.lower()
-        if name == b"expect" and value.lower() == b"100-continue":
-            self._expects_continue = True
-        self._headers.append((name, value))
+        self._head_size += len(name) + len(value) + SEPARATORS
+        self._head_lines += 1
+        if name in CHECKED_HEADERS:
+            self._checked.append((name, value))
+        if b"_" not in name:
+            self._headers.append((name, value.strip(BLANK)))
 
     def on_headers_complete(self) -> None:
         self._unreported = 0
         parser = self._parser
         method, version = parser.get_method(), parser.get_http_version()
         check_request_line(method, self._url, version)
-        check_headers(self._headers, version, self._limits)
+        check_head_size(self._head_lines, self._head_size, self._limits)
+        check_headers(self._checked, version)
         if len(self._queue) >= self._limits.pipelined:
             raise RequestRefused(HTTPStatus.BAD_REQUEST)
         if not parser.should_upgrade():  # otherwise the parser stops after the head
-            self._start_exchange(method, version)
+            self._queue_exchange(method, version)
 
-    def _start_exchange(self, method: bytes, version: str) -> None:
-        """Start the application, or queue the request behind the one that is being answered."""
+    def _queue_exchange(self, method: bytes, version: str) -> None:
+        if self._answering is not None or self._queue:
+            self.flow.pause_reading()
         exchange = HttpExchange(
             self._scope_of(method, version),
             transport=self.transport,
             flow=self.flow,
             clock=self._state.clock,
-            expects_continue=self._expects_continue and version != "1.0",  # which has no 100 (RFC 9110 §10.1.1)
+            expects_continue=expects_continue(self._checked, version),
             on_end=self._on_exchange_end,
         )
         self._keeps_alive = version != "1.0" and self._parser.should_keep_alive()
         self._receiving = exchange
         self._phase = BODY
-        self._headers = []  # of the trailers: the other list belongs to a running application
-        if self._answering is None:
-            self._answer(exchange)
-        else:
-            self.flow.pause_reading()
-            self._queue.append(exchange)
+        self._headers = []  # of the trailers: the other list belongs to the application
+        self._queue.append(exchange)
 
     def _scope_of(self, method: bytes, version: str) -> dict[str, object]:
         raw_path, _, query = self._url.partition(b"?")
@@ -258,7 +276,7 @@ class HttpProtocol(ServedConnection):
             "path": unquote(path) if "%" in path else path,
             "raw_path": raw_path,
             "query_string": query,
-            "headers": accepted_headers(self._headers),
+            "headers": self._headers,
             "state": {},
             CONNECTION_KEY: self,
         }
@@ -290,9 +308,10 @@ class HttpProtocol(ServedConnection):
 
     def _is_websocket_handshake(self) -> bool:
         """Whether to upgrade: never while an earlier request still owns the connection."""
-        upgrades = [value.strip(BLANK).lower() for name, value in self._headers if name == b"upgrade"]
+        upgrades = [value.lower() for name, value in self._headers if name == b"upgrade"]
         return (
             self._answering is None
+            and not self._queue
             and upgrades == [b"websocket"]
             and self._parser.get_method() == b"GET"
             and self._parser.get_http_version() == "1.1"
@@ -305,7 +324,7 @@ class HttpProtocol(ServedConnection):
         """
         self._leaving = True
         self._state.connections.discard(self)
-        head = self._render_head(accepted_headers(self._headers))
+        head = self._render_head(self._headers)
         websocket = self._state.create_websocket(self._state)
         websocket.connection_made(self.transport)
         websocket.data_received(head)
@@ -319,9 +338,20 @@ class HttpProtocol(ServedConnection):
 
     # Answers
 
-    def _answer(self, exchange: HttpExchange) -> None:
-        self._answering = exchange
-        self._state.start_task(exchange.run(self._state.app))
+    def _continue(self) -> None:
+        """Start the next request, if none is running; after the last one, send the refusal.
+
+        A request may end while it is started: then the loop goes on, and not the call at its end.
+        """
+        if self._is_starting:
+            return
+        self._is_starting = True
+        while self._queue and self._answering is None and not self._leaving:
+            exchange = self._answering = self._queue.pop(0)
+            self._state.start_task(exchange.run(self._state.app))
+        self._is_starting = False
+        if self._refusal is not None and self._answering is None and not self._leaving:
+            self._send_refusal(self._refusal)
 
     def _on_exchange_end(self, exchange: HttpExchange) -> None:
         self._answering = None
@@ -331,10 +361,7 @@ class HttpProtocol(ServedConnection):
             self._close_after_response()
             return
         self.flow.resume_reading_for(exchange)
-        if self._queue:
-            self._answer(self._queue.pop(0))
-        elif self._refusal is not None:
-            self._send_refusal(self._refusal)
+        self._continue()
         self._update_deadline()
 
     def _refuse(self, status: HTTPStatus) -> None:
@@ -343,8 +370,7 @@ class HttpProtocol(ServedConnection):
         self._refusal = status
         if self._receiving is not None:
             self._cancel_exchange(self._receiving)
-        if self._answering is None:
-            self._send_refusal(status)
+        self._continue()
 
     def _cancel_exchange(self, exchange: HttpExchange) -> None:
         """Cancel a request whose head was valid and whose body is not."""
@@ -421,11 +447,6 @@ class HttpProtocol(ServedConnection):
             self._update_deadline()
         else:
             self._refuse(HTTPStatus.REQUEST_TIMEOUT)
-
-
-def accepted_headers(headers: Iterable[Header]) -> list[Header]:
-    """Drop names with an underscore: a caller can imitate a header with one that only a proxy may set (S-11)."""
-    return [(name, value.strip(BLANK)) for name, value in headers if b"_" not in name]
 
 
 def address_of(transport: asyncio.BaseTransport, end: str) -> tuple[str, int] | None:

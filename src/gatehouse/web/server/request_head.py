@@ -30,6 +30,7 @@ def refusal_from(error: httptools.HttpParserError) -> RequestRefused:
 # Content-Length beside Transfer-Encoding by itself. The checks here refuse what the parser accepts.
 
 
+CHECKED_HEADERS: Final = frozenset({b"host", b"content-length", b"transfer-encoding", b"expect"})
 SEPARATORS: Final = len(b": \r\n")
 MAX_CONTENT_LENGTH_DIGITS: Final = 19  # digits of a Content-Length; no real body is longer
 SUPPORTED_VERSIONS: Final = ("1.0", "1.1")
@@ -47,13 +48,15 @@ def check_request_line(method: bytes, target: bytes, version: str) -> None:
         raise RequestRefused(HTTPStatus.BAD_REQUEST)
 
 
-def check_headers(headers: Sequence[Header], version: str, limits: ProtocolLimits) -> None:
-    """Check headers with names in lower case."""
-    if len(headers) > limits.headers:
+def check_head_size(lines: int, size: int, limits: ProtocolLimits) -> None:
+    if lines > limits.headers or size > limits.header_bytes:
         raise RequestRefused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-    size = hosts = framings = 0
+
+
+def check_headers(headers: Sequence[Header], version: str) -> None:
+    """Check those of CHECKED_HEADERS that a request has."""
+    hosts = framings = 0
     for name, value in headers:
-        size += len(name) + len(value) + SEPARATORS
         if name == b"host":
             hosts += 1
         elif name == b"content-length":
@@ -62,12 +65,15 @@ def check_headers(headers: Sequence[Header], version: str, limits: ProtocolLimit
         elif name == b"transfer-encoding":
             framings += 1
             check_transfer_encoding(value, version)
-    if size > limits.header_bytes:
-        raise RequestRefused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
     # RFC 9112 §3.2 asks for one Host. Its value is never used (R0). The parser refuses most double framings, but one
     # parser alone is not relied on (HT-04).
     if hosts > 1 or (hosts == 0 and version == "1.1") or framings > 1:
         raise RequestRefused(HTTPStatus.BAD_REQUEST)
+
+
+def expects_continue(headers: Sequence[Header], version: str) -> bool:
+    """Whether the client sends its body only when it is asked to; HTTP/1.0 has no 100 (RFC 9110 §10.1.1)."""
+    return version != "1.0" and any(name == b"expect" and value.lower() == b"100-continue" for name, value in headers)
 
 
 def check_content_length(value: bytes) -> None:

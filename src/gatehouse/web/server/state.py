@@ -1,6 +1,7 @@
 """What all connections of one server share."""
 
 import asyncio
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -27,6 +28,19 @@ class ServerState(Struct, frozen=True, kw_only=True):
     tasks: set[asyncio.Task[None]] = field(default_factory=set)  # requests that are running
 
     def start_task(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+        """Start a request: at once where Python can, so that one that waits for nothing takes no turn of the loop."""
+        task = create_task(work)
+        if not task.done():
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+
+
+if sys.version_info >= (3, 12):
+
+    def create_task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return asyncio.Task(work, loop=asyncio.get_running_loop(), eager_start=True)
+
+else:
+
+    def create_task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return asyncio.get_running_loop().create_task(work)

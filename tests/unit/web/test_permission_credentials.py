@@ -8,6 +8,7 @@ from gatehouse.permissions.authentication.credentials import RequestCredentials
 from gatehouse.tokens.claims import InvalidToken
 from gatehouse.web.api.permissions.authentication import CredentialFields, credentials_of
 from gatehouse.web.http.client_address import CALLER_ADDRESS_KEY, CallerAddress
+from gatehouse.web.http.parse import raw_body
 
 CLIENT = parse_address("198.51.100.7")
 BODY = b'{"action":"get"}'
@@ -30,7 +31,9 @@ async def read(
         "headers": [(name.lower().encode(), value.encode()) for name, value in headers],
         "state": {CALLER_ADDRESS_KEY: CallerAddress(address=CLIENT, source="198.51.100.7", proven=proven)},
     }
-    return await credentials_of(Request(scope, receive), fields or CredentialFields())
+    request = Request(scope, receive)
+    await raw_body(request)
+    return credentials_of(request, fields or CredentialFields())
 
 
 async def test_headers_carry_everything() -> None:

@@ -43,14 +43,18 @@ def build_factors(core: Core, accounts: AccountServices, limiter: AttemptLimiter
         clock=clock,
         methods=accounts.enabled_methods,
     )
-    host = parse_origin(core.base_url, "http", "https").host
+
+    def party() -> RelyingParty:  # a command may have no address
+        host = parse_origin(core.base_url, "http", "https").host
+        return RelyingParty(name=core.settings.branding.name, origin=core.base_url, host=host)
+
     return FactorServices(
         recovery_codes=recovery,
         totp=totp,
         email_codes=email_codes,
         passkeys=Passkeys(
             store=core.storage.passkeys,
-            party=lambda: RelyingParty(name=core.settings.branding.name, origin=core.base_url, host=host),
+            party=party,
             recovery=recovery,
             notifier=notifier,
             clock=clock,

@@ -156,7 +156,7 @@ async def test_websockets_go_to_their_own_routes_and_unknown_ones_are_closed() -
         async def receive() -> Message:
             return {"type": "websocket.connect"}
 
-        await app({**a_scope(target=path), "type": "websocket", "state": {}}, receive, send)
+        await app.respond({**a_scope(target=path), "type": "websocket", "state": {}}, receive, send)
         return [message["type"] for message in sent]
 
     assert await types_sent("/ws/hello") == ["websocket.accept", "websocket.close"]
@@ -176,7 +176,7 @@ async def test_the_lifespan_reaches_the_router() -> None:
     async def send(message: Message) -> None:
         sent.append(message)
 
-    await app({"type": "lifespan", "state": {}}, receive, send)
+    await app.respond({"type": "lifespan", "state": {}}, receive, send)
     assert [message["type"] for message in sent] == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
 
 

@@ -140,11 +140,8 @@ class MissingHeaders(Struct, frozen=True):
 
 
 class RespondingApp(Protocol):
-    """An ASGI application that can return a whole response instead of sending it."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
-
-    async def respond(self, scope: Scope, receive: Receive, send: Send) -> Response | None: ...
+    async def respond(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
+        """Return a response that is whole, or send it and return None."""
 
 
 class RequestContext:
@@ -172,7 +169,7 @@ class RequestContext:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
+            await self._app.respond(scope, receive, send)
             return
         request_id = new_request_id()
         state = scope.setdefault("state", {})

@@ -269,12 +269,14 @@ async def time_each(database: FilledDatabase, operation: Operation, cases: Seque
     return median(times) * 1e6
 
 
-def curve(name: str, empty: float, sizes: Sequence[int], rounds: Sequence[Sequence[float]]) -> Iterator[Figure]:
+def curve(
+    name: str, empty: float, sizes: Sequence[int], rounds: Sequence[Sequence[float]], *, unit: str = "people"
+) -> Iterator[Figure]:
     """Ratios first: each is taken within one round."""
-    title = f"growth, {name}: {sizes[-1]:,} by {sizes[0]:,} people"
+    title = f"growth, {name}: {sizes[-1]:,} by {sizes[0]:,} {unit}"
     whole = median((row[-1] + empty) / (row[0] + empty) for row in rounds)
     yield Figure(name=f"{title}, with HTTP", value=whole, unit="x", goal=GOAL)
     yield Figure(name=f"{title}, storage alone", value=median(row[-1] / row[0] for row in rounds), unit="x")
     for size, times in zip(sizes, zip(*rounds, strict=True), strict=True):
-        title = f"growth, {name}, {size:,} people"
+        title = f"growth, {name}, {size:,} {unit}"
         yield Figure(name=title, value=median(times), unit="µs", curve=name, at=size)

@@ -1,7 +1,7 @@
 """The cost of evaluating a person's permissions, without storage and HTTP (goals P12, P13)."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Final, cast
 
 from bench.figures import Figure, cost
@@ -42,14 +42,14 @@ OPTIONS: Final = ShapeOptions()
 
 
 def permissions() -> list[Figure]:
-    model, facts, no_projects = build_model(), build_facts([ROOT]), Structure(version=1, projects={}, connecting={})
+    model, facts, no_projects = build_model(), build_facts([ROOT]), Structure(projects={}, connecting={})
     grouped = many_groups()
     effective = evaluate_once(model, facts, no_projects)
     store = cast("PermissionStore", OneApplicationStore(model, no_projects))
     loader, facts_with_state = PermissionLoader(store=store, clock=SystemClock()), with_state(facts, model)
     rules = [Rule(RuleSection.PRIVATE, f"area{n % ROLES}.rule{n % RULES}") for n in range(CHECKS)]
     in_projects = build_facts([Scope(f"p{n}") for n in range(PROJECTS)])
-    ten = Structure(version=1, projects={f"p{n}": a_project(f"p{n}") for n in range(PROJECTS)}, connecting={})
+    ten = Structure(projects={f"p{n}": a_project(f"p{n}") for n in range(PROJECTS)}, connecting={})
     return [
         with_goal(
             1_200,
@@ -83,8 +83,8 @@ class OneApplicationStore:
     async def application_models(self, _: object) -> dict[int, ApplicationModel]:
         return {APPLICATION: self._model}
 
-    async def structure(self, _: object, applications: Iterable[int]) -> Structure:
-        return replace(self._structure, connecting=dict.fromkeys(applications, ()))
+    async def projects(self, _: object) -> Mapping[str, ProjectModel]:
+        return self._structure.projects
 
 
 def with_state(facts: Facts, model: ApplicationModel) -> Facts:
@@ -136,7 +136,6 @@ def build_facts(scopes: list[Scope]) -> Facts:
         rev=0,
         has_strong_factor=True,
         records={APPLICATION: UserRecord(application_id=APPLICATION, user_id="1001", scopes=holdings)},
-        structure=1,
     )
 
 
@@ -159,7 +158,7 @@ def many_groups() -> Structure:
     model = replace(
         model, project=replace(model.project, settings=settings), groups={one.group_id: one for one in groups}
     )
-    return Structure(version=1, projects={"big": model}, connecting={APPLICATION: ("big",)})
+    return Structure(projects={"big": model}, connecting={APPLICATION: ("big",)})
 
 
 def a_group(group_id: str, tag: str) -> Group:

@@ -34,6 +34,7 @@ from bench.people_search import people_search
 from bench.permission_requests import permission_rates, write_model
 from bench.permissions import permissions
 from bench.polls import held_elsewhere, held_polls
+from bench.project_growth import PROJECT_SIZES, project_growth
 from bench.report import save_run
 from bench.row_sizes import sizes
 from bench.server import EMPTY, Program, get_request, measure_requests, response_rates, start_times
@@ -185,6 +186,7 @@ def measure_growth(place: Workspace) -> Iterator[Figure]:
     yield Figure(name="growth, an empty handler over HTTP", value=empty, unit="µs")
     for kind, new in place.databases():
         yield from growth([new() for _ in SIZES], kind, empty)
+        yield from project_growth([new() for _ in PROJECT_SIZES], kind, empty)
 
 
 def measure_sizes(place: Workspace) -> Iterator[Figure]:

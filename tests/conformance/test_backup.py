@@ -21,6 +21,7 @@ from gatehouse.storage.backup import (
 )
 from gatehouse.storage.database import Storage
 from tests.support.builders import NOW, ORIGIN, RECORDER, a_client, a_record, a_setup_link, a_user
+from tests.support.permission_builders import install_central, model_version, publish
 
 # Add a new table here after deciding whether anything in it could end between backup and restore. If so, it needs a
 # fence (storage/backup.py).
@@ -39,6 +40,7 @@ RESTORED_AS_IT_WAS = frozenset(
         *("totp_factors", "user_ids", "user_purchases", "user_records", "user_tags"),
         *("ban_digests", "bans", "images", "retired_device_keys", "user_aliases", "user_devices", "usernames"),
         *("application_ids", "group_members", "groups", "project_names", "project_services", "projects"),
+        "grant_keys",
         *("accepted_terms", "protected_sites", "stored_settings"),
         "schema_versions",
         *("scope_records", "access_keys", "application_keys"),  # stored secrets, like those of clients
@@ -47,7 +49,7 @@ RESTORED_AS_IT_WAS = frozenset(
         *("service_accounts", "service_tokens"),  # the epoch and the users' rev end their tokens
     }
 )
-FENCED = frozenset({"clients", "installation", "once", "permission_clock", "recovery_codes", "users"})
+FENCED = frozenset({"clients", "installation", "once", "projects", "recovery_codes", "users"})
 
 CLOSING = ArchiveEnd(counts={}, sha256="", mac="")
 Held = dict[str, list[tuple[Any, ...]]]
@@ -196,11 +198,15 @@ async def test_the_record_of_the_cut_commits_with_it_and_numbers_go_on(storage: 
     assert column(await contents(storage), "audit_refusals", "position") == [3, 7, 8]
 
 
-async def test_no_structure_version_is_reused_after_a_restore(storage: Storage) -> None:
-    await restore(storage, {"permission_clock": [(1, 7)]})
-    assert (await storage.permissions.structure([], [])).version == NOW * 1_000
-    await restore(storage, {"permission_clock": [(1, NOW * 1_000 + 5)]}, replace=True)
-    assert (await storage.permissions.structure([], [])).version == NOW * 1_000 + 5
+async def test_no_version_of_a_project_is_reused_after_a_restore(storage: Storage) -> None:
+    await install_central(storage)
+    await publish(storage)
+    before, names = await contents(storage), TABLES["projects"].columns
+    (row,) = before["projects"]
+    for stored, restored in ((7, NOW * 1_000), (NOW * 1_000 + 5, NOW * 1_000 + 5)):
+        changed = dict(zip(names, row, strict=True)) | {"model_version": stored}
+        await restore(storage, before | {"projects": [tuple(changed.values())]}, replace=True)
+        assert await model_version(storage) == restored
 
 
 async def test_a_timeline_is_left_to_the_database_it_belongs_to(storage: Storage) -> None:

@@ -42,6 +42,7 @@ from tests.support.permission_builders import (
     create_application,
     holdings_with,
     install_central,
+    model_version,
     publish,
     raise_in_edit,
     set_fields,
@@ -67,10 +68,6 @@ async def record_of(storage: Storage, user_id: str, application_id: int) -> User
     facts = await storage.permissions.facts(user_id, [application_id])
     assert facts is not None
     return facts.records[application_id]
-
-
-async def structure_version(storage: Storage) -> int:
-    return (await storage.permissions.structure([], [])).version
 
 
 # -- applications -------------------------------------------------------------------------------------
@@ -249,13 +246,13 @@ async def test_roles_that_end_leave_the_grants_of_projects_too(seeded_storage: S
         GroupGrant(group_id=GROUP, roles=("moderator",), action=GrantAction.REVOKE),
     )
     await seeded_storage.projects.edit_project("mind_games", connect_application(SHOP, *grants))
-    before = await structure_version(seeded_storage)
+    before = await model_version(seeded_storage)
     left = [a_role("guest", SHOP), *([a_role("moderator", SHOP, protected=True)] if protected else [])]
     await seeded_storage.applications.edit_schema(SHOP, set_roles(*left))
     project = (await seeded_storage.projects.project("mind_games")).project
     assert project.settings.services == {SHOP: (replace(grants[0], roles=("guest",)),)}
     assert project.version == 3
-    assert await structure_version(seeded_storage) == before + 1
+    assert await model_version(seeded_storage) == before + 1
     assert (await seeded_storage.projects.project("untouched")).project.version == 1
 
 

@@ -27,6 +27,7 @@ from tests.support.permission_builders import (
     create_application,
     holdings_with,
     install_central,
+    model_version,
     publish,
     set_fields,
     set_project_fields,
@@ -53,10 +54,6 @@ async def facts_of(storage: Storage, *applications: int) -> Any:
     person_facts = await storage.permissions.facts(ANNA, applications)
     assert person_facts is not None
     return person_facts
-
-
-async def structure_version(storage: Storage) -> int:
-    return (await storage.permissions.structure([], [])).version
 
 
 # -- facts --------------------------------------------------------------------------------------------
@@ -155,13 +152,13 @@ def fields_of(record: UserRecord) -> dict[str, Any]:
 
 
 async def test_facts_name_owned_projects_listing_groups_and_versions(seeded_storage: Storage) -> None:
-    before = (await facts_of(seeded_storage, 1)).structure
+    before = await model_version(seeded_storage)
     await seeded_storage.groups.edit_group(GROUP, set_fields(users=(ANNA,)))
     person_facts = await facts_of(seeded_storage, 1)
-    assert (person_facts.owns, person_facts.groups, person_facts.structure) == (
+    assert (person_facts.owns, person_facts.groups, person_facts.project_versions) == (
         {"mind_games": NO_END},
         {GROUP},
-        before + 1,
+        {"mind_games": before + 1},
     )
     ends = Assignment(role="project_owner", end=End(expired=NOW + 5))
     await a_person(seeded_storage, "2")
@@ -260,15 +257,14 @@ async def test_the_structure_holds_projects_groups_and_connections(seeded_storag
     )
     condition = GroupCondition(title="Staff", condition=parse_condition({"tag": "staff"}))
     await seeded_storage.groups.edit_group(GROUP, set_fields(conditions=(condition,), users=(ANNA,)))
-    structure = await seeded_storage.permissions.structure(["mind_games", "nothing"], [])
-    assert structure.projects.keys() == {"mind_games"}
-    project = structure.projects["mind_games"]
+    projects = await seeded_storage.permissions.projects(["mind_games", "nothing"])
+    assert projects.keys() == {"mind_games"}
+    project = projects["mind_games"]
     assert (project.project.settings, project.project.aliases) == (settings, ("mg", "games"))
     assert project.groups == {GROUP: a_group(conditions=(condition,), version=2)}  # without its users
-    assert structure.connecting == {}
-    connected = await seeded_storage.permissions.structure([], [number, SHOP, 99])
-    assert connected.connecting == {number: ("mind_games",), SHOP: (), 99: ()}
-    assert connected.projects == structure.projects
+    for application_id, connecting in ((number, ("mind_games",)), (SHOP, ())):
+        structure = (await seeded_storage.candidates.application_snapshot(application_id, ["mind_games"])).structure
+        assert (structure.connecting, structure.projects) == ({application_id: connecting}, projects)
 
 
 async def test_a_removed_project_connects_nothing_and_shows_as_removed(seeded_storage: Storage) -> None:
@@ -276,46 +272,43 @@ async def test_a_removed_project_connects_nothing_and_shows_as_removed(seeded_st
     await seeded_storage.projects.edit_project(
         "mind_games", set_project_fields(settings=ProjectSettings(services=services))
     )
-    assert (await seeded_storage.permissions.structure([], [SHOP])).connecting == {SHOP: ("mind_games",)}
+    assert (await seeded_storage.candidates.application_snapshot(SHOP, [])).structure.connecting == {
+        SHOP: ("mind_games",)
+    }
     await seeded_storage.projects.edit_project("mind_games", set_project_fields(removed=True))
-    structure = await seeded_storage.permissions.structure(["mind_games"], [SHOP])
+    structure = (await seeded_storage.candidates.application_snapshot(SHOP, ["mind_games"])).structure
     assert (structure.connecting, structure.projects["mind_games"].project.removed) == ({SHOP: ()}, True)
 
 
-async def test_the_structure_has_a_version_from_the_start(storage: Storage) -> None:
-    assert await structure_version(storage) == 0
-    await install_central(storage)
-    assert await structure_version(storage) == 0
-    await a_person(storage)
-    await publish(storage, owners=[ANNA])
-    assert await structure_version(storage) == 1
-    assert (await facts_of(storage)).structure == 1
+async def test_facts_name_versions_of_projects_that_are_asked_for(seeded_storage: Storage) -> None:
+    facts = await seeded_storage.permissions.facts(ANNA, [], ["mind_games", "nothing"])
+    assert facts is not None
+    assert facts.project_versions == {"mind_games": await model_version(seeded_storage), "nothing": 0}
 
 
-async def test_saves_outside_the_structure_keep_its_version(seeded_storage: Storage) -> None:
-    before = await structure_version(seeded_storage)
+async def test_saves_outside_a_project_keep_the_version_of_its_model(seeded_storage: Storage) -> None:
+    before = await model_version(seeded_storage)
     await seeded_storage.user_records.edit_record(1, ANNA, set_fields(login={"can": {"value": True}}), NOW)
     await seeded_storage.applications.edit_application(SHOP, set_fields(name="Store"))
     await seeded_storage.applications.edit_schema(SHOP, set_fields())
-    assert await structure_version(seeded_storage) == before
+    assert await model_version(seeded_storage) == before
 
 
-async def test_a_structure_tells_which_applications_projects_have(seeded_storage: Storage) -> None:
+async def test_projects_tell_which_applications_they_have_with_a_new_version(seeded_storage: Storage) -> None:
     await publish(seeded_storage, a_project("Other"))
-    versions = [await structure_version(seeded_storage)]
 
-    async def applications_of_projects() -> list[set[int]]:
-        versions.append(await structure_version(seeded_storage))
-        structure = await seeded_storage.permissions.structure(["mind_games", "other"], [])
-        return [set(structure.projects[one].applications) for one in ("mind_games", "other")]
+    async def applications_of_projects() -> list[tuple[int, set[int]]]:
+        projects = await seeded_storage.permissions.projects(["mind_games", "other"])
+        return [(projects[one].version, set(projects[one].applications)) for one in ("mind_games", "other")]
+
+    before, other = (await applications_of_projects())[0][0], 1
 
     application = await create_application(seeded_storage, name="Two", project_id="mind_games")
-    assert await applications_of_projects() == [{SHOP, application.application_id}, set()]
+    assert await applications_of_projects() == [(before + 1, {SHOP, application.application_id}), (other, set())]
     await seeded_storage.applications.edit_application(application.application_id, set_fields(project_id="other"))
-    assert await applications_of_projects() == [{SHOP}, {application.application_id}]
+    assert await applications_of_projects() == [(before + 2, {SHOP}), (other + 1, {application.application_id})]
     await seeded_storage.applications.edit_application(SHOP, set_fields(removed=True))
-    assert await applications_of_projects() == [set(), {application.application_id}]
-    assert versions == sorted(set(versions))  # caches compare versions
+    assert await applications_of_projects() == [(before + 3, set()), (other + 1, {application.application_id})]
 
 
 async def test_installing_twice_changes_nothing(storage: Storage) -> None:

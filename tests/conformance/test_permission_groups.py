@@ -20,6 +20,7 @@ from tests.support.permission_builders import (
     create_application,
     holdings_with,
     install_central,
+    model_version,
     publish,
     raise_in_edit,
     set_fields,
@@ -42,27 +43,23 @@ async def seeded_storage(storage: Storage) -> Storage:
     return storage
 
 
-async def structure_version(storage: Storage) -> int:
-    return (await storage.permissions.structure([], [])).version
-
-
 async def test_a_group_is_kept_as_it_was_made(seeded_storage: Storage) -> None:
-    before = await structure_version(seeded_storage)
+    before = await model_version(seeded_storage)
     new_group = a_group(description="Try things", tags=("project", "x"), conditions=(STAFF,), users=(BOB, ANNA))
     assert await seeded_storage.groups.create_group(new_group, [a_record()]) == new_group
     group = await seeded_storage.groups.group(GROUP)
     assert group == new_group
     assert group.conditions[0].condition.test == STAFF.condition.test
-    assert await structure_version(seeded_storage) == before + 1
+    assert await model_version(seeded_storage) == before + 1
 
 
 async def test_a_group_needs_a_project_a_title_of_its_own_and_known_users(seeded_storage: Storage) -> None:
-    before = await structure_version(seeded_storage)
+    before = await model_version(seeded_storage)
     with pytest.raises(ProjectNotFound):
         await seeded_storage.groups.create_group(a_group(project_id="nothing"), ())
     with pytest.raises(UserNotFound):
         await seeded_storage.groups.create_group(a_group(users=(ANNA, "5")), ())
-    assert await structure_version(seeded_storage) == before
+    assert await model_version(seeded_storage) == before
     await seeded_storage.groups.create_group(a_group(title="Beta Testers"), ())
     with pytest.raises(NameTaken):
         await seeded_storage.groups.create_group(a_group(OTHER, title="beta_testers"), ())
@@ -82,13 +79,13 @@ async def test_an_unknown_group_is_not_found(seeded_storage: Storage) -> None:
 
 async def test_an_edit_is_kept_with_the_next_version(seeded_storage: Storage) -> None:
     group = await seeded_storage.groups.create_group(a_group(users=(ANNA, BOB)), ())
-    before = await structure_version(seeded_storage)
+    before = await model_version(seeded_storage)
     edited = await seeded_storage.groups.edit_group(
         GROUP, set_fields(title="Staff", users=(BOB,), conditions=(STAFF,), project_id="x", created_at=1, version=9)
     )
     assert edited == replace(group, title="Staff", users=(BOB,), conditions=(STAFF,), version=2)
     assert await seeded_storage.groups.group(GROUP) == edited
-    assert await structure_version(seeded_storage) == before + 1
+    assert await model_version(seeded_storage) == before + 1
     facts = [await seeded_storage.permissions.facts(user_id, []) for user_id in (ANNA, BOB)]
     assert [fact.groups for fact in facts if fact] == [frozenset(), {GROUP}]
 
@@ -96,7 +93,7 @@ async def test_an_edit_is_kept_with_the_next_version(seeded_storage: Storage) ->
 async def test_a_refused_edit_leaves_everything_as_it_was(seeded_storage: Storage) -> None:
     group = await seeded_storage.groups.create_group(a_group(users=(ANNA,)), ())
     await seeded_storage.groups.create_group(a_group(OTHER, title="Other"), ())
-    before = await structure_version(seeded_storage)
+    before = await model_version(seeded_storage)
     for change, error in (
         (raise_in_edit(VersionConflict()), VersionConflict),
         (set_fields(title="other"), NameTaken),
@@ -105,7 +102,7 @@ async def test_a_refused_edit_leaves_everything_as_it_was(seeded_storage: Storag
         with pytest.raises(error):
             await seeded_storage.groups.edit_group(GROUP, change)
     assert await seeded_storage.groups.group(GROUP) == group
-    assert await structure_version(seeded_storage) == before
+    assert await model_version(seeded_storage) == before
 
 
 async def test_a_deleted_group_goes_with_all_that_names_it(seeded_storage: Storage) -> None:
@@ -126,7 +123,7 @@ async def test_a_deleted_group_goes_with_all_that_names_it(seeded_storage: Stora
     all_scopes = {**scopes, mine: holdings_with("group_manager", private_data=TREE)}
     await seeded_storage.user_records.edit_record(1, ANNA, set_fields(scopes=all_scopes), NOW)
     await seeded_storage.user_records.edit_record(1, BOB, set_fields(scopes={P: holdings_with("group_manager")}), NOW)
-    before = await structure_version(seeded_storage)
+    before = await model_version(seeded_storage)
     await seeded_storage.groups.delete_group(GROUP, [a_record()])
     project = await seeded_storage.projects.project("mind_games")
     assert project.groups.keys() == {OTHER}
@@ -136,17 +133,17 @@ async def test_a_deleted_group_goes_with_all_that_names_it(seeded_storage: Stora
     anna, bob = (fact for fact in facts if fact is not None)
     assert (anna.groups, anna.records[1].scopes, anna.records[1].version) == ({OTHER}, scopes, 2)
     assert bob.records[1].version == 1
-    assert await structure_version(seeded_storage) == before + 1
+    assert await model_version(seeded_storage) == before + 1
 
 
 async def test_a_group_that_decides_who_belongs_is_not_deleted(seeded_storage: Storage) -> None:
     await seeded_storage.groups.create_group(a_group(), ())
     for lists in ({"allow": (GROUP,)}, {"allow": (), "disallow": (GROUP,)}):
         await seeded_storage.projects.edit_project("mind_games", set_project_fields(**lists))
-        before = await structure_version(seeded_storage)
+        before = await model_version(seeded_storage)
         with pytest.raises(GroupListed):
             await seeded_storage.groups.delete_group(GROUP, ())
-        assert await structure_version(seeded_storage) == before
+        assert await model_version(seeded_storage) == before
     await seeded_storage.projects.edit_project("mind_games", set_project_fields(disallow=()))
     await seeded_storage.groups.delete_group(GROUP, ())
 

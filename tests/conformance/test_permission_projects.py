@@ -32,6 +32,7 @@ from tests.support.permission_builders import (
     create_application,
     holdings_with,
     install_central,
+    model_version,
     publish,
     raise_in_edit,
     set_fields,
@@ -56,10 +57,6 @@ async def record_of(storage: Storage, user_id: str, application_id: int = 1) -> 
     facts = await storage.permissions.facts(user_id, [application_id])
     assert facts is not None
     return facts.records[application_id]
-
-
-async def structure_version(storage: Storage) -> int:
-    return (await storage.permissions.structure([], [])).version
 
 
 # -- publishing ---------------------------------------------------------------------------------------
@@ -138,12 +135,12 @@ async def test_a_title_stays_with_the_id_it_once_gave(seeded_storage: Storage) -
 
 async def test_a_refused_publish_leaves_nothing(seeded_storage: Storage) -> None:
     await publish(seeded_storage)
-    before = await structure_version(seeded_storage)
+    before = await model_version(seeded_storage)
     with pytest.raises(UserNotFound):
         await publish(seeded_storage, a_project("Other"), new=a_new_application(0, project_id="other"), owners=["5"])
     with pytest.raises(ProjectNotFound):
         await seeded_storage.projects.project("other")
-    assert await structure_version(seeded_storage) == before
+    assert await model_version(seeded_storage) == before
     assert (await create_application(seeded_storage)).application_id == 50_001
 
 
@@ -180,7 +177,7 @@ async def test_a_project_is_found_by_id_or_alias_with_its_groups_and_their_users
 
 async def test_an_edit_is_kept_with_the_next_version(seeded_storage: Storage) -> None:
     before = await publish(seeded_storage, a_project(aliases=("mg", "b")))
-    version = await structure_version(seeded_storage)
+    version = await model_version(seeded_storage)
     edited = await seeded_storage.projects.edit_project(
         "mg",
         set_project_fields(
@@ -191,7 +188,7 @@ async def test_an_edit_is_kept_with_the_next_version(seeded_storage: Storage) ->
     assert (await seeded_storage.projects.project("c")) == edited
     with pytest.raises(ProjectNotFound):
         await seeded_storage.projects.project("b")
-    assert await structure_version(seeded_storage) == version + 1
+    assert await model_version(seeded_storage) == version + 1
 
 
 async def test_titles_and_aliases_of_others_are_refused(seeded_storage: Storage) -> None:
@@ -210,12 +207,12 @@ async def test_titles_and_aliases_of_others_are_refused(seeded_storage: Storage)
 
 async def test_a_refused_edit_leaves_everything_as_it_was(seeded_storage: Storage) -> None:
     await publish(seeded_storage)
-    before = await structure_version(seeded_storage)
+    before = await model_version(seeded_storage)
     with pytest.raises(VersionConflict):
         await seeded_storage.projects.edit_project("mind_games", raise_in_edit(VersionConflict()))
     with pytest.raises(ProjectNotFound):
         await seeded_storage.projects.edit_project("nothing", set_project_fields())
-    assert await structure_version(seeded_storage) == before
+    assert await model_version(seeded_storage) == before
 
 
 async def test_services_keep_their_grants_in_order(seeded_storage: Storage) -> None:
@@ -254,7 +251,7 @@ async def test_a_role_that_ended_meanwhile_is_not_granted(seeded_storage: Storag
 
 async def test_lists_and_people_are_edited_as_one(seeded_storage: Storage) -> None:
     await publish(seeded_storage, owners=[ANNA])
-    version = await structure_version(seeded_storage)
+    version = await model_version(seeded_storage)
     change = MembershipChange(
         project=set_project_fields(allow=(GROUP,), disallow=("b" * 24,)),
         users={BOB: set_fields(scopes={P: holdings_with(OWNER)}), ANNA: set_fields(scopes={})},
@@ -270,7 +267,7 @@ async def test_lists_and_people_are_edited_as_one(seeded_storage: Storage) -> No
         {},
         2,
     )
-    assert await structure_version(seeded_storage) == version + 1
+    assert await model_version(seeded_storage) == version + 1
 
 
 async def test_members_are_edited_all_or_none(seeded_storage: Storage) -> None:

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
+from gatehouse.permissions.model.facts import ApplicationModel, Facts
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.rules import NO_END, ROOT, application_scope
 from gatehouse.permissions.store import Change, EditResult
 from gatehouse.storage.database import Storage, open_storage
+from gatehouse.storage.permissions.projects import edit_project
 from gatehouse.storage.permissions.schemas import edit_schema
 from gatehouse.storage.permissions.user_records import edit_record
+from gatehouse.storage.statements import Verb
 from tests.support import permission_racers as racers
 from tests.support.builders import NOW, a_record
 from tests.support.database_contents import read_all_tables
@@ -29,12 +31,20 @@ from tests.support.permission_builders import (
     create_application,
     holdings_with,
     install_central,
+    model_version,
     publish,
     set_fields,
     set_project_fields,
 )
 from tests.support.permission_racers import OWNERS, SHOP, race_owners
-from tests.support.postgres_session import run_interleaved
+from tests.support.postgres_session import (
+    ADVISORY_LOCK,
+    LOCK_TIMEOUT,
+    WAIT_AT_LOCK,
+    postgres_session,
+    run_interleaved,
+    wait_for_lock_waiters,
+)
 from tests.support.racers import WON, run_races
 
 TRIES = 20  # two processes, ten attempts each
@@ -53,10 +63,6 @@ async def seeded_storage(migrated_url: str) -> AsyncIterator[Storage]:
         for title in ("Crowded", "Conditional"):
             await publish(storage, a_project(title, author=OWNERS[-1]))
         yield storage
-
-
-async def structure_version(storage: Storage) -> int:
-    return (await storage.permissions.structure([], [])).version
 
 
 async def test_concurrent_writes_stay_within_every_limit(seeded_storage: Storage, migrated_url: str) -> None:
@@ -82,13 +88,13 @@ async def test_concurrent_writes_stay_within_every_limit(seeded_storage: Storage
 async def test_concurrent_saves_each_get_a_version_and_none_is_lost(
     seeded_storage: Storage, migrated_url: str
 ) -> None:
-    before = await structure_version(seeded_storage)
+    before = await model_version(seeded_storage)
     acts = (
         *(racers.make_application, racers.save_record, racers.save_schema, racers.save_application),
         *(racers.save_project, racers.save_members, racers.join_group),
     )
     assert run_races(acts, migrated_url) == {act.__name__: {WON: TRIES} for act in acts}
-    assert await structure_version(seeded_storage) == before + 3 * TRIES  # the last three
+    assert await model_version(seeded_storage) == before + 3 * TRIES  # the last three
     applications = await seeded_storage.permissions.application_models(range(SHOP, SHOP + TRIES + 1))
     assert len(applications) == 1 + TRIES  # each with its own id
     facts = await seeded_storage.permissions.facts(OWNERS[0], [SHOP])
@@ -237,7 +243,7 @@ async def test_project_keeps_one_owner_under_concurrent_removals(seeded_storage:
         ]
 
 
-async def test_facts_and_structure_of_one_version_are_of_one_moment(seeded_storage: Storage) -> None:
+async def test_facts_and_project_of_one_version_are_of_one_moment(seeded_storage: Storage) -> None:
     """A person leaves a group before the group is granted something: they never have it."""
     anna = OWNERS[0]
     grant = GroupGrant(group_id=GROUP, roles=("few",), action=GrantAction.GRANT)
@@ -262,9 +268,44 @@ async def test_facts_and_structure_of_one_version_are_of_one_moment(seeded_stora
 async def listed_and_granted(storage: Storage, user_id: str) -> set[tuple[bool, bool]]:
     """Whether they are listed and whether the group has a grant, if both were read at one version."""
     facts: Facts | None = await storage.permissions.facts(user_id, [SHOP])
-    structure: Structure = await storage.permissions.structure(["mind_games"], [])
+    model = (await storage.permissions.projects(["mind_games"]))["mind_games"]
     assert facts is not None
-    if facts.structure != structure.version:
+    if facts.project_versions["mind_games"] != model.version:
         return set()
-    grants: Any = structure.projects["mind_games"].project.settings.services.get(SHOP, ())
+    grants: Any = model.project.settings.services.get(SHOP, ())
     return {(GROUP in facts.groups, bool(grants))}
+
+
+async def test_changes_of_two_projects_do_not_wait_for_each_other(
+    migrated_postgres_url: str,
+) -> None:
+    async with (
+        open_storage(migrated_postgres_url, migrate=False) as storage,
+        postgres_session(migrated_postgres_url) as holder,
+    ):
+        await install_central(storage)
+        for user_id in OWNERS[:2]:
+            await a_person(storage, user_id)
+        for title, group_id in (("One", "1" * 24), ("Two", "2" * 24)):
+            await publish(storage, a_project(title), owners=OWNERS[:1])
+            await storage.groups.create_group(a_group(group_id, project_id=title.lower()), ())
+        shop = (await create_application(storage, "guest", project_id="two")).application_id
+
+        def change_and_stop() -> Verb[None]:
+            yield from edit_project("one", set_project_fields(tags=("changed",)))
+            yield WAIT_AT_LOCK()
+
+        await holder.execute(f"SELECT pg_advisory_lock({ADVISORY_LOCK})")
+        changing = asyncio.create_task(storage.runner.write(change_and_stop))
+        await wait_for_lock_waiters(holder)
+        async with asyncio.timeout(LOCK_TIMEOUT):
+            await storage.projects.edit_project("two", set_project_fields(tags=("other",)))
+            await storage.groups.edit_group("2" * 24, set_fields(users=OWNERS[:1]))
+            await storage.applications.edit_schema(shop, set_fields())
+            await storage.user_records.edit_record(
+                shop, OWNERS[1], set_fields(scopes={ROOT: holdings_with("guest")}), NOW
+            )
+        assert not changing.done()
+        await holder.execute(f"SELECT pg_advisory_unlock({ADVISORY_LOCK})")
+        await changing
+        assert [await model_version(storage, one) for one in ("one", "two")] == [3, 5]

@@ -135,7 +135,6 @@ def some_facts(document: Mapping[str, Any], user: Mapping[str, Any], application
         owns={project: End(**(end or {})) for project, end in user.get("owns", {}).items()},
         records={application_id: record},
         applications={application_id: state},
-        structure=1,
     )
 
 
@@ -164,7 +163,7 @@ def a_structure(projects: Mapping[str, Any], application_id: int) -> Structure:
     connecting = tuple(
         one for one, model in models.items() if model.project.settings.services and not model.project.removed
     )
-    return Structure(version=1, projects=models, connecting={application_id: connecting})
+    return Structure(projects=models, connecting={application_id: connecting})
 
 
 def a_project(project_id: str, document: Mapping[str, Any], application_id: int) -> ProjectModel:

@@ -1,6 +1,6 @@
 """An authenticator over facts and keys in memory, and the credentials a caller may send."""
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from gatehouse.permissions.commands.access_keys import stored_access_key
 from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.model.access_key import AccessKey
 from gatehouse.permissions.model.condition import ConditionSubject
-from gatehouse.permissions.model.facts import Facts, ProjectModel, Structure
+from gatehouse.permissions.model.facts import Facts, ProjectModel
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.permissions.model.service_token import FoundServiceToken, ServiceToken
@@ -53,31 +53,31 @@ class PermissionsInMemory:
     def __init__(self, signing_keys: KeysInMemory) -> None:
         self.signing_keys = signing_keys
         self.facts_of: dict[str, Facts] = {}
-        self.projects: dict[str, Project] = {}
+        self.stored_projects: dict[str, Project] = {}
         self.version = 1
         self.asked: list[tuple[str, frozenset[int]]] = []
-        self.structures_read = 0
+        self.projects_read = 0
 
-    async def facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
+    async def facts(
+        self, user_id: str, application_ids: Collection[int], project_ids: Collection[str] = ()
+    ) -> Facts | None:
         self.asked.append((user_id, frozenset(application_ids)))
         user_facts = self.facts_of.get(user_id)
-        return (
-            None
-            if user_facts is None
-            else replace(user_facts, structure=self.version, keys_version=self.signing_keys.stored.version)
-        )
+        if user_facts is None:
+            return None
+        versions = {
+            one: self.version if one in self.stored_projects else 0 for one in {*project_ids, *user_facts.projects}
+        }
+        return replace(user_facts, project_versions=versions, keys_version=self.signing_keys.stored.version)
 
-    async def structure(self, project_ids: Collection[str], application_ids: Collection[int]) -> Structure:
-        self.structures_read += 1
-        projects = {
-            project_id: self.projects[project_id] for project_id in project_ids if project_id in self.projects
-        }
+    async def projects(self, project_ids: Collection[str]) -> Mapping[str, ProjectModel]:
+        self.projects_read += 1
         none: frozenset[int] = frozenset()
-        models = {
-            one: ProjectModel(project=project, groups={}, applications=none, services=none)
-            for one, project in projects.items()
+        return {
+            one: ProjectModel(project=project, groups={}, applications=none, services=none, version=self.version)
+            for one, project in self.stored_projects.items()
+            if one in project_ids
         }
-        return Structure(version=self.version, projects=models, connecting=dict.fromkeys(application_ids, ()))
 
 
 class ApplicationKeysInMemory:
@@ -190,7 +190,7 @@ async def caller_setup(*, per_minute: int = 1_000_000) -> AsyncIterator[CallerSe
             UnlimitedGuesses(),
         )
         permissions.facts_of = {PERSON: facts_of(PERSON), ROBOT: facts_of(ROBOT, service_account=a_robot())}
-        permissions.projects = {"mind_games": a_project("mind_games")}
+        permissions.stored_projects = {"mind_games": a_project("mind_games")}
         guesses = AttemptLimiter(store=attempts, limit=AttemptLimit(), clock=tokens.clock)  # type: ignore[arg-type]
         jwts = CallerJwtVerifier(tokens.verifier)
         authenticator = Authenticator(
@@ -221,7 +221,6 @@ def facts_of(user_id: str, **fields: Any) -> Facts:
         blocked=False,
         rev=REVISION,
         has_strong_factor=False,
-        structure=1,
     )
     return replace(facts, **fields)
 

@@ -26,6 +26,10 @@ GROUP = "0" * 23 + "a"
 P = Scope("mind_games")
 
 
+async def model_version(storage: Storage, project_id: str = "mind_games") -> int:
+    return (await storage.permissions.projects([project_id]))[project_id].version
+
+
 def a_project(title: str = "Mind Games", **fields: Any) -> Project:
     project = Project(project_id=title.lower().replace(" ", "_"), title=title, author="1000000001", created_at=NOW)
     return replace(project, **fields)

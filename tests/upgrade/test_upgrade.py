@@ -18,8 +18,11 @@ from gatehouse.admin.schema_versions import SchemaVersionStore
 from gatehouse.permissions.commands.app_schemas import role_document, schema_document
 from gatehouse.storage.database import connect_storage
 from gatehouse.storage.migrations import run_in_child
+from gatehouse.storage.permissions.grant_keys import grant_keys_of
+from gatehouse.storage.permissions.project_models import all_projects
 from tests.conformance.test_migrations import differences, run_on
 from tests.support.capabilities import POSTGRES, require_program
+from tests.support.database_contents import read_all_tables
 from tests.support.processes import Node, run_command
 from tests.support.service import FAST_SETTINGS
 
@@ -156,3 +159,16 @@ async def test_clients_of_a_kept_database_keep_email_and_profile_in_their_id_tok
     async with connect_storage(url) as storage:
         clients = {client.client_id: client.claims_in_id_token for client in await storage.clients.clients()}
     assert clients == {CLIENT: True, DOCUMENT: False}
+
+
+async def test_keys_of_groups_are_stored_for_every_project_of_a_kept_database(
+    stored_database: tuple[Path, str],
+) -> None:
+    """The demo's groups have members by list, tag, domain and purchase."""
+    _, url = stored_database
+    await run_in_child(url)
+    async with connect_storage(url) as storage:
+        models = await storage.runner.read(all_projects)
+        stored = {tuple(row) for row in (await read_all_tables(storage))["grant_keys"]}
+    assert stored
+    assert stored == {(key, one, number) for one, model in models.items() for number, key in grant_keys_of(model)}

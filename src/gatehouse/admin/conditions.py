@@ -20,7 +20,7 @@ from gatehouse.permissions.model.condition import (
     OneOfUsers,
 )
 from gatehouse.permissions.model.group import Group
-from gatehouse.storage.permissions.candidates import DomainOf
+from gatehouse.storage.permissions.grant_keys import DomainOf
 from gatehouse.storage.runner import SqlStore, snapshot_read
 from gatehouse.storage.statements import InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import passkeys, totp_factors, user_purchases, user_tags, users

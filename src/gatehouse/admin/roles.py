@@ -1,6 +1,6 @@
 """Roles of every application as the console lists them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -18,6 +18,7 @@ from gatehouse.storage.permissions.row_readers import HOLDS_SEAT
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
 from gatehouse.storage.statements import InNumberList, Row, Statement, Verb
 from gatehouse.storage.tables.permissions import applications, role_assignments, roles
+from gatehouse.storage.tables.projects import project_services, projects
 
 
 class RoleVisibility(Struct, frozen=True, kw_only=True):
@@ -127,7 +128,37 @@ def role_applications(visibility: RoleVisibility, *, editable: bool) -> Verb[Seq
     return [NamedApplication(**row._asdict()) for row in rows]
 
 
+_GRANTS_IN_LIVE_PROJECTS: Final = (
+    project_services.c.project_id == projects.c.project_id,
+    project_services.c.application_id == bindparam("application", type_=BigInteger()),
+    project_services.c.group_id != "",
+    projects.c.removed.is_(False),
+)
+GRANTED_ROLES: Final = Statement(
+    lambda: select(project_services.c.project_id, project_services.c.roles).where(*_GRANTS_IN_LIVE_PROJECTS)
+)
+GRANTING_PROJECTS: Final = Statement(
+    lambda: select(projects.c.project_id, projects.c.title).distinct().where(*_GRANTS_IN_LIVE_PROJECTS)
+)
+TITLE_OF_PROJECT: Final = Statement(lambda: select(projects.c.title).where(projects.c.project_id == bindparam("of")))
+
+
+def count_granting_projects(application_id: int, role_key: str) -> Verb[int]:
+    """How many projects give the role to one of their groups, or take it from one."""
+    rows = yield GRANTED_ROLES(application=application_id)
+    return len({row.project_id for row in rows if role_key in row.roles})
+
+
+def projects_of_application(application_id: int, home: str) -> Verb[Mapping[str, str]]:
+    """Return titles by ID: of the project that the application belongs to, and of those that grant roles of it."""
+    rows = yield GRANTING_PROJECTS(application=application_id)
+    own = yield TITLE_OF_PROJECT(of=home)
+    return dict(sorted({row.project_id: row.title for row in rows}.items() | {(home, row.title) for row in own}))
+
+
 class RoleListStore(SqlStore):
     roles = snapshot_read(list_roles)
+    count_granting_projects = snapshot_read(count_granting_projects)
+    projects_of_application = snapshot_read(projects_of_application)
     applications = read(role_applications)
     applications_in_projects = read(applications_in)

@@ -58,14 +58,19 @@ class PermissionStore(Protocol):
     ) -> None:
         """Store application 1 with its schema and roles unless it exists; atomic and repeatable."""
 
-    async def facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
-        """The facts of a user in these applications, of one state, in one round trip; None: no such user."""
+    async def facts(
+        self, user_id: str, application_ids: Collection[int], project_ids: Collection[str] = ()
+    ) -> Facts | None:
+        """The facts of a user in these applications, of one state, in one round trip; None: no such user.
+
+        They have the versions of these projects too.
+        """
 
     async def application_models(self, application_ids: Collection[int]) -> Mapping[int, ApplicationModel]:
         """The applications with their schemas and roles, removed ones too, in one consistent state."""
 
-    async def structure(self, project_ids: Collection[str], application_ids: Collection[int]) -> Structure:
-        """These projects and those that connect these applications, in one consistent state, without unknown ones."""
+    async def projects(self, project_ids: Collection[str]) -> Mapping[str, ProjectModel]:
+        """These projects by ID, removed ones too, in one consistent state, without unknown ones."""
 
     async def login_section(self, application_id: int) -> Tree | None:
         """The login rules of the application's schema; None when it is unknown or removed."""

@@ -200,9 +200,9 @@ class RestoreFence(Struct, frozen=True, kw_only=True):
                 return {**fields, "taken_at": fields["taken_at"] or self.now}
             case "recovery_codes":
                 return {**fields, "used_at": fields["used_at"] or self.now}
-            case "permission_clock":
+            case "projects":
                 # Higher than every earlier version: caches with an older one read again.
-                return {**fields, "structure": max(_number(fields["structure"]), self.epoch)}
+                return {**fields, "model_version": max(_number(fields["model_version"]), self.epoch)}
         return fields
 
 

@@ -99,7 +99,7 @@ from gatehouse.storage.permissions.projects import add_project, edit_project
 from gatehouse.storage.permissions.record_checks import LOCK_ADMINISTRATOR_ROLE
 from gatehouse.storage.permissions.row_readers import NOT_BANNED, UNEXPIRED, holdings_statement, records_by_user
 from gatehouse.storage.permissions.schemas import all_application_models, edit_schema
-from gatehouse.storage.permissions.structure import begin_structure_change, lock_structure
+from gatehouse.storage.permissions.structure import lock_structure
 from gatehouse.storage.permissions.user_records import assign_root_role, edit_records, touch_record
 from gatehouse.storage.runner import snapshot_read
 from gatehouse.storage.settings import put_stored_setting, read_stored_settings
@@ -223,7 +223,6 @@ def run_permission_write(one: PermissionWrite, now: int, by: str) -> Verb[None]:
 def _run_structure_write(one: AddProject | ChangeProject | AddGroup | ChangeGroup | RemoveGroup) -> Verb[None]:
     match one:
         case AddProject(project):
-            yield from begin_structure_change()
             yield from add_project(project)
         case ChangeProject(before, after):
 
@@ -243,7 +242,6 @@ def _run_structure_write(one: AddProject | ChangeProject | AddGroup | ChangeGrou
 
 
 def _remove_group(gone: Group) -> Verb[None]:
-    yield from begin_structure_change()
     _refuse_changed((yield from group_by_id(gone.group_id)), gone)
     yield from delete_group(gone.group_id, ())
 
@@ -263,7 +261,10 @@ def _run_application_write(
             yield from edit_application(before.application_id, _replace_if_unchanged(before, after))
         case ChangeSchema(kept, wanted, changes):
             yield from edit_schema(
-                kept.application.application_id, _replace_schema_if_unchanged(kept, wanted, changes), actor=by
+                kept.application.application_id,
+                _replace_schema_if_unchanged(kept, wanted, changes),
+                actor=by,
+                may_remove=True,
             )
         case PutAccessKey(old, key):
             if old is not None:
@@ -442,7 +443,6 @@ class FileWriter:
         self._now = now
         self._by = by
         self._on_progress = on_progress
-        self._changes_structure = False
         self._projects_with_groups: set[str] = set()  # in which the file creates or changes groups
         self._accounts: list[tuple[AddUser | ChangeUser, str | None]] = []  # with the former verified address
         # The roles that the file creates: the people it names get them whatever the limit. So an export can be
@@ -450,9 +450,6 @@ class FileWriter:
         self._new_roles: defaultdict[int, set[str]] = defaultdict(set)
 
     def write_section(self, writes: Sequence[Write]) -> Verb[None]:
-        if not self._changes_structure and any(not isinstance(one, KEEPS_STRUCTURE) for one in writes):
-            self._changes_structure = True
-            yield from begin_structure_change()
         reached = 0
         for batch in batches(writes):
             yield from self._write_batch(batch)

@@ -685,8 +685,8 @@ async def test_a_service_account_is_refused_the_moment_its_project_is_removed(ca
     credentials = credentials_from_client(bearer=await callers.robot_jwt())
     await identify_caller(callers, credentials, DEFAULT_POLICY)
     await identify_caller(callers, credentials, DEFAULT_POLICY)
-    assert callers.permissions.structures_read == 1
-    callers.permissions.projects["mind_games"] = a_project("mind_games", removed=True)
+    assert callers.permissions.projects_read == 1
+    callers.permissions.stored_projects["mind_games"] = a_project("mind_games", removed=True)
     callers.permissions.version += 1
     await expect_refusal(callers, InvalidToken, credentials, DEFAULT_POLICY)
 

@@ -5,8 +5,9 @@ import dataclasses
 from msgspec import structs
 
 from gatehouse.permissions.evaluation.compiled import compiled_model
-from gatehouse.permissions.evaluation.condition_index import group_index_keys, person_index_keys
+from gatehouse.permissions.evaluation.condition_index import person_index_keys
 from gatehouse.permissions.evaluation.effective import evaluate
+from gatehouse.permissions.model.index_keys import group_index_keys
 from gatehouse.permissions.model.rules import ROOT, Rule, RuleSection, Scope
 from tests.scenarios.scenario import a_group, a_scenario
 

@@ -78,7 +78,7 @@ def other_installation(
 
 def without_fence_columns(tables: Contents) -> Contents:
     """The columns that a restore does not change."""
-    left = {"users": {"rev"}, "clients": {"rev"}, "once": {"taken_at"}, "permission_clock": {"structure"}}
+    left = {"users": {"rev"}, "clients": {"rev"}, "once": {"taken_at"}, "projects": {"model_version"}}
     records = [record for record in tables["audit_events"] if record["event"] != "installation.restored"]
     facts = [one for one in tables["installation"] if one["name"] != "epoch"]
     plain = {**tables, "audit_events": records, "installation": facts}

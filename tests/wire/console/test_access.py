@@ -209,7 +209,7 @@ async def state_of(studio: RunningService) -> tuple[object, ...]:
 
 
 async def project_of(studio: RunningService) -> ProjectModel:
-    return (await studio.services.storage.permissions.structure([PROJECT], [])).projects[PROJECT]
+    return (await studio.services.storage.permissions.projects([PROJECT]))[PROJECT]
 
 
 async def test_an_administrator_whom_an_application_keeps_out_is_told_the_rule(

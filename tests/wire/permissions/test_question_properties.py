@@ -235,7 +235,7 @@ async def held_by_all(studio: Studio) -> dict[str, EffectivePermissions]:
     """The naive way: check everyone."""
     storage, shop, holders = studio.service.services.storage, studio.shop.application_id, {}
     model = (await storage.permissions.application_models([shop]))[shop]
-    structure = await storage.permissions.structure([PROJECT], [shop])
+    structure = (await storage.candidates.application_snapshot(shop, [PROJECT])).structure
     for user_id in EVERYBODY:
         facts = await storage.permissions.facts(user_id, [shop])
         assert facts is not None

@@ -12,13 +12,9 @@ from msgspec import Struct
 
 from gatehouse.kernel.cached_property import cached_property
 from gatehouse.permissions.documents.rules import schema_rules, split_params
-from gatehouse.permissions.evaluation.condition_index import (
-    ConditionIndex,
-    IndexKey,
-    condition_index_keys,
-    group_index_keys,
-)
+from gatehouse.permissions.evaluation.condition_index import ConditionIndex
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, Structure
+from gatehouse.permissions.model.index_keys import IndexKey, condition_index_keys, group_index_keys
 from gatehouse.permissions.model.project import GroupGrant
 from gatehouse.permissions.model.role import ConditionMode, Role
 from gatehouse.permissions.model.rules import Rule, RuleEntry, RuleSection

@@ -1,33 +1,20 @@
 """Find the conditions that may hold for a person without testing every condition.
 
-Each condition has index keys, such as a domain or a tag; a person who meets it has at least one of them. Of five
-hundred groups only those that share a key with the person are tested.
+Of five hundred groups only those that share an index key with the person are tested (model/index_keys.py).
 """
 
 from collections.abc import Hashable, Iterable
-from typing import Final, Generic, TypeAlias, TypeVar, assert_never
+from typing import Final, Generic, TypeVar
 
 from gatehouse.kernel.addresses import Address
 from gatehouse.permissions.evaluation.conditions import condition_holds
-from gatehouse.permissions.model.condition import (
-    AllOf,
-    AnyOf,
-    ConditionTest,
-    Domain,
-    Everyone,
-    FromNetwork,
-    HasPurchase,
-    HasTag,
-    OneOfUsers,
-)
 from gatehouse.permissions.model.facts import Facts
 from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.index_keys import ANYONE, IndexKey
 from gatehouse.permissions.model.role import Role
 
 K = TypeVar("K", bound=Hashable)
-IndexKey: TypeAlias = tuple[str, str]
 
-ANYONE: Final[IndexKey] = ("everyone", "")
 NO_ADDRESS: Final[Address | None] = None  # group conditions know no ip (interface §2.5)
 
 
@@ -63,34 +50,6 @@ def person_index_keys(facts: Facts) -> frozenset[IndexKey]:
     )
 
 
-def condition_index_keys(test: ConditionTest) -> frozenset[IndexKey]:  # noqa: PLR0911 - one a kind
-    """A person who passes the test has one of these keys; without keys no one passes."""
-    match test:
-        case Domain(name):
-            return frozenset({("domain", name)})
-        case OneOfUsers(user_ids):
-            return frozenset(("uid", user_id) for user_id in user_ids)
-        case HasTag(tag):
-            return frozenset({("tag", tag)})
-        case HasPurchase(purchase):
-            return frozenset({("purchase", purchase)})
-        case FromNetwork():
-            return frozenset({ANYONE})
-        case Everyone(everyone):
-            return frozenset({ANYONE}) if everyone else frozenset()
-        case AllOf(parts):
-            return min((condition_index_keys(part) for part in parts), key=_breadth)
-        case AnyOf(parts):
-            return frozenset().union(*(condition_index_keys(part) for part in parts))
-        case _:
-            assert_never(test)
-
-
-def group_index_keys(group: Group) -> frozenset[IndexKey]:
-    conditions = (condition_index_keys(condition.condition.test) for condition in group.conditions)
-    return frozenset({("group", group.group_id)}).union(*conditions)
-
-
 def is_member(group: Group, facts: Facts) -> bool:
     """Whether the person is listed or meets one of the group's conditions (R5)."""
     return group.group_id in facts.groups or any(
@@ -101,7 +60,3 @@ def is_member(group: Group, facts: Facts) -> bool:
 def meets_condition(role: Role, facts: Facts, address: Address | None) -> bool:
     """Whether the person meets the role's condition; True for a role without one."""
     return role.condition is None or condition_holds(role.condition.test, facts.subject, address)
-
-
-def _breadth(handles: frozenset[IndexKey]) -> tuple[bool, int]:
-    return ANYONE in handles, len(handles)

@@ -24,13 +24,13 @@ from gatehouse.permissions.evaluation.compiled import (
 )
 from gatehouse.permissions.evaluation.condition_index import (
     ConditionIndex,
-    IndexKey,
     is_member,
     meets_condition,
     person_index_keys,
 )
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Facts, ScopeHoldings, Structure
+from gatehouse.permissions.model.index_keys import IndexKey
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.role import ConditionMode, Role
 from gatehouse.permissions.model.rules import NO_END, ROOT, End, Rule, RuleEntry, RuleSection, Scope

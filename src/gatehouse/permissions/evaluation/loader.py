@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.background import run_off_loop
-from gatehouse.kernel.cache import CacheHandle, WeightedCache
+from gatehouse.kernel.cache import WeightedCache
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.permissions.evaluation.compiled import compile_fully, is_compiled
@@ -32,23 +32,22 @@ from gatehouse.permissions.store import PermissionStore
 
 MAX_ATTEMPTS: Final = 20  # each fails only if an administrator saves at the same time
 MODEL: Final = "model"  # key in the group of its application
-STRUCTURE: Final = "structure"  # group and key
-STRUCTURE_WEIGHT: Final = 1_000
+PROJECTS: Final = "projects"  # group
 PROJECT_WEIGHT: Final = 4_000  # bytes of a project without groups and services
 GROUP_WEIGHT: Final = 2_000  # of a group without conditions
 GRANT_WEIGHT: Final = 500
 NAME_WEIGHT: Final = 400  # of an id in a list, and in the indexes made from it
 EVALUATION_WEIGHT: Final = 1_000  # bytes of the facts it was made from
-HEAVY_SHARE: Final = 8  # projects that take more than this part of the cache are read for each request
+HEAVY_SHARE: Final = 8  # a project that takes more than this part of the cache is read for each request
 CACHE_BYTES: Final = 64 * 2**20  # default of the setting permissions.cache_mb
 
 
 class EvaluationInput(Struct, frozen=True, kw_only=True):
-    """One person's facts, with the models and structure of the same versions."""
+    """One person's facts, with the applications and projects of the same versions."""
 
     facts: Facts
     models: Mapping[int, ApplicationModel]
-    structure: Structure
+    structure: Structure  # of the projects that concern the person
 
 
 class CachedModel(Struct, frozen=True):
@@ -66,11 +65,11 @@ class CachedList(Struct, frozen=True):
     entries: tuple[str, ...]
 
 
-CacheEntry: TypeAlias = "CachedModel | CachedEvaluation | CachedList | CachedStructure"
+CacheEntry: TypeAlias = CachedModel | CachedEvaluation | CachedList | ProjectModel
 
 
 class PermissionLoader:
-    """Owns the permission cache: models, evaluations and lists by application, and the projects of one structure.
+    """Owns the permission cache: models, evaluations and lists by application, and projects.
 
     An entry is invalid as soon as the facts of a request name other versions; a newer model drops all that was made
     from the older one. Bounded by weight (docs/decisions/0027-caches-bounded-by-weight.md).
@@ -92,17 +91,18 @@ class PermissionLoader:
         return await self._store.facts(user_id, application_ids)
 
     async def load_input(self, facts: Facts, *, projects: Collection[str] = ()) -> EvaluationInput:
-        """The facts with their models and structure; the facts are read again if these changed meanwhile.
+        """The facts with their applications and projects; the facts are read again if these changed meanwhile.
 
         `projects`: ids of further projects that the structure must contain.
         """
         wanted = frozenset(facts.records)
         for _ in range(MAX_ATTEMPTS):
-            models = await self._load_models_of(facts)
-            structure = await self._load_structure_of(facts, projects)
-            if models is not None and structure is not None:
-                return EvaluationInput(facts=facts, models=models, structure=structure)
-            again = await self._store.facts(facts.subject.user_id, wanted)
+            if facts.project_versions.keys() >= {*projects}:
+                models = await self._load_models_of(facts)
+                structure = await self._load_structure_of(facts)
+                if models is not None and structure is not None:
+                    return EvaluationInput(facts=facts, models=models, structure=structure)
+            again = await self._store.facts(facts.subject.user_id, wanted, projects)
             if again is None:
                 break
             facts = again
@@ -121,7 +121,7 @@ class PermissionLoader:
         compiled = await run_off_loop(0 if is_compiled(model) else model.size, compile_fully, model)
         seen = address if compiled.uses_address else None
         basis = (
-            *(facts.applications[application_id], facts.structure, facts.subject),
+            *(facts.applications[application_id], facts.versions_in(application_id), facts.subject),
             *(facts.records[application_id].version, facts.groups, facts.owns),
             tuple(ban for ban in facts.bans if ban.is_active(now)),
         )
@@ -196,68 +196,27 @@ class PermissionLoader:
             self._cache.put(number, MODEL, CachedModel(state_of(model), model), model.weight)
         return loaded
 
-    async def _load_structure_of(self, facts: Facts, also: Collection[str]) -> Structure | None:
-        known = self._cached_structure(facts.structure)
-        projects, applications = known.missing_ids({*facts.projects, *also}, facts.applications)
-        if projects or applications:
-            loaded = await self._store.structure(projects, applications)
-            if loaded.version != facts.structure:
+    async def _load_structure_of(self, facts: Facts) -> Structure | None:
+        versions = facts.project_versions
+        found = {one: model for one, version in versions.items() if (model := self._cached_project(one, version))}
+        missing = [one for one, version in versions.items() if version and one not in found]
+        if missing:
+            loaded = await self._store.projects(missing)
+            for model in loaded.values():
+                self._put_project(model)
+            found |= loaded
+            if any(one not in found or found[one].version != versions[one] for one in missing):
                 return None
-            if structure_weight(loaded) > self._cache.limit // HEAVY_SHARE:
-                return known.merged_with(loaded)
-            self._cache.add_weight(known.handle, known.add(loaded, projects))
-        return known.structure
+        return Structure(projects=found, connecting=facts.granting)
 
-    def _cached_structure(self, version: int) -> "CachedStructure":
-        """Return the cached structure.
+    def _cached_project(self, project_id: str, version: int) -> ProjectModel | None:
+        known = self._cache.get(PROJECTS, project_id)
+        return known if isinstance(known, ProjectModel) and known.version == version else None
 
-        A new entry if the version differs or the entry has grown to half of the cache.
-        """
-        known = self._cache.get(STRUCTURE, STRUCTURE)
-        if isinstance(known, CachedStructure) and known.version == version and known.weight <= self._cache.limit // 2:
-            return known
-        new = CachedStructure(version)
-        new.handle = self._cache.put(STRUCTURE, STRUCTURE, new, new.weight)
-        return new
-
-
-class CachedStructure:
-    """The projects and connections of one structure version that requests needed so far."""
-
-    def __init__(self, version: int) -> None:
-        self.version = version
-        self.handle = CacheHandle(STRUCTURE, STRUCTURE)  # its entry in the cache
-        self.weight = STRUCTURE_WEIGHT  # estimated bytes, with the compiled forms
-        self._projects: dict[str, ProjectModel] = {}
-        self._connecting: dict[int, tuple[str, ...]] = {}
-        self._absent: set[str] = set()
-        self.structure = Structure(version=version, projects=self._projects, connecting=self._connecting)
-
-    def missing_ids(self, projects: Collection[str], applications: Collection[int]) -> tuple[list[str], list[int]]:
-        return (
-            [project for project in projects if project not in self._projects and project not in self._absent],
-            [application for application in applications if application not in self._connecting],
-        )
-
-    def merged_with(self, loaded: Structure) -> Structure:
-        """Return a copy for one request, with projects that are too heavy to cache."""
-        return Structure(
-            version=self.version,
-            projects={**self._projects, **loaded.projects},
-            connecting={**self._connecting, **loaded.connecting},
-        )
-
-    def add(self, loaded: Structure, requested: Collection[str]) -> int:
-        """Return the added weight."""
-        grown = structure_weight(loaded) + NAME_WEIGHT * len(requested)
-        self._projects.update(loaded.projects)
-        self._connecting.update(loaded.connecting)
-        self._absent.update(set(requested) - loaded.projects.keys())
-        self.structure = Structure(
-            version=self.version, projects=dict(self._projects), connecting=dict(self._connecting)
-        )
-        self.weight += grown
-        return grown
+    def _put_project(self, model: ProjectModel) -> None:
+        weight = project_weight(model)
+        if weight <= self._cache.limit // HEAVY_SHARE:
+            self._cache.put(PROJECTS, model.project.project_id, model, weight)
 
 
 def state_of(model: ApplicationModel) -> ApplicationState:
@@ -286,14 +245,8 @@ def facts_weight(facts: Facts) -> int:
     """Estimated bytes of the facts that are cached with an evaluation."""
     who = facts.subject
     return EVALUATION_WEIGHT + NAME_WEIGHT * (
-        len(who.tags) + len(who.purchases) + len(facts.groups) + len(facts.owns)
+        len(who.tags) + len(who.purchases) + len(facts.groups) + len(facts.owns) + len(facts.project_versions)
     )
-
-
-def structure_weight(structure: Structure) -> int:
-    """Estimated bytes of projects and connections with their compiled forms."""
-    connections = sum(1 + len(projects) for projects in structure.connecting.values())
-    return NAME_WEIGHT * connections + sum(map(project_weight, structure.projects.values()))
 
 
 def project_weight(model: ProjectModel) -> int:

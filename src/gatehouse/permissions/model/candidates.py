@@ -29,8 +29,20 @@ class ApplicationSnapshot(Struct, frozen=True, kw_only=True):
     structure: Structure
 
     @property
-    def versions(self) -> tuple[int, int, int]:
-        return self.model.application.version, self.model.schema.version, self.structure.version
+    def versions(self) -> tuple[int, int]:
+        return self.model.application.version, self.model.schema.version
+
+    def is_part_of(self, later: "ApplicationSnapshot") -> bool:
+        """Whether nothing in it has changed in the other, which may have more projects."""
+        now = later.structure.projects
+        return (
+            self.versions == later.versions
+            and self.structure.connecting == later.structure.connecting
+            and all(
+                project_id in now and now[project_id].version == model.version
+                for project_id, model in self.structure.projects.items()
+            )
+        )
 
 
 class CandidatePage(Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """What a decision is made from: facts, models and structure, with the cache of their compiled forms."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -93,7 +93,7 @@ class UserRecord(Struct, frozen=True, kw_only=True):
 
 # What a decision is made from: read in one round trip, in one consistent state (docs/decisions/0013).
 #
-# `Facts` are a person's own and are read for every request. `ApplicationModel` and `Structure` belong to
+# `Facts` are a person's own and are read for every request. `ApplicationModel` and `ProjectModel` belong to
 # everyone; they are cached under the versions that the facts name, so no answer shows an older state.
 
 
@@ -129,7 +129,11 @@ class Facts(Struct, frozen=True, kw_only=True):
     service_account: ServiceAccount | None = None
     records: Mapping[int, UserRecord] = msgspec.field(default_factory=dict)  # one for each application asked about
     applications: Mapping[int, ApplicationState] = msgspec.field(default_factory=dict)  # without unknown applications
-    structure: int  # version of all projects and groups
+    # By application, the live projects that may grant the user roles of it through a group. Only the facts of one
+    # user have them, and the versions below.
+    granting: Mapping[int, frozenset[str]] = msgspec.field(default_factory=dict)
+    # Of the models of all projects that concern the user in these applications; 0 for one that does not exist.
+    project_versions: Mapping[str, int] = msgspec.field(default_factory=dict)
     keys_version: int = 0  # of the signing keys: what the caller's token is judged by
     bans: tuple[UserBan, ...] = ()  # also those that have ended
     device_bans: bool = False  # whether any ban covers devices
@@ -163,6 +167,7 @@ class Facts(Struct, frozen=True, kw_only=True):
                     + ROLE_TEXT * len(held.roles)
                 )
         names = len(self.groups) + len(self.owns) + len(self.subject.tags) + len(self.subject.purchases)
+        names += len(self.project_versions)
         return FACTS_WEIGHT + NAME_WEIGHT * names + TEXT_WEIGHT * texts
 
     @property
@@ -172,6 +177,14 @@ class Facts(Struct, frozen=True, kw_only=True):
         homes = {state.project_id for state in self.applications.values() if state.project_id}
         account = {self.service_account.project_id} if self.service_account else set()
         return frozenset(held | homes | account) - {""}
+
+    def versions_in(self, application_id: int) -> Mapping[str, int]:
+        """Return the versions of all projects that what the user holds in the application depends on."""
+        named = {scope.project_id for scope in self.records[application_id].scopes}
+        if self.service_account:
+            named.add(self.service_account.project_id)
+        named |= self.granting.get(application_id, frozenset())
+        return {project_id: self.project_versions.get(project_id, 0) for project_id in named}
 
 
 class ApplicationModel(DerivingRecord, frozen=True, kw_only=True, eq=False):  # noqa: PLW1641 - never hashed
@@ -198,6 +211,7 @@ class ProjectModel(DerivingRecord, frozen=True, kw_only=True):
     groups: Mapping[str, Group]  # all of its groups, by id; without `users`: Facts.groups has them
     applications: frozenset[int]  # ids of its own, without those that are removed
     services: frozenset[int]  # ids of those it connects, without those that it may connect no more
+    version: int = 1  # grows with every change of any of this
 
     def has_scope(self, scope: Scope) -> bool:
         """Whether this is the project itself or a resource of it; on anything else nothing in it counts (R5)."""
@@ -213,11 +227,10 @@ class ProjectModel(DerivingRecord, frozen=True, kw_only=True):
 
 
 class Structure(DerivingRecord, frozen=True, kw_only=True):
-    """The projects and groups of one version that were loaded so far."""
+    """Projects in one consistent state: all that decide about some people, or all that connect an application."""
 
-    version: int
     projects: Mapping[str, ProjectModel]
-    connecting: Mapping[int, tuple[str, ...]]  # application -> ids of the live projects that grant roles of it
+    connecting: Mapping[int, Collection[str]]  # application -> ids of the live projects that grant roles of it
 
     def has_scope(self, scope: Scope) -> bool:
         """False for a resource that its project does not have; True in projects that are not part of it."""

@@ -10,10 +10,10 @@ from gatehouse.accounts.system_tags import SYSTEM_TAGS
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.permissions.evaluation.compiled import CompiledModel, CompiledRole, compiled_model
-from gatehouse.permissions.evaluation.condition_index import ANYONE, IndexKey, condition_index_keys, group_index_keys
 from gatehouse.permissions.model.candidates import ApplicationSnapshot, CandidateFilter, CandidatePage
 from gatehouse.permissions.model.condition import HOLDS_FOR_NO_ONE, AllOf, AnyOf, ConditionTest, FromNetwork
 from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.model.index_keys import ANYONE, IndexKey, condition_index_keys, group_index_keys
 from gatehouse.permissions.model.role import ConditionMode
 from gatehouse.permissions.model.rules import Rule, Scope
 from gatehouse.permissions.store import CandidateStore
@@ -40,7 +40,7 @@ async def load_candidate_page(
         snapshot = await store.application_snapshot(application_id, projects, known=known)
         among = await run_off_loop(OFF_LOOP_WEIGHT, find_candidates, snapshot)
         page = await store.candidate_page(among, projects, after=after, limit=limit, known=snapshot.model)
-        if page.snapshot.versions == snapshot.versions:
+        if snapshot.is_part_of(page.snapshot):
             return page
     raise Unavailable("the permission model changes too fast to be read")
 

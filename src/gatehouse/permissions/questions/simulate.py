@@ -126,7 +126,7 @@ class Simulation(Struct, kw_only=True, eq=False):
             page = await self.candidate_store.candidate_page(
                 among, reach.projects, after=forecast.after, limit=PAGE_SIZE, known=before.model
             )
-            if page.snapshot.versions != before.versions:
+            if not before.is_part_of(page.snapshot):
                 return None
             structure = page.snapshot.structure
             structures = structure, overlay_structure(structure, dry_run_result.snapshot.structure)
@@ -147,7 +147,7 @@ class Simulation(Struct, kw_only=True, eq=False):
 
 def is_application_unchanged(before: ApplicationSnapshot, after: ApplicationSnapshot) -> bool:
     """Whether the application is unchanged: every save of its schema or of a role is a new version (R6)."""
-    return before.versions[:2] == after.versions[:2]
+    return before.versions == after.versions
 
 
 def changed_roles(before: ApplicationSnapshot, after: ApplicationSnapshot) -> set[str]:
@@ -315,9 +315,7 @@ def effect_in_project(one: Effect, project_id: str) -> Effect:
 
 def overlay_structure(before: Structure, after: Structure) -> Structure:
     """All projects of these people; changed ones as they are after the change."""
-    return Structure(
-        version=after.version, projects={**before.projects, **after.projects}, connecting=after.connecting
-    )
+    return Structure(projects={**before.projects, **after.projects}, connecting=after.connecting)
 
 
 def facts_after(facts: Facts, dry_run_result: DryRunResult) -> Facts:

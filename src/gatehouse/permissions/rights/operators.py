@@ -20,7 +20,7 @@ from gatehouse.permissions.rights.rights import Rights
 from gatehouse.permissions.rights.secret_data import FULL_SECRET_DATA
 
 NO_USER_ID: Final = ""  # an operator has no account
-NO_PROJECTS: Final = Structure(version=0, projects={}, connecting={})
+NO_PROJECTS: Final = Structure(projects={}, connecting={})
 
 
 def operator_actor(central: ApplicationModel, origin: AuditOrigin, now: int) -> Actor:
@@ -35,7 +35,6 @@ def operator_actor(central: ApplicationModel, origin: AuditOrigin, now: int) -> 
         records={
             CENTRAL_APPLICATION: UserRecord(application_id=CENTRAL_APPLICATION, user_id=NO_USER_ID, scopes=held)
         },
-        structure=NO_PROJECTS.version,
     )
     rights = evaluate(central, facts, NO_PROJECTS, now=now, address=None)
     return Actor(rights=Rights(user_id=NO_USER_ID, central=rights, secret=FULL_SECRET_DATA), origin=origin)

@@ -217,7 +217,6 @@ class ModelRunner:
             service_account=permissions.service_accounts.get(user_id),
             records={case.application_id: permissions.record(case.application_id, user_id)},
             applications=self._applications(case.application_id),
-            structure=self._structure.version,
         )
 
     def _facts_of_person(self, person: HypotheticalPerson, model: ApplicationModel, place: str) -> Facts:
@@ -240,7 +239,6 @@ class ModelRunner:
             has_strong_factor=False,
             records={number: record},
             applications=self._applications(number),
-            structure=self._structure.version,
         )
 
     def _applications(self, number: int) -> dict[int, ApplicationState]:
@@ -270,7 +268,7 @@ def build_structure(permissions: PermissionState) -> Structure:
         for number, grants in model.project.settings.services.items():
             if grants and not model.project.removed:
                 connecting[number] = (*connecting.get(number, ()), project_id)
-    return Structure(version=1, projects=permissions.projects, connecting=connecting)
+    return Structure(projects=permissions.projects, connecting=connecting)
 
 
 def owned_projects(record: UserRecord) -> dict[str, End]:

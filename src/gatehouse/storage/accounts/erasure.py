@@ -14,7 +14,7 @@ from gatehouse.storage.audit import ERASE_PERSONAL, add_audit_record
 from gatehouse.storage.images import remove_image
 from gatehouse.storage.oauth.logout_calls import revoke_user_grants
 from gatehouse.storage.permissions.record_checks import refuse_last_owner
-from gatehouse.storage.permissions.structure import begin_structure_change
+from gatehouse.storage.permissions.structure import lock_structure
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.accounts import (
     accepted_terms,
@@ -72,7 +72,7 @@ DROP_TRACES = (
 def erase_user(
     bans: BanFollower, user_id: str, entry: AuditRecord, *, even_last_administrator: bool, now: int
 ) -> Verb[None]:
-    yield from begin_structure_change()
+    yield from lock_structure()
     if not even_last_administrator:
         yield from refuse_last_administrator(user_id, now)
     yield from erase_account(bans, user_id, entry, now)
@@ -99,7 +99,7 @@ def verified_address(gone: Row) -> str | None:
 
 def delete_user(bans: BanFollower, user: User, now: int) -> Verb[None]:
     """Delete the account; its ID is never used again. Raises UserChanged, LastOwner."""
-    yield from begin_structure_change()
+    yield from lock_structure()
     gone = yield DROP_USER(of=user.user_id, seen=user.version)
     if not gone:
         raise UserChanged

@@ -49,7 +49,7 @@ from gatehouse.storage.mail import queue_mails
 from gatehouse.storage.oauth.logout_calls import revoke_user_grants
 from gatehouse.storage.permissions.record_checks import ROLES_BY_KEY, count_holders_of_roles
 from gatehouse.storage.permissions.row_readers import read_record
-from gatehouse.storage.permissions.structure import bump_if_members, lock_structure
+from gatehouse.storage.permissions.structure import lock_structure
 from gatehouse.storage.permissions.user_records import DROP_ASSIGNMENTS, edit_records, touch_records
 from gatehouse.storage.statements import InStringList, Notification, Statement, Verb
 from gatehouse.storage.tables.accounts import (
@@ -198,7 +198,6 @@ def complete_upgrade(
     if merged:
         active = [*(yield ACTIVE_BANS(of=ended, now=now)), *(yield ACTIVE_BANS(of=kept, now=now))]
         refuse_banned_merge(*map(user_ban_from_row, active), *(yield from bans.bans_of_devices(ended, now)))
-        yield from bump_if_members([ended])
         dropped = yield from _merge(ended, kept, now)
         rev = upgrade.rev
     else:

@@ -13,7 +13,7 @@ from gatehouse.storage.accounts.erasure import erase_account
 from gatehouse.storage.accounts.identities import user_by_identity
 from gatehouse.storage.accounts.users import has_central_role
 from gatehouse.storage.permissions.row_readers import IS_ACTIVE
-from gatehouse.storage.permissions.structure import bump_if_members, lock_structure
+from gatehouse.storage.permissions.structure import lock_structure
 from gatehouse.storage.single_use import mark_used
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import bans as bans_table
@@ -55,7 +55,6 @@ def erase_idle_guests(
 ) -> Verb[int]:
     yield from lock_structure()
     idle = yield IDLE_GUESTS(since=idle_since, now=now)
-    yield from bump_if_members([row.user_id for row in idle])
     for row in idle:
         yield from erase_account(bans, row.user_id, record(row.user_id), now)
     return len(idle)

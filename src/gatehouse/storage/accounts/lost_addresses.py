@@ -15,7 +15,7 @@ from gatehouse.storage.accounts.erasure import erase_account
 from gatehouse.storage.accounts.sessions import raise_rev
 from gatehouse.storage.accounts.users import LOCK_USER, USER_BY_LOGIN, login_parameters, user_by_login
 from gatehouse.storage.audit import add_audit_record
-from gatehouse.storage.permissions.structure import bump_if_members, lock_structure
+from gatehouse.storage.permissions.structure import lock_structure
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import bans as ban_table
 from gatehouse.storage.tables.accounts import identities, login_tokens, passkeys, site_sessions, user_purchases, users
@@ -105,7 +105,6 @@ def free_address(login: str, release: AddressRelease, now: int) -> Verb[None]:
 def erase_lost_accounts(bans: BanFollower, before: int, record: Callable[[str], AuditRecord], now: int) -> Verb[int]:
     yield from lock_structure()
     lost = yield LOST_ACCOUNTS(before=before)
-    yield from bump_if_members([row.user_id for row in lost])
     for row in lost:
         yield from erase_account(bans, row.user_id, record(row.user_id), now)
     return len(lost)

@@ -19,10 +19,11 @@ from gatehouse.permissions.model.schema import ApplicationSchema
 from gatehouse.permissions.store import Change, NewApplication
 from gatehouse.storage.audit import add_audit_records
 from gatehouse.storage.images import put_image, remove_image
+from gatehouse.storage.permissions.connections import connecting_projects
 from gatehouse.storage.permissions.record_checks import count_holders_of_roles, count_role_holders
 from gatehouse.storage.permissions.row_readers import APPLICATION_COLUMNS, application_from_row, key_columns
-from gatehouse.storage.permissions.schemas import delete_versions, edit_schema, insert_schema
-from gatehouse.storage.permissions.structure import begin_structure_change, connecting_projects, lock_structure
+from gatehouse.storage.permissions.schemas import RolesRemoved, delete_versions, edit_schema, insert_schema
+from gatehouse.storage.permissions.structure import begin_project_change, lock_structure, touch_models
 from gatehouse.storage.permissions.user_records import add_holdings, drop_holdings_on
 from gatehouse.storage.runner import SqlStore, heavy_write, read, snapshot_read
 from gatehouse.storage.statements import InStringList, Statement, Verb
@@ -138,9 +139,7 @@ def add_application(new: NewApplication) -> Verb[None]:
     its_roles = {role.key: role for role in new.roles}
     refuse_too_large(ApplicationModel(application=new.application, schema=new.schema, roles=its_roles))
     if new.application.project_id is not None:
-        yield from begin_structure_change()
-        if not (yield LOCK_PROJECT(of=new.application.project_id)):
-            raise ProjectNotFound
+        yield from begin_project_change(new.application.project_id)
     yield from insert_application(new.application, new.schema, new.roles)
     if new.creator is not None:
         yield from add_holdings([new.creator], new.application.created_at)
@@ -212,7 +211,9 @@ def _drop_holdings_left_behind(before: Application, after: Application) -> Verb[
     resource = str(after.application_id)
     if _structure_state(after) == _structure_state(before):
         return
-    yield from begin_structure_change()
+    yield from touch_models(
+        after.application_id, {one for one in (before.project_id, after.project_id) if one is not None}
+    )
     if before.project_id is not None and (after.removed or after.project_id != before.project_id):
         yield from drop_holdings_on(ResourceKind.APPLICATION, resource, [before.project_id])
     if after.removed:
@@ -285,10 +286,16 @@ class ApplicationStorage(SqlStore):
     applications_in = read(applications_in)
     create_application = heavy_write(create_application)
     edit_application = heavy_write(edit_application)
-    edit_schema = heavy_write(edit_schema)
+    _edit_schema = heavy_write(edit_schema)
     count_applications_with_sites = read(count_applications_with_sites)
     count_role_holders = snapshot_read(count_role_holders)
     count_holders_of_roles = read(count_holders_of_roles)
+
+    async def edit_schema(self, application_id: int, change: Change[ApplicationModel]) -> ApplicationModel:
+        try:
+            return await self._edit_schema(application_id, change)
+        except RolesRemoved:
+            return await self._edit_schema(application_id, change, may_remove=True)
 
 
 def _application_columns(one: Application) -> dict[str, object]:

@@ -4,19 +4,19 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Select, Text, bindparam, or_, select, union
+from sqlalchemy import BigInteger, Select, bindparam, or_, select, union
 
 from gatehouse.permissions.errors import ApplicationNotFound
 from gatehouse.permissions.model.candidates import ApplicationSnapshot, CandidateFilter, CandidatePage
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.storage.permissions.facts import facts_of_many
+from gatehouse.storage.permissions.grant_keys import DomainOf
 from gatehouse.storage.permissions.project_models import read_structure
 from gatehouse.storage.permissions.schemas import application_models
 from gatehouse.storage.runner import SqlStore, snapshot_read
 from gatehouse.storage.statements import (
     EMPTY_DOCUMENT,
     BoundStatement,
-    DialectFunction,
     InStringList,
     Statement,
     Verb,
@@ -30,16 +30,6 @@ from gatehouse.storage.tables.permissions import (
     user_records,
 )
 from gatehouse.storage.tables.projects import group_members
-
-
-class DomainOf(DialectFunction[str]):
-    """The part after the only `@` of a login key."""
-
-    inherit_cache = True
-    type = Text()
-    on_postgres = "split_part({0}, '@', 2)"
-    on_sqlite = "substr({0}, instr({0}, '@') + 1)"
-
 
 _THIS_APPLICATION: Final = bindparam("application", type_=BigInteger())
 _CANDIDATE_QUERIES: Final[Mapping[str, tuple[Select[Any], ...]]] = {

@@ -12,7 +12,6 @@ from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree
 from gatehouse.permissions.model.service_token import EmailSecret
 from gatehouse.storage.audit import add_audit_record
-from gatehouse.storage.permissions import structure
 from gatehouse.storage.permissions.applications import insert_application, reserve_id
 from gatehouse.storage.permissions.row_readers import UNEXPIRED
 from gatehouse.storage.statements import Statement, Verb
@@ -75,7 +74,6 @@ DROP_EMAIL_SECRET = Statement(
 
 
 def install_central(application: Application, schema: ApplicationSchema, central_roles: Sequence[Role]) -> Verb[None]:
-    yield structure.INSERT_VERSION_ROW()
     if (yield from reserve_id(application.application_id)):
         yield from insert_application(application, schema, central_roles)
 

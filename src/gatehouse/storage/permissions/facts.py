@@ -1,9 +1,10 @@
 """Read facts and models for decisions (PermissionStore)."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, Text, bindparam, exists, func, select
+from sqlalchemy import ColumnElement, Select, Text, bindparam, exists, func, select, union_all
 
 from gatehouse.accounts.bans.model import DigestKind
 from gatehouse.accounts.model import User
@@ -11,7 +12,6 @@ from gatehouse.permissions.model.condition import ConditionSubject
 from gatehouse.permissions.model.facts import ApplicationState, Facts
 from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.storage.keys import KEYS_VERSION
-from gatehouse.storage.permissions import structure
 from gatehouse.storage.permissions.central import (
     add_email_secret,
     all_email_secrets,
@@ -21,7 +21,8 @@ from gatehouse.storage.permissions.central import (
     remove_email_secret,
     root_roles,
 )
-from gatehouse.storage.permissions.project_models import read_structure
+from gatehouse.storage.permissions.grant_keys import granting_projects, model_version
+from gatehouse.storage.permissions.project_models import projects_by_id
 from gatehouse.storage.permissions.record_checks import IS_OWNER
 from gatehouse.storage.permissions.row_readers import (
     Cells,
@@ -45,9 +46,11 @@ from gatehouse.storage.statements import (
     split_lines,
 )
 from gatehouse.storage.tables.accounts import ban_digests, passkeys, totp_factors, user_purchases, user_tags, users
-from gatehouse.storage.tables.permissions import application_schemas, applications, role_assignments
-from gatehouse.storage.tables.projects import group_members, service_accounts
+from gatehouse.storage.tables.permissions import application_schemas, applications, role_assignments, scope_records
+from gatehouse.storage.tables.projects import group_members, projects, service_accounts
 
+NO_PROJECTS: Final[Mapping[int, frozenset[str]]] = {}
+NO_VERSIONS: Final[Mapping[str, int]] = {}
 _PERSON: Final = columns(
     users,
     *("user_id", "login", "login_key", "email_verified", "phone_verified", "email_code", "blocked", "rev", "bans"),
@@ -65,7 +68,7 @@ _APPLICATIONS = (
 
 
 def _select_facts(user_id: ColumnElement[str]) -> Select[Any]:
-    """Select all facts in one statement, so that they are consistent with the versions in the same row."""
+    """Select what a person has, in one statement, so that it is consistent with the versions in the same row."""
     owned = columns(role_assignments, "project_id", "expired", "ttl")
     asked: Mapping[str, Select[Any]] = {
         "passkeys": select(func.count()).where(passkeys.c.user_id == user_id),
@@ -82,30 +85,79 @@ def _select_facts(user_id: ColumnElement[str]) -> Select[Any]:
         *(one.scalar_subquery().label(name) for name, one in asked.items()),
         *holdings_of(user_id),
         _APPLICATIONS.scalar_subquery().label("applications"),
-        structure.STRUCTURE_VERSION.label("structure"),
         KEYS_VERSION,
     )
 
 
+def _mentioned_projects(user_id: ColumnElement[str], *others: Select[Any]) -> Select[Any]:
+    """Select the projects that the rows of the facts mention (Facts.projects), with the versions of their models."""
+    mentions = (
+        select(applications.c.project_id).where(InNumberList(applications.c.application_id, "applications")),
+        select(service_accounts.c.project_id).where(service_accounts.c.user_id == user_id),
+        *(
+            select(table.c.project_id).where(
+                table.c.user_id == user_id, InNumberList(table.c.application_id, "applications")
+            )
+            for table in (role_assignments, scope_records)
+        ),
+        *others,
+    )
+    mentioned = union_all(*mentions).subquery()
+    return select(RowsAsJson(mentioned.c.project_id, model_version(mentioned.c.project_id)))
+
+
+def _with_projects(user_id: ColumnElement[str], *others: Select[Any]) -> Statement:
+    return Statement(
+        lambda: (
+            _select_facts(user_id)
+            .add_columns(
+                granting_projects(user_id).scalar_subquery().label("granting"),
+                _mentioned_projects(user_id, *others).scalar_subquery().label("mentioned"),
+            )
+            .where(users.c.user_id == user_id)
+        )
+    )
+
+
 _USER_ID: Final = bindparam("user_id", type_=Text())
-FACTS = Statement(lambda: _select_facts(_USER_ID).where(users.c.user_id == _USER_ID))
+FACTS = _with_projects(_USER_ID)
+FACTS_WITH_PROJECTS = _with_projects(
+    _USER_ID, select(projects.c.project_id).where(InStringList(projects.c.project_id, "projects"))
+)
 FACTS_OF_MANY = Statement(
     lambda: _select_facts(users.c.user_id).where(InStringList(users.c.user_id, "ids")).order_by(users.c.user_id)
 )
 
 
-def facts(user_id: str, application_ids: tuple[int, ...]) -> Verb[Facts | None]:
-    rows = yield FACTS(user_id=user_id, applications=application_ids)
-    return _facts(rows[0], application_ids) if rows else None
+def facts(user_id: str, application_ids: tuple[int, ...], project_ids: tuple[str, ...] = ()) -> Verb[Facts | None]:
+    asked: dict[str, object] = {"user_id": user_id, "applications": application_ids}
+    rows = yield FACTS_WITH_PROJECTS(**asked, projects=project_ids) if project_ids else FACTS(**asked)
+    if not rows:
+        return None
+    row, granting = rows[0], defaultdict[int, set[str]](set)
+    versions = dict.fromkeys(project_ids, 0)
+    versions.update((project_id, version) for project_id, version in row.mentioned or () if version)
+    for application_id, project_id, version in row.granting or ():
+        if version:
+            granting[application_id].add(project_id)
+            versions[project_id] = version
+    by_application = {application_id: frozenset(found) for application_id, found in granting.items()}
+    return _facts(row, application_ids, granting=by_application, versions=versions)
 
 
 def facts_of_many(user_ids: Collection[str], application_ids: Collection[int]) -> Verb[Sequence[Facts]]:
-    """Return facts by user id, without users that do not exist."""
+    """Return facts by user id, without users that do not exist, and without their projects."""
     rows = yield FACTS_OF_MANY(ids=sorted(user_ids), applications=sorted(application_ids))
     return [_facts(row, application_ids) for row in rows]
 
 
-def _facts(row: Row, application_ids: Collection[int]) -> Facts:
+def _facts(
+    row: Row,
+    application_ids: Collection[int],
+    *,
+    granting: Mapping[int, frozenset[str]] = NO_PROJECTS,
+    versions: Mapping[str, int] = NO_VERSIONS,
+) -> Facts:
     return Facts(
         subject=_subject(row),
         login=row.login,
@@ -117,7 +169,8 @@ def _facts(row: Row, application_ids: Collection[int]) -> Facts:
         service_account=_account(row.account or ()),
         records=records_from_row(row, row.user_id, application_ids),
         applications={cells[0]: _state(cells) for cells in row.applications or ()},
-        structure=row.structure,
+        granting=granting,
+        project_versions=versions,
         keys_version=row.keys_version,
         bans=bans_from_document(row.bans),
         device_bans=bool(row.device_bans),
@@ -169,7 +222,7 @@ class PermissionStorage(SqlStore):
     install_central = write(install_central)
     _cached_facts = cached_read(facts)
     application_models = snapshot_read(application_models)
-    structure = snapshot_read(read_structure)
+    projects = snapshot_read(projects_by_id)
     login_section = read(login_section)
     has_email_secret = read(has_email_secret)
     add_email_secret = write(add_email_secret)
@@ -177,5 +230,7 @@ class PermissionStorage(SqlStore):
     remove_email_secret = write(remove_email_secret)
     root_roles = read(root_roles)
 
-    async def facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
-        return await self._cached_facts(user_id, tuple(sorted(application_ids)))
+    async def facts(
+        self, user_id: str, application_ids: Collection[int], project_ids: Collection[str] = ()
+    ) -> Facts | None:
+        return await self._cached_facts(user_id, tuple(sorted(application_ids)), tuple(sorted(project_ids)))

@@ -22,7 +22,7 @@ from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.images import remove_image
 from gatehouse.storage.permissions.project_models import project_by_name
 from gatehouse.storage.permissions.projects import lock_project
-from gatehouse.storage.permissions.structure import begin_structure_change
+from gatehouse.storage.permissions.structure import lock_structure
 from gatehouse.storage.permissions.user_records import touch_records
 from gatehouse.storage.runner import SqlStore, snapshot_read, write
 from gatehouse.storage.statements import InNumberList, InStringList, Row, Statement, Verb
@@ -44,14 +44,21 @@ from gatehouse.storage.tables.permissions import (
     user_records,
 )
 from gatehouse.storage.tables.personal_data import gdpr_calls
-from gatehouse.storage.tables.projects import group_members, groups, project_services, projects, service_accounts
+from gatehouse.storage.tables.projects import (
+    grant_keys,
+    group_members,
+    groups,
+    project_services,
+    projects,
+    service_accounts,
+)
 
 _THIS_PROJECT: Final = bindparam("project", type_=Text())
 KEY_TABLES: Final = (access_keys, application_keys, service_tokens, email_secrets)
 HOLDING_TABLES: Final = (role_assignments, scope_records)
 APPLICATION_TABLES: Final = (
     *(*KEY_TABLES, protected_sites, application_schemas, schema_versions, roles),
-    *(user_records, *HOLDING_TABLES, login_tokens, gdpr_calls),
+    *(user_records, *HOLDING_TABLES, login_tokens, gdpr_calls, grant_keys),
 )
 
 
@@ -171,7 +178,7 @@ TOUCH_CONNECTED = Statement(
     lambda: (
         update(projects)
         .where(projects.c.project_id.in_(CONNECTED), projects.c.project_id != _THIS_PROJECT)
-        .values(version=projects.c.version + 1)
+        .values(version=projects.c.version + 1, model_version=projects.c.model_version + 1)
     )
 )
 FORGET_APPLICATION = Statement(
@@ -201,12 +208,13 @@ RESERVE_RESOURCES = Statement(
 DROP_APPLICATIONS = Statement(lambda: delete(applications).where(_in_applications(applications)))
 _GROUPS = select(groups.c.group_id).where(groups.c.project_id == _THIS_PROJECT)
 DROP_MEMBERS = Statement(lambda: delete(group_members).where(group_members.c.group_id.in_(_GROUPS)))
+DROP_KEYS = Statement(lambda: delete(grant_keys).where(grant_keys.c.project_id == _THIS_PROJECT))
 DROP_GROUPS = Statement(lambda: delete(groups).where(groups.c.project_id == _THIS_PROJECT))
 DROP_PROJECT = Statement(lambda: delete(projects).where(projects.c.project_id == _THIS_PROJECT))
 
 
 def erase_project(project_id: str, entry: Callable[[ErasureCounts], AuditRecord]) -> Verb[ErasureCounts]:
-    yield from begin_structure_change()
+    yield from lock_structure()
     one = _require_removed((yield from lock_project(project_id)).project)
     its = _application_ids((yield HOLD_APPLICATIONS(project=one.project_id)))
     gone = yield from _count_contents(one, its)
@@ -224,7 +232,7 @@ def erase_project(project_id: str, entry: Callable[[ErasureCounts], AuditRecord]
     yield DROP_APPLICATIONS(applications=its)
     for application_id in its:
         yield from remove_image(application_logo_owner(application_id))
-    for drop in (DROP_MEMBERS, DROP_GROUPS, DROP_PROJECT):
+    for drop in (DROP_KEYS, DROP_MEMBERS, DROP_GROUPS, DROP_PROJECT):
         yield drop(project=one.project_id)
     yield from add_audit_record(record)
     return gone

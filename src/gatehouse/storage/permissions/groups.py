@@ -17,9 +17,10 @@ from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.rules import ResourceKind
 from gatehouse.permissions.store import Change, EditResult
 from gatehouse.storage.audit import add_audit_records
-from gatehouse.storage.permissions.project_models import group_by_id
+from gatehouse.storage.permissions.grant_keys import add_keys_of_group, update_grant_keys
+from gatehouse.storage.permissions.project_models import group_by_id, project_by_name
 from gatehouse.storage.permissions.projects import lock_project, write_project
-from gatehouse.storage.permissions.structure import begin_structure_change
+from gatehouse.storage.permissions.structure import begin_project_change, lock_structure, lock_structure_shared
 from gatehouse.storage.permissions.user_records import drop_holdings_on
 from gatehouse.storage.runner import SqlStore, heavy_write, read
 from gatehouse.storage.statements import InStringList, Statement, Verb
@@ -29,6 +30,7 @@ from gatehouse.storage.tables.projects import group_members, groups
 _FIXED_COLUMNS: Final = frozenset({"group_id", "project_id", "created_at", "version"})
 _CHANGEABLE_COLUMNS: Final = tuple(column.name for column in groups.c if column.name not in _FIXED_COLUMNS)
 _THIS_GROUP = groups.c.group_id == bindparam("of")
+PROJECT_OF_GROUP = Statement(lambda: select(groups.c.project_id).where(_THIS_GROUP))
 LOCK_GROUP = Statement(lambda: select(groups.c.group_id).where(_THIS_GROUP).with_for_update())
 INSERT_GROUP = Statement(lambda: insert(groups).on_conflict_do_nothing().returning(groups.c.group_id))
 UPDATE_GROUP = Statement(
@@ -71,7 +73,7 @@ def edit_group_keeping_lists(group_id: str, change: Change[Group]) -> Verb[Group
     before = yield from lock_group(group_id)
     edited = change(before)
     if loses_project_tag(before, edited.state):
-        refuse_listed((yield from lock_project(before.project_id)).project, group_id)
+        refuse_listed((yield from project_by_name(before.project_id)).project, group_id)
     return (yield from write_group(before, edited))
 
 
@@ -86,17 +88,21 @@ def refuse_listed(project: Project, group_id: str) -> None:
 
 def edit_group_access(group_id: str, change: Callable[[Group, Sequence[Group]], EditResult[Group]]) -> Verb[Group]:
     before = yield from lock_group(group_id)
-    model = yield from lock_project(before.project_id)
+    model = yield from project_by_name(before.project_id)
     beside = [other for other in model.groups.values() if other.group_id != group_id]
     return (yield from write_group(before, change(before, beside)))
 
 
 def lock_group(group_id: str) -> Verb[Group]:
-    """Return the group and lock the structure: no group of any project changes before the commit.
+    """Return the group and lock its project, which begins to change: none of its groups changes before the commit.
 
     Raises GroupNotFound.
     """
-    yield from begin_structure_change()
+    yield from lock_structure_shared()
+    found = yield PROJECT_OF_GROUP(of=group_id)
+    if not found:
+        raise GroupNotFound
+    yield from begin_project_change(found[0].project_id)
     if not (yield LOCK_GROUP(of=group_id)):
         raise GroupNotFound
     return (yield from group_by_id(group_id))
@@ -117,12 +123,14 @@ def write_group(before: Group, edited: EditResult[Group]) -> Verb[Group]:
     if after.users != before.users:
         yield DROP_MEMBERS(of=group_id)
         yield from insert_members(after)
+    if after.conditions != before.conditions:
+        yield from update_grant_keys([after.project_id])
     yield from add_audit_records(edited.records)
     return after
 
 
 def create_group(one: Group, records: Sequence[AuditRecord], *, most: int | None = None) -> Verb[Group]:
-    yield from begin_structure_change()
+    yield from lock_structure_shared()
     model = yield from lock_project(one.project_id)
     if most is not None:
         refuse_groups(model.groups.values(), [*model.groups.values(), one], most=most)
@@ -132,11 +140,12 @@ def create_group(one: Group, records: Sequence[AuditRecord], *, most: int | None
 
 
 def insert_group(one: Group) -> Verb[None]:
-    """Insert a group; part of verbs that have locked the structure. Raises NameTaken, UserNotFound."""
+    """Insert a group; part of verbs that have locked its project. Raises NameTaken, UserNotFound."""
     fields = {"group_id": one.group_id, "project_id": one.project_id, "created_at": one.created_at}
     if not (yield INSERT_GROUP(**_group_columns(one), **fields, version=one.version)):
         raise NameTaken(one.title)
     yield from insert_members(one)
+    yield from add_keys_of_group(one)
 
 
 def insert_members(one: Group) -> Verb[None]:
@@ -161,17 +170,17 @@ def _group_columns(one: Group) -> dict[str, object]:
 
 def delete_unlisted_group(group_id: str, records: Sequence[AuditRecord], *, seen: int | None = None) -> Verb[None]:
     """Refuse to delete a group of allow or disallow: group managers may not open a closed project."""
-    yield from begin_structure_change()
+    yield from lock_structure()
     gone = yield from group_by_id(group_id)
     if seen not in (None, gone.version):
         raise VersionConflict(f"deleted from version {seen}, but version {gone.version} is stored")
-    refuse_listed((yield from lock_project(gone.project_id)).project, group_id)
+    refuse_listed((yield from project_by_name(gone.project_id)).project, group_id)
     yield from _delete_group(group_id, records)
 
 
 def delete_group(group_id: str, records: Sequence[AuditRecord]) -> Verb[None]:
     """Delete a group; for `apply`, which may also change the project's allow and disallow lists."""
-    yield from begin_structure_change()
+    yield from lock_structure()
     yield from _delete_group(group_id, records)
 
 

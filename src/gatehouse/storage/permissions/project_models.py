@@ -12,19 +12,26 @@ from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.condition import GroupCondition
 from gatehouse.permissions.model.facts import ProjectModel, Structure
 from gatehouse.permissions.model.group import Group
-from gatehouse.permissions.model.project import Project, ProjectSettings
+from gatehouse.permissions.model.project import GrantAction, GroupGrant, Project, ProjectSettings
 from gatehouse.storage.permissions.row_readers import Cells, columns
-from gatehouse.storage.permissions.structure import SERVICE_COLUMNS, read_structure_version, services_from_cells
 from gatehouse.storage.statements import InNumberList, InStringList, Row, RowsAsJson, Statement, Verb, decode_document
 from gatehouse.storage.tables.permissions import applications
 from gatehouse.storage.tables.projects import group_members, groups, project_names, project_services, projects
 
 _GROUP_NAMES: Final = tuple(column.name for column in groups.c if column is not groups.c.title_key)
 _PROJECT_NAMES: Final = tuple(
-    column.name for column in projects.c if column not in (projects.c.title_key, projects.c.allowed_domains)
+    column.name
+    for column in projects.c
+    if column not in (projects.c.title_key, projects.c.allowed_domains, projects.c.model_version)
 )
 _GROUP_COLUMNS: Final = columns(groups, *_GROUP_NAMES)
 _MEMBER_COLUMNS: Final = columns(group_members, "group_id", "position", "user_id")
+
+ServiceGrants = Mapping[int, tuple[GroupGrant, ...]]
+
+SERVICE_COLUMNS: Final = columns(
+    project_services, "application_id", "position", "group_id", "roles", "action", "project_id"
+)
 
 _ALIASES = select(RowsAsJson(project_names.c.position, project_names.c.name)).where(
     project_names.c.project_id == projects.c.project_id, project_names.c.position > 0
@@ -90,13 +97,13 @@ GROUP_BY_ID = Statement(  # one statement, so that all rows are consistent
 
 
 def read_structure(project_ids: Collection[str], application_ids: Collection[int]) -> Verb[Structure]:
-    version = yield from read_structure_version()
+    """Return these projects and all that grant roles of these applications, without unknown ones."""
     connecting: dict[int, tuple[str, ...]] = dict.fromkeys(application_ids, ())
     for row in (yield CONNECTING_PROJECTS(applications=sorted(application_ids))):
         connecting[row.application_id] += (row.project_id,)
     wanted = {*project_ids, *(project_id for ids in connecting.values() for project_id in ids)}
     found = (yield from projects_by_id(wanted)) if wanted else {}
-    return Structure(version=version, projects=found, connecting=connecting)
+    return Structure(projects=found, connecting=connecting)
 
 
 def projects_by_id(project_ids: Collection[str]) -> Verb[Mapping[str, ProjectModel]]:
@@ -136,7 +143,20 @@ def _model_from_row(row: Row, *, with_members: bool = False) -> ProjectModel:
             for one in map(_connected_application, row.connected or ())
             if one.is_connectable_to(row.project_id)
         ),
+        version=row.model_version,
     )
+
+
+def services_from_cells(rows: Iterable[Cells]) -> ServiceGrants:
+    """Return the grants of one project, in their order; a connected application that grants nothing has none."""
+    found: defaultdict[int, list[GroupGrant]] = defaultdict(list)
+    for application_id, _, group_id, roles, action, _ in sorted(rows, key=lambda cells: (cells[0], cells[1])):
+        grants = found[application_id]
+        if group_id:
+            grants.append(
+                GroupGrant(group_id=group_id, roles=tuple(decode_document(roles)), action=GrantAction(action))
+            )
+    return {application_id: tuple(grants) for application_id, grants in found.items()}
 
 
 def _connected_application(cells: Cells) -> Application:

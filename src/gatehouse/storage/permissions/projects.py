@@ -9,26 +9,28 @@ from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.model import AuditRecord
-from gatehouse.permissions.errors import LimitReached, NameTaken, ProjectNotFound
+from gatehouse.permissions.errors import LimitReached, NameTaken
 from gatehouse.permissions.model.facts import ProjectModel, UserRecord
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.rules import ResourceKind, Scope
 from gatehouse.permissions.store import Change, MembershipChange, NewApplication
 from gatehouse.storage.audit import add_audit_records
 from gatehouse.storage.permissions.applications import insert_application, reserve_id, reserve_next_id
-from gatehouse.storage.permissions.project_models import PROJECT_ID_BY_NAME, project_by_name
+from gatehouse.storage.permissions.connections import insert_services, refuse_unknown_roles, replace_services
+from gatehouse.storage.permissions.grant_keys import update_grant_keys
+from gatehouse.storage.permissions.project_models import project_by_name
 from gatehouse.storage.permissions.structure import (
-    begin_structure_change,
-    insert_services,
-    refuse_unknown_roles,
-    replace_services,
+    begin_project_change,
+    lock_names,
+    lock_structure,
+    lock_structure_shared,
 )
 from gatehouse.storage.permissions.user_records import add_holdings, edit_records
 from gatehouse.storage.runner import SqlStore, heavy_write, read
 from gatehouse.storage.statements import InStringList, Statement, Verb
 from gatehouse.storage.tables.projects import project_names, projects
 
-_FIXED_COLUMNS: Final = frozenset({"project_id", "author", "created_at", "version"})
+_FIXED_COLUMNS: Final = frozenset({"project_id", "author", "created_at", "version", "model_version"})
 _CHANGEABLE_COLUMNS: Final = tuple(column.name for column in projects.c if column.name not in _FIXED_COLUMNS)
 _OWN_COLUMNS: Final = tuple(name for name in _CHANGEABLE_COLUMNS if name != "allowed_domains")
 
@@ -39,9 +41,6 @@ UPDATE_PROJECT = Statement(
         .where(projects.c.project_id == bindparam("of"))
         .values({name: bindparam(name) for name in _CHANGEABLE_COLUMNS} | {"version": projects.c.version + 1})
     )
-)
-LOCK_PROJECT = Statement(
-    lambda: select(projects.c.project_id).where(projects.c.project_id == PROJECT_ID_BY_NAME).with_for_update()
 )
 FIND_SAME_TITLE = Statement(
     lambda: select(projects.c.project_id).where(
@@ -69,7 +68,7 @@ def publish_project(
     users: Sequence[UserRecord],
     records: Callable[[int], Sequence[AuditRecord]],
 ) -> Verb[Project]:
-    yield from begin_structure_change()
+    yield from lock_structure()
     yield from _refuse_over_limit(limit, project.author)
     application_id = yield from _application_id(new)
     made = replace(project, application_id=application_id or project.application_id)
@@ -87,7 +86,7 @@ def publish_project(
 def add_project(made: Project) -> Verb[None]:
     """Insert a project; part of verbs that have locked the structure. Raises NameTaken."""
     yield from _refuse_taken_names(made)
-    fields = {"author": made.author, "created_at": made.created_at, "version": made.version}
+    fields = {"author": made.author, "created_at": made.created_at, "version": made.version, "model_version": 1}
     if not (yield INSERT_PROJECT(**_project_columns(made), **fields, project_id=made.project_id)):
         raise NameTaken(made.title)
     yield INSERT_NAME(name=made.project_id, project_id=made.project_id, position=0)
@@ -141,7 +140,7 @@ def count_authored_projects(user_id: str) -> Verb[int]:
 
 
 def edit_project(project_id: str, change: Change[ProjectModel]) -> Verb[ProjectModel]:
-    yield from begin_structure_change()
+    yield from lock_structure_shared()
     before = yield from lock_project(project_id)
     edited = change(before)
     after = yield from write_project(before, edited.state.project)
@@ -156,9 +155,8 @@ def edit_members(project_id: str, change: MembershipChange, now: int) -> Verb[Pr
 
 
 def lock_project(name: str) -> Verb[ProjectModel]:
-    """Return the project with its groups, locked until the commit. Raises ProjectNotFound."""
-    if not (yield LOCK_PROJECT(name=name)):
-        raise ProjectNotFound
+    """Return the project with its groups, locked until the commit; it begins to change. Raises ProjectNotFound."""
+    yield from begin_project_change(name)
     return (yield from project_by_name(name))
 
 
@@ -172,6 +170,8 @@ def write_project(before: ProjectModel, state: Project) -> Verb[ProjectModel]:
         created_at=was.created_at,
         version=was.version + 1,
     )
+    if (after.title_key, after.aliases) != (was.title_key, was.aliases):
+        yield from lock_names()
     yield from _refuse_taken_names(after, was)
     yield UPDATE_PROJECT(of=after.project_id, **_project_columns(after))
     if after.aliases != was.aliases:
@@ -180,6 +180,7 @@ def write_project(before: ProjectModel, state: Project) -> Verb[ProjectModel]:
     if after.settings.services != was.settings.services:
         yield from refuse_unknown_roles(was.settings.services, after.settings.services)
         yield from replace_services(after.project_id, after.settings.services)
+        yield from update_grant_keys([after.project_id])
     return replace(before, project=after)
 
 

@@ -26,8 +26,9 @@ from gatehouse.permissions.model.schema_version import MAX_VERSION_BYTES, MAX_VE
 from gatehouse.permissions.model.tree_interner import TreeInterner, model_weight
 from gatehouse.permissions.store import Change
 from gatehouse.storage.audit import add_audit_records
+from gatehouse.storage.permissions.connections import strip_roles
 from gatehouse.storage.permissions.row_readers import APPLICATION_COLUMNS, application_from_row
-from gatehouse.storage.permissions.structure import lock_structure, strip_roles
+from gatehouse.storage.permissions.structure import lock_structure, lock_structure_shared
 from gatehouse.storage.permissions.user_records import touch_record
 from gatehouse.storage.statements import InNumberList, InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.permissions import (
@@ -290,9 +291,19 @@ def all_application_models() -> Verb[Mapping[int, ApplicationModel]]:
     return _models_from_rows(rows, (yield ALL_ROLES()))
 
 
-def edit_schema(application_id: int, change: Change[ApplicationModel], *, actor: str = "") -> Verb[ApplicationModel]:
-    """Edit a schema. `actor` is the author of the version where the change has no audit record of its own."""
-    yield from lock_structure()
+class RolesRemoved(Exception):
+    """The change removes roles from projects, which only a holder of the whole structure may do: run it again."""
+
+
+def edit_schema(
+    application_id: int, change: Change[ApplicationModel], *, actor: str = "", may_remove: bool = False
+) -> Verb[ApplicationModel]:
+    """Edit a schema.
+
+    `actor` is the author of the version where the change has no audit record of its own. `may_remove`: whether the
+    change may remove roles from projects, or make them protected; otherwise it raises RolesRemoved.
+    """
+    yield from lock_structure() if may_remove else lock_structure_shared()
     if not (yield LOCK_SCHEMA(of=application_id)):
         raise ApplicationNotFound
     before = (yield from application_models([application_id]))[application_id]
@@ -305,7 +316,7 @@ def edit_schema(application_id: int, change: Change[ApplicationModel], *, actor:
         yield TOUCH_SCHEMA(of=application_id, updated_at=after.schema.updated_at)
     else:
         yield UPDATE_SCHEMA(of=application_id, **sections, updated_at=after.schema.updated_at)
-    yield from _write_roles(before, after)
+    yield from _write_roles(before, after, may_remove=may_remove)
     by = next((entry.actor for entry in edited.records), actor)
     yield from save_version(before, after, changes=edited.changes, actor=by)
     yield from add_audit_records(edited.records)
@@ -332,11 +343,14 @@ def _with_next_version(before: Role | None, role: Role) -> Role:
     return before if same == before else replace(role, version=before.version + 1)
 
 
-def _write_roles(before: ApplicationModel, after: ApplicationModel) -> Verb[None]:
+def _write_roles(before: ApplicationModel, after: ApplicationModel, *, may_remove: bool) -> Verb[None]:
     application_id = before.application.application_id
     gone = before.roles.keys() - after.roles.keys()
     shut = {key for key, role in after.roles.items() if role.protected and _was_unprotected(before.roles.get(key))}
-    yield from strip_roles(application_id, gone | shut)
+    if gone | shut:
+        if not may_remove:
+            raise RolesRemoved
+        yield from strip_roles(application_id, gone | shut)
     for key in sorted(gone):
         yield DROP_ROLE(of=application_id, key=key)
     for key, role in sorted(after.roles.items()):

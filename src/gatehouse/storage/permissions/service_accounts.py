@@ -90,6 +90,8 @@ def create_service_account(
     account: ServiceAccount, holdings: Sequence[UserRecord], records: Sequence[AuditRecord]
 ) -> Verb[None]:
     yield from lock_structure_shared()
+    if not (yield LOCK_PROJECT_SHARED(of=account.project_id)):
+        raise ProjectNotFound
     yield from insert_user(
         User(
             user_id=account.user_id,
@@ -102,8 +104,6 @@ def create_service_account(
     if not (yield INSERT_ACCOUNT(**column_values(account))):
         raise NameTaken(account.name)
     yield from add_holdings(holdings, account.created_at)
-    if not (yield LOCK_PROJECT_SHARED(of=account.project_id)):
-        raise ProjectNotFound
     yield from add_audit_records(records)
 
 

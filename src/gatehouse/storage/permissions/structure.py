@@ -1,27 +1,25 @@
-"""Reads projects with their groups and connections, under one structure version that caches compare (R5).
+"""Locks projects while they change, and counts the changes for caches (R5).
 
-Lock order: the structure first (shared to assign something, exclusive to change projects, groups or applications),
-then the schema of the application, then user records by user id. Several rows of another table are locked in the
-order of their keys.
+Lock order: the structure (shared to change a project or to assign something, exclusive to remove what may be
+assigned, and for what concerns projects that are not known yet), the row of the project, the names of projects, the
+schema of the application, user records by user id. Several rows of another table are locked in the order of their
+keys.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection
 from typing import Final
 
-from msgspec.structs import replace
-from sqlalchemy import ColumnElement, Integer, bindparam, delete, func, insert, literal_column, select, update
-from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy import ColumnElement, Integer, bindparam, func, literal_column, select, union_all, update
 
-from gatehouse.accounts.model import CENTRAL_APPLICATION
-from gatehouse.permissions.errors import RoleNotFound, VersionConflict
-from gatehouse.permissions.model.project import GrantAction, GroupGrant
-from gatehouse.storage.permissions.record_checks import ROLES_BY_KEY
-from gatehouse.storage.permissions.row_readers import Cells, columns
-from gatehouse.storage.statements import DialectFunction, InStringList, RowsAsJson, Statement, Verb, decode_document
-from gatehouse.storage.tables.projects import group_members, permission_clock, project_services, projects
+from gatehouse.permissions.errors import ProjectNotFound
+from gatehouse.storage.permissions.grant_keys import InSelect
+from gatehouse.storage.permissions.project_models import PROJECT_ID_BY_NAME
+from gatehouse.storage.statements import DialectFunction, InStringList, Statement, Verb
+from gatehouse.storage.tables.permissions import application_schemas
+from gatehouse.storage.tables.projects import project_services, projects
 
-ADVISORY_LOCK_ID: Final[ColumnElement[int]] = literal_column(str(0x7374_7275), Integer)  # any constant of our own
+STRUCTURE_LOCK_ID: Final = 0x7374_7275  # any constants of our own
+NAMES_LOCK_ID: Final = 0x6E61_6D65
 
 
 class AdvisoryLock(DialectFunction[int]):
@@ -36,176 +34,90 @@ class AdvisoryLock(DialectFunction[int]):
     on_sqlite = "1"
 
 
-STRUCTURE_VERSION = func.coalesce(
-    select(permission_clock.c.structure).where(permission_clock.c.only == 1).scalar_subquery(), 0
-)
-INSERT_VERSION_ROW = Statement(lambda: upsert(permission_clock).values(only=1, structure=0).on_conflict_do_nothing())
-READ_STRUCTURE_VERSION = Statement(lambda: select(STRUCTURE_VERSION.label("structure")))
-LOCK_STRUCTURE_SHARED = Statement(
-    lambda: select(AdvisoryLock(func.pg_advisory_xact_lock_shared(ADVISORY_LOCK_ID)).label("held"))
-)
-LOCK_STRUCTURE = Statement(lambda: select(AdvisoryLock(func.pg_advisory_xact_lock(ADVISORY_LOCK_ID)).label("held")))
-BUMP_STRUCTURE_VERSION = Statement(
+def _lock(take: Callable[[ColumnElement[int]], ColumnElement[int]], lock_id: int) -> Statement:
+    return Statement(lambda: select(AdvisoryLock(take(literal_column(str(lock_id), Integer))).label("held")))
+
+
+LOCK_STRUCTURE_SHARED = _lock(func.pg_advisory_xact_lock_shared, STRUCTURE_LOCK_ID)
+LOCK_STRUCTURE = _lock(func.pg_advisory_xact_lock, STRUCTURE_LOCK_ID)
+LOCK_NAMES = _lock(func.pg_advisory_xact_lock, NAMES_LOCK_ID)
+_NEXT_MODEL_VERSION: Final = projects.c.model_version + 1
+BEGIN_CHANGE = Statement(
     lambda: (
-        upsert(permission_clock)
-        .values(only=1, structure=1)
-        .on_conflict_do_update(index_elements=["only"], set_={"structure": permission_clock.c.structure + 1})
+        update(projects)
+        .where(projects.c.project_id == PROJECT_ID_BY_NAME)
+        .values(model_version=_NEXT_MODEL_VERSION)
+        .returning(projects.c.project_id)
     )
 )
-
-MEMBERS_AMONG = Statement(
-    lambda: select(group_members.c.user_id).where(InStringList(group_members.c.user_id, "ids")).limit(1)
+TOUCH_PROJECT = Statement(
+    lambda: (
+        update(projects)
+        .where(projects.c.project_id == bindparam("of"))
+        .values(version=projects.c.version + 1, model_version=_NEXT_MODEL_VERSION)
+    )
+)
+_CONNECTING = select(project_services.c.project_id).where(
+    project_services.c.application_id == bindparam("application")
+)
+_HOMES = select(projects.c.project_id).where(InStringList(projects.c.project_id, "homes"))
+TOUCH_MODELS = Statement(  # of the application's own projects, before and after, and of those that connect it
+    lambda: (
+        update(projects)
+        .where(InSelect(projects.c.project_id, union_all(_CONNECTING, _HOMES)))
+        .values(model_version=_NEXT_MODEL_VERSION)
+    )
+)
+# Locks the schema: until the commit no role is removed or becomes protected.
+LOCK_SCHEMA_SHARED = Statement(
+    lambda: (
+        select(application_schemas.c.version)
+        .where(application_schemas.c.application_id == bindparam("application"))
+        .with_for_update(read=True, key_share=True)
+    )
 )
 
 
 def lock_structure_shared() -> Verb[None]:
     """Lock the structure shared.
 
-    First in every verb that assigns something, so that the project's resources stay until the commit. This and the
-    two locks below are taken before any row lock, so that no holder of row locks waits for them.
+    First in every verb that assigns something or changes a project, so that what can be assigned stays until the
+    commit. This and the lock below are taken before any row lock, so that no holder of row locks waits for them.
     """
     yield LOCK_STRUCTURE_SHARED()
 
 
 def lock_structure() -> Verb[None]:
-    """Lock the structure; first in every verb that may change it, by moving an application or removing a role."""
+    """Lock the structure, so that no project changes and nothing is assigned until the commit.
+
+    First in every verb that removes a group, an application, a role, a project or an account.
+    """
     yield LOCK_STRUCTURE()
 
 
-def begin_structure_change() -> Verb[None]:
-    """Lock the structure and increment its version; first in every verb that changes a project or a group.
+def begin_project_change(name: str) -> Verb[None]:
+    """Lock a project and increment the version of its model, which caches compare. Raises ProjectNotFound.
 
-    The lock is held until the commit, so such verbs run one after the other: what they read before they write
-    (whether the title is free, how many projects the author has) is still true at the commit.
+    First in every verb that changes the project or its groups, under a lock of the structure. So changes of one
+    project run one after the other, and those of two projects at the same time.
     """
-    yield from lock_structure()
-    yield BUMP_STRUCTURE_VERSION()
+    if not (yield BEGIN_CHANGE(name=name)):
+        raise ProjectNotFound
 
 
-def bump_if_members(user_ids: Sequence[str]) -> Verb[None]:
-    """Increment the version if one of the accounts, which end, is in a group; the caller has locked the structure.
+def lock_names() -> Verb[None]:
+    """Lock the names of all projects, so that a name that is free stays free until the commit."""
+    yield LOCK_NAMES()
 
-    Otherwise the structure stays as it is, and no node has to load it again.
+
+def touch_project(project_id: str) -> Verb[None]:
+    """Increment the versions of a project that another change concerns; the caller has locked the structure."""
+    yield TOUCH_PROJECT(of=project_id)
+
+
+def touch_models(application_id: int, homes: Collection[str]) -> Verb[None]:
+    """Increment the versions of the models that name an application: of these projects, and of all that connect it.
+
+    The caller has locked the structure.
     """
-    if (yield MEMBERS_AMONG(ids=user_ids)):
-        yield BUMP_STRUCTURE_VERSION()
-
-
-def read_structure_version() -> Verb[int]:
-    rows = yield READ_STRUCTURE_VERSION()
-    return int(rows[0].structure)
-
-
-# Which applications a project connects, and which of their roles it gives to groups or takes from them (R5).
-
-
-ServiceGrants = Mapping[int, tuple[GroupGrant, ...]]
-
-SERVICE_COLUMNS: Final = columns(
-    project_services, "application_id", "position", "group_id", "roles", "action", "project_id"
-)
-SERVICES_OF_APPLICATION = Statement(
-    lambda: select(RowsAsJson(*SERVICE_COLUMNS).label("rows")).where(
-        project_services.c.application_id == bindparam("application")
-    )
-)
-INSERT_SERVICE = Statement(lambda: insert(project_services))
-DROP_SERVICES = Statement(lambda: delete(project_services).where(project_services.c.project_id == bindparam("of")))
-DROP_SERVICES_OF_APPLICATION = Statement(
-    lambda: delete(project_services).where(
-        project_services.c.project_id == bindparam("of"),
-        project_services.c.application_id == bindparam("application"),
-    )
-)
-TOUCH_PROJECT = Statement(
-    lambda: update(projects).where(projects.c.project_id == bindparam("of")).values(version=projects.c.version + 1)
-)
-
-
-def services_from_cells(rows: Iterable[Cells]) -> ServiceGrants:
-    """Return the grants of one project, in their order; a connected application that grants nothing has none."""
-    found: defaultdict[int, list[GroupGrant]] = defaultdict(list)
-    for application_id, _, group_id, roles, action, _ in sorted(rows, key=lambda cells: (cells[0], cells[1])):
-        grants = found[application_id]
-        if group_id:
-            grants.append(
-                GroupGrant(group_id=group_id, roles=tuple(decode_document(roles)), action=GrantAction(action))
-            )
-    return {application_id: tuple(grants) for application_id, grants in found.items()}
-
-
-def insert_services(project_id: str, services: ServiceGrants) -> Verb[None]:
-    yield INSERT_SERVICE.bulk(
-        [row for number, grants in services.items() for row in _service_rows(project_id, number, grants)]
-    )
-
-
-def replace_services(project_id: str, services: ServiceGrants) -> Verb[None]:
-    yield DROP_SERVICES(of=project_id)
-    yield from insert_services(project_id, services)
-
-
-def refuse_unknown_roles(before: ServiceGrants, after: ServiceGrants) -> Verb[None]:
-    """Refuse unknown or protected roles; the edit has checked them, but a role may have changed since."""
-    for application_id, grants in after.items():
-        named = _role_keys(grants) - _role_keys(before.get(application_id, ()))
-        if not named:
-            continue
-        rows = yield ROLES_BY_KEY(application=application_id, keys=sorted(named))
-        if gone := sorted(named - {row.role_key for row in rows}):
-            raise RoleNotFound(", ".join(gone))
-        if shut := sorted(row.role_key for row in rows if row.protected):
-            raise VersionConflict(f"protected now: {', '.join(shut)}")
-
-
-def connecting_projects(application_id: int) -> Verb[frozenset[str]]:
-    """Return the ids of the projects that connect the application, even if they grant nothing of it."""
-    found = yield SERVICES_OF_APPLICATION(application=application_id)
-    return frozenset(cells[-1] for cells in found[0].rows or ())
-
-
-def strip_roles(application_id: int, keys: Collection[str]) -> Verb[None]:
-    """Remove roles that are deleted, or that no project may grant any more, from every grant.
-
-    This runs before anything else about the roles is written: a concurrent edit of a project waits for the structure
-    and then no longer finds them.
-    """
-    if not keys or application_id == CENTRAL_APPLICATION:  # which nothing connects
-        return
-    yield from begin_structure_change()
-    found = yield SERVICES_OF_APPLICATION(application=application_id)
-    by_project: defaultdict[str, list[Cells]] = defaultdict(list)
-    for cells in found[0].rows or ():
-        by_project[cells[-1]].append(cells)
-    for project_id, rows in sorted(by_project.items()):
-        before = services_from_cells(rows)[application_id]
-        after = tuple(_without_roles(before, keys))
-        if after != before:
-            yield DROP_SERVICES_OF_APPLICATION(of=project_id, application=application_id)
-            yield from insert_services(project_id, {application_id: after})
-            yield TOUCH_PROJECT(of=project_id)
-
-
-def _without_roles(grants: Iterable[GroupGrant], keys: Collection[str]) -> Iterable[GroupGrant]:
-    for grant in grants:
-        left = tuple(role for role in grant.roles if role not in keys)
-        if left:
-            yield replace(grant, roles=left)
-
-
-def _role_keys(grants: Iterable[GroupGrant]) -> set[str]:
-    return {role for grant in grants for role in grant.roles}
-
-
-def _service_rows(project_id: str, application_id: int, grants: Sequence[GroupGrant]) -> Iterable[dict[str, object]]:
-    connected = {"project_id": project_id, "application_id": application_id}
-    if not grants:
-        yield {**connected, "position": 0, "group_id": "", "roles": (), "action": GrantAction.GRANT}
-    for position, grant in enumerate(grants, start=1):
-        yield {
-            **connected,
-            "position": position,
-            "group_id": grant.group_id,
-            "roles": grant.roles,
-            "action": grant.action,
-        }
+    yield TOUCH_MODELS(application=application_id, homes=sorted(homes))

@@ -37,11 +37,11 @@ from gatehouse.storage.permissions.row_readers import (
     records_by_user,
     scopes_by_application,
 )
-from gatehouse.storage.permissions.structure import lock_structure_shared
+from gatehouse.storage.permissions.structure import LOCK_SCHEMA_SHARED, lock_structure_shared
 from gatehouse.storage.runner import SqlStore, heavy_write, snapshot_read
 from gatehouse.storage.statements import InStringList, Row, RowsAsJson, Statement, Verb
 from gatehouse.storage.tables.accounts import users
-from gatehouse.storage.tables.permissions import application_schemas, role_assignments, scope_records, user_records
+from gatehouse.storage.tables.permissions import role_assignments, scope_records, user_records
 
 
 def refuse_foreign_resources(steps: Iterable[RecordChange]) -> Verb[None]:
@@ -73,14 +73,6 @@ def gains_something(before: ScopeHoldings, after: ScopeHoldings) -> bool:
 
 _THIS_RECORD = (user_records.c.application_id == bindparam("application"), user_records.c.user_id == bindparam("of"))
 
-# Locks the schema while a record of the application is written: no role is removed or becomes protected.
-LOCK_SCHEMA_SHARED = Statement(
-    lambda: (
-        select(application_schemas.c.version)
-        .where(application_schemas.c.application_id == bindparam("application"))
-        .with_for_update(read=True, key_share=True)
-    )
-)
 LOCK_USERS_SHARED = Statement(
     lambda: (
         select(users.c.user_id)

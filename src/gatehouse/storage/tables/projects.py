@@ -1,6 +1,6 @@
 """Projects, their groups and service accounts."""
 
-from sqlalchemy import BigInteger, Column, Index, Integer, PrimaryKeyConstraint, Table, UniqueConstraint
+from sqlalchemy import BigInteger, Column, Index, PrimaryKeyConstraint, Table, UniqueConstraint, text
 
 from gatehouse.storage.tables.columns import (
     document_column,
@@ -9,13 +9,6 @@ from gatehouse.storage.tables.columns import (
     number_column,
     text_column,
     time_column,
-)
-
-permission_clock = Table(  # one row: grows with every change of projects and what they have: caches tell (R5)
-    "permission_clock",
-    metadata,
-    Column("only", Integer, primary_key=True, autoincrement=False),
-    number_column("structure"),
 )
 
 projects = Table(
@@ -36,6 +29,8 @@ projects = Table(
     Column("application_id", BigInteger),
     time_column("created_at"),
     number_column("version"),
+    # Grows with every change of the project, its groups, applications and connections: caches compare it.
+    number_column("model_version", server_default=text("1")),
     Index(None, "author"),
 )
 
@@ -59,6 +54,19 @@ project_services = Table(  # roles of a connected application, given to or taken
     text_column("action"),
     PrimaryKeyConstraint("project_id", "application_id", "position"),
     Index(None, "application_id"),
+)
+
+# What the grants above give to whom: a project may grant a person roles of an application if the person has one of
+# its keys there (permissions/model/index_keys.py). The application begins the key, so that every database finds rows
+# by one column, whatever its statistics.
+grant_keys = Table(
+    "grant_keys",
+    metadata,
+    text_column("index_key"),
+    text_column("project_id"),
+    Column("application_id", BigInteger, nullable=False),
+    PrimaryKeyConstraint("index_key", "project_id"),
+    Index(None, "project_id"),
 )
 
 groups = Table(

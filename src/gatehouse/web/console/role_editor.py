@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.admin.roles import RoleListStore
 from gatehouse.fields.derive import FormRows, rows_by_section, with_members
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.clock import Clock
@@ -15,7 +16,7 @@ from gatehouse.permissions.commands.app_schemas import CENTRAL_ROLES, RoleDraft,
 from gatehouse.permissions.documents.fields import RecordField
 from gatehouse.permissions.documents.rules import meta_entries, schema_rules
 from gatehouse.permissions.errors import RoleNotFound
-from gatehouse.permissions.model.facts import ApplicationModel, Structure
+from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import ROLE_FORM_FIELDS, SCHEMA, ConditionMode, Role
 from gatehouse.permissions.model.rules import Rule, RuleDefinition, RuleEntry
 from gatehouse.permissions.questions.proposals import RoleProposal
@@ -175,6 +176,7 @@ class RoleEditorScreens:
         *,
         schemas: SchemaCommands,
         applications: ApplicationStore,
+        lists: RoleListStore,
         condition_builders: ConditionBuilders,
         forecaster: ImpactForecaster,
         view: ConsoleView,
@@ -182,6 +184,7 @@ class RoleEditorScreens:
     ) -> None:
         self._schemas = schemas
         self._applications = applications
+        self._lists = lists
         self._condition_builders = condition_builders
         self._forecaster = forecaster
         self._view = view
@@ -235,7 +238,7 @@ class RoleEditorScreens:
         admin.authenticated.require_application(Operation.ROLES_SAVE)
         role = loaded.role
         consequences = [t("roles.breaks_people", count=await self._count_holders(loaded))]
-        if projects := count_granting_projects(admin.authenticated.evaluation_input.structure, loaded):
+        if projects := await self._lists.count_granting_projects(loaded.application_id, role.key):
             consequences.append(t("roles.breaks_projects", count=projects))
         if role.condition and role.condition_mode is ConditionMode.GRANT:
             consequences.append(t("roles.breaks_condition", words=condition_words(t, role.condition.test)))
@@ -308,16 +311,6 @@ def draft_of(admin: AdminRequest, loaded: LoadedRole, form: RoleForm) -> RoleDra
         version=form.version,
         **typed_values(form, saved),
     )
-
-
-def count_granting_projects(structure: Structure, loaded: LoadedRole) -> int:
-    """How many projects give the role to one of their groups."""
-    grants = (
-        structure.projects[project_id].project.settings.services.get(loaded.application_id, ())
-        for project_id in structure.connecting.get(loaded.application_id, ())
-        if project_id in structure.projects
-    )
-    return sum(any(loaded.role.key in one.roles for one in grant) for grant in grants)
 
 
 def role_call(loaded: LoadedRole, holders: int) -> ApiCall:

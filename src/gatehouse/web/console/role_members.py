@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from gatehouse.admin.names import NameStore
 from gatehouse.admin.paging import EXPORT_MOST, PAGE_SIZE
+from gatehouse.admin.roles import RoleListStore
 from gatehouse.permissions.questions.check import refuse_about_everyone
 from gatehouse.permissions.questions.members import MAX_LIMIT, FoundMember, GrantSource, MembersDraft, MemberSearch
 from gatehouse.web.api.permissions.explanation_records import MembersPage, member_record
@@ -40,8 +41,9 @@ class RoleMembersContext(PageContext, frozen=True, kw_only=True):
 
 
 class RoleMemberScreens:
-    def __init__(self, *, search: MemberSearch, names: NameStore, view: ConsoleView) -> None:
+    def __init__(self, *, search: MemberSearch, lists: RoleListStore, names: NameStore, view: ConsoleView) -> None:
         self._search = search
+        self._lists = lists
         self._names = names
         self._view = view
 
@@ -59,7 +61,7 @@ class RoleMemberScreens:
             head=role_head(admin, loaded.model, loaded.role, "members"),
             holders=found,
             after=after or "",
-            places=visible_projects(admin, loaded),
+            places=await self._visible_projects(admin, loaded),
             call=ApiCall(
                 path="members",
                 body={"application_id": loaded.application_id, "data": members_request(loaded, query)},
@@ -90,6 +92,17 @@ class RoleMemberScreens:
             found += page
         return found
 
+    async def _visible_projects(self, admin: AdminRequest, loaded: LoadedRole) -> Sequence[tuple[str, str]]:
+        """The application's own project and those that connect it, as far as they may see them."""
+        found = await self._lists.projects_of_application(
+            loaded.application_id, loaded.model.application.project_id or ""
+        )
+        return [
+            (one, title)
+            for one, title in found.items()
+            if admin.visibility.everything or one in admin.visibility.projects
+        ]
+
     def routes(self) -> Sequence[ConsoleRoute]:
         path = "/roles/{application_id:int}/{role}/members"
         return ListScreen(view=self._view, path=path, query=RoleMembersQuery, page=self._list).routes()
@@ -99,18 +112,6 @@ def members_request(loaded: LoadedRole, query: RoleMembersQuery) -> Mapping[str,
     place = {"project_id": query.project} if query.project else {}
     after = {"after": query.after} if query.after else {}
     return {"role": loaded.role.name, **place, **after, "limit": PAGE_SIZE}
-
-
-def visible_projects(admin: AdminRequest, loaded: LoadedRole) -> Sequence[tuple[str, str]]:
-    """The application's own project and those that connect it, as far as they may see them."""
-    structure = admin.authenticated.evaluation_input.structure
-    home = loaded.model.application.project_id
-    among = {*structure.connecting.get(loaded.application_id, ()), *([home] if home else [])}
-    return [
-        (one, structure.projects[one].project.title)
-        for one in sorted(among)
-        if one in structure.projects and (admin.visibility.everything or one in admin.visibility.projects)
-    ]
 
 
 def path_text(way: GrantSource) -> str:

@@ -4,20 +4,16 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 import pytest
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec.structs import replace
 from sqlalchemy import bindparam, delete, update
 
 from gatehouse.accounts.errors import LoginTaken
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.head import ChainHead, HeadCodec, HeadExporter
+from gatehouse.audit.head import ChainHead, HeadExporter
 from gatehouse.audit.model import AuditRecord, HeadSwap, Seal, SealedMeanwhile
 from gatehouse.audit.retention import Retention
-from gatehouse.audit.sealer import Sealer
 from gatehouse.audit.verification import ChainVerifier, VerificationResult
 from gatehouse.kernel.errors import Conflict
-from gatehouse.keys.sealing import MasterKeys
 from gatehouse.storage import audit
 from gatehouse.storage.audit import AuditStorage
 from gatehouse.storage.database import Storage
@@ -25,29 +21,8 @@ from gatehouse.storage.statements import BoundStatement, Statement, Verb
 from gatehouse.storage.tables.audit import audit_events
 from tests.support.builders import AUDIT_KEY, NOW, ORIGIN, RECORDER, a_record, a_user
 from tests.support.clock import MovableClock
+from tests.support.sealing import BOX, KEY, sealer
 
-
-class TestKey:
-    __test__ = False
-
-    def __init__(self) -> None:
-        self._key = Ed25519PrivateKey.generate()
-
-    def sign(self, message: bytes) -> tuple[str, bytes]:
-        return "k1", self._key.sign(message)
-
-    async def is_valid_signature(self, kid: str, message: bytes, signature: bytes) -> bool:
-        try:
-            self._key.public_key().verify(signature, message)
-        except InvalidSignature:
-            return False
-        return kid == "k1"
-
-
-KEY = TestKey()
-
-
-BOX = HeadCodec(MasterKeys(bytes(range(1, 33))))
 NOTES = HeadExporter(key=AUDIT_KEY, installation="0123456789abcdef")
 
 
@@ -55,17 +30,6 @@ NOTES = HeadExporter(key=AUDIT_KEY, installation="0123456789abcdef")
 async def storage(storage: Storage) -> Storage:
     await storage.audit.swap_head(HeadSwap(before=None, after=BOX.encode(ChainHead(at=NOW))))
     return storage
-
-
-def sealer(storage: Storage, clock: MovableClock | None = None) -> Sealer:
-    return Sealer(
-        store=storage.audit,
-        key=KEY,
-        head_codec=BOX,
-        recorder=RECORDER,
-        mac_key=AUDIT_KEY,
-        clock=clock or MovableClock(NOW),
-    )
 
 
 async def verify(storage: Storage) -> VerificationResult:

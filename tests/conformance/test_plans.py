@@ -30,6 +30,7 @@ ABOUT_EVERYBODY: Final = {
     "admin.people_search.LAST_SEARCHED",  # along an index, up to a limit
     "inspection.ENTRIES",  # gatehouse doctor reads every document
     "audit.NEWEST_RECORDS",  # along an index, up to a limit
+    "audit.UNSEALED",  # along the index of unsealed records, up to a limit
     "permissions.full_removal.COUNTS",  # a project or an application is deleted
     "permissions.full_removal.DROP_HELD",
     "permissions.full_removal.DROP_IN_APPLICATIONS",

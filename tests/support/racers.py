@@ -49,6 +49,7 @@ from tests.support.clock import MovableClock
 from tests.support.forked import ForkedModule
 from tests.support.guest_racers import ACTS as GUEST_ACTS
 from tests.support.permission_racers import ACTS as PERMISSION_ACTS
+from tests.support.sealing import sealer
 from tests.support.spellings import wide
 
 Act = Callable[[Storage, int], Awaitable[None]]
@@ -63,6 +64,10 @@ NODE: Final = token_hex(8)  # this process's node id
 POLL_NUMBERS: Final[dict[int, int]] = {}  # poll numbers that this process claimed in each race
 IDLE_RACERS: Final[list[Racer]] = []  # processes that wait for their next race
 FAST_PASSWORDS: Final = Passwords(PasswordCost(memory_kib=64, time_cost=1, workers=1))
+
+
+async def seal_backlog(storage: Storage, _n: int) -> None:
+    raise RaceOutcome(str(await sealer(storage).seal_all()))
 
 
 async def take_setup_link(storage: Storage, _n: int) -> None:
@@ -293,7 +298,7 @@ def expect_true(won: bool) -> None:  # noqa: FBT001
 ACTS: Final[Mapping[str, Act]] = {
     act.__name__: act
     for act in (
-        *(take_spelling_of_login,),
+        *(take_spelling_of_login, seal_backlog),
         *(take_setup_link, take_login, take_user_id, take_client_id, rotate_client_secret, guess, claim_mail),
         *(spend_totp_step, use_recovery_code, try_right_email_code, try_wrong_email_code),
         *(use_email_request, try_wrong_sign_in_code),

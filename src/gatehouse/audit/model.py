@@ -154,11 +154,12 @@ class AuditStore(Protocol):
 
     async def append_to_chain(
         self, record_ids: Sequence[str], seal: Seal, head: HeadSwap, break_record: AuditRecord | None = None
-    ) -> None:
+    ) -> bool:
         """Give the records the places that end at the seal's, keep the seal and move the head, all or nothing.
 
-        `break_record` is inserted with the place it has, before the others. Raises SealedMeanwhile, and changes
-        nothing, when the head was moved meanwhile, one of the records has a place by now or a place is taken.
+        `break_record` is inserted with the place it has, before the others. Returns False, and changes nothing, while
+        another process does this. Raises SealedMeanwhile, and changes nothing, when the head was moved meanwhile, one
+        of the records has a place by now or a place is taken.
         """
 
     async def swap_head(self, head: HeadSwap) -> None:

@@ -63,30 +63,45 @@ class Sealer:
         return self._clock.monotonic() - self._complete_at
 
     async def seal_all(self) -> int:
-        """Seal until nothing is left; return the number of sealed records.
+        """Seal until nothing is left, or until another process seals; return the number of sealed records.
 
-        If another sealer was first, that is no error.
+        Each batch begins after the last one. What is committed meanwhile with an earlier time waits for the next run.
         """
         sealed = 0
+        last: AuditRecord | None = None
         while True:
-            before = await self._store.chain_end()
+            end = await self._store.chain_end()
+            records = await self._store.unsealed_records(BATCH, last)
+            authentic = self._authentic(records)
             try:
-                count = await self._seal_batch(before)
+                if authentic and not await self._seal(authentic, end):
+                    break
             except (SealedMeanwhile, Conflict):
-                if (await self._store.chain_end()).head == before.head:
+                if (await self._store.chain_end()).head == end.head:
                     log.exception("audit.sealing_blocked")
-                else:
-                    self._complete_at = self._clock.monotonic()
-                return sealed
-            sealed += count
-            if count < BATCH:
-                self._complete_at = self._clock.monotonic()
-                return sealed
+                    return sealed
+                break
+            sealed += len(authentic)
+            if len(records) < BATCH:
+                break
+            last = records[-1]
+        self._complete_at = self._clock.monotonic()
+        return sealed
 
-    async def _seal_batch(self, end: ChainEnd) -> int:
-        records = await self._authentic_records()
-        if not records:
-            return 0
+    def _authentic(self, records: Sequence[AuditRecord]) -> Sequence[AuditRecord]:
+        """Return the authentic records.
+
+        A record that was changed before it was sealed stays unsealed, and `audit verify` reports it. Any number of
+        those does not stop the sealing of later records.
+        """
+        authentic = [record for record in records if is_authentic(record, self._mac_key)]
+        if len(authentic) < len(records):
+            refused = {record.record_id for record in records} - {record.record_id for record in authentic}
+            log.error("audit.record_not_authentic", count=len(refused), record_id=min(refused))
+        return authentic
+
+    async def _seal(self, records: Sequence[AuditRecord], end: ChainEnd) -> bool:
+        """Return False while another process seals."""
         head = self._head_codec.decode(end)
         broken = None
         if head is None or not head_matches_end(head, end):
@@ -96,31 +111,15 @@ class Sealer:
         chained = records if break_record is None else [break_record, *records]
         seal = self._sign_seal(head.place, link_after(head.link, head.place + 1, chained), len(chained))
         moved = msgspec.structs.replace(head, place=seal.place, link=seal.link, at=seal.at)
-        await self._store.append_to_chain(
+        appended = await self._store.append_to_chain(
             [record.record_id for record in records],
             seal,
             HeadSwap(before=end.head, after=self._head_codec.encode(moved)),
             break_record,
         )
-        if broken is not None:
+        if appended and broken is not None:
             log.critical("audit.broken", reason=describe_break(broken))
-        return len(records)
-
-    async def _authentic_records(self) -> Sequence[AuditRecord]:
-        """Return the authentic records.
-
-        A record that was changed before it was sealed stays unsealed, and `audit verify` reports it. Any number of
-        those does not stop the sealing of later records.
-        """
-        last: AuditRecord | None = None
-        while records := await self._store.unsealed_records(BATCH, last):
-            refused = {record.record_id for record in records if not is_authentic(record, self._mac_key)}
-            if refused:
-                log.error("audit.record_not_authentic", count=len(refused), record_id=min(refused))
-            if len(refused) < len(records):
-                return [record for record in records if record.record_id not in refused]
-            last = records[-1]
-        return ()
+        return appended
 
     async def _make_break(self, head: ChainHead | None, end: ChainEnd) -> ChainBreak:
         """Return what is wrong with the end of the log, and where to continue: after the head and every record."""

@@ -7,6 +7,7 @@ import msgspec
 from sqlalchemy import (
     CTE,
     BigInteger,
+    Boolean,
     ColumnElement,
     Table,
     Text,
@@ -16,6 +17,7 @@ from sqlalchemy import (
     func,
     insert,
     literal,
+    literal_column,
     null,
     or_,
     select,
@@ -30,7 +32,7 @@ from gatehouse.audit.model import SIGN_IN_EVENTS, AuditRecord, ChainEnd, HeadSwa
 from gatehouse.storage.installation import MASTER_KEYS, read_value, replace_value, set_value, set_value_once
 from gatehouse.storage.rows import column_values
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
-from gatehouse.storage.statements import InStringList, JsonDocument, Notification, Row, Statement, Verb
+from gatehouse.storage.statements import DialectFunction, JsonDocument, Notification, Row, Statement, Verb
 from gatehouse.storage.tables.audit import audit_events, audit_refusals, audit_seals
 from gatehouse.storage.tables.installation import installation
 
@@ -38,6 +40,42 @@ CHANNEL: Final = "audit_sealed"
 AUDIT_HEAD: Final = "audit_head"  # the fact that holds the sealed head of the chain
 DELETE_BATCH: Final = 1_000  # records; no sealed batch has more
 INSERT_BATCH: Final = 500  # records in one round trip
+CHAIN_LOCK_ID: Final = 0x6368_6169  # any constant of our own
+
+
+class TriedLock(DialectFunction[bool]):
+    """A lock of the transaction, taken if it is free. SQLite needs none: it has one writer at a time."""
+
+    inherit_cache = True
+    type = Boolean()
+    on_postgres = "pg_try_advisory_xact_lock({0})"
+    on_sqlite = "1"
+
+
+class SwitchOff(DialectFunction[str]):
+    """Forbid PostgreSQL's planner something for the rest of the transaction.
+
+    Statistics are oldest when a backlog is longest, so the statements of sealing have one possible plan. SQLite has
+    no statistics.
+    """
+
+    inherit_cache = True
+    type = Text()
+    on_postgres = "set_config({0}, 'off', true)"
+    on_sqlite = "'off'"
+
+
+class NumberedStrings(DialectFunction[str]):
+    """The strings of a list parameter as rows with `value` and `ordinality`, which begins at 1."""
+
+    inherit_cache = True
+    on_postgres = "json_array_elements_text(CAST({0} AS json)) WITH ORDINALITY"
+    on_sqlite = "(SELECT value, key + 1 AS ordinality FROM json_each({0}))"
+
+
+def _switched_off(*names: str) -> list[ColumnElement[str]]:
+    return [SwitchOff(literal_column(f"'enable_{name}'")).label(name) for name in names]
+
 
 INSERT_EVENT = Statement(lambda: insert(audit_events))
 # Documents are read as text: an unreadable one is reported by verification and does not stop the sealing.
@@ -45,22 +83,21 @@ _RAW_EVENT = [
     type_coerce(column, Text()).label(column.name) if isinstance(column.type, JsonDocument) else column
     for column in audit_events.c
 ]
+# Then only the index of unsealed records has their order.
+READ_BY_INDEX = Statement(lambda: select(*_switched_off("sort", "incremental_sort")))
 _UNSEALED_ORDER = (audit_events.c.at, audit_events.c.record_id)
-UNSEALED = Statement(
-    lambda: (
-        select(*_RAW_EVENT).where(audit_events.c.place.is_(None)).order_by(*_UNSEALED_ORDER).limit(bindparam("most"))
-    )
+# Without the hint SQLite takes the index of places, and sorts all unsealed records.
+_UNSEALED = (
+    select(*_RAW_EVENT)
+    .with_hint(audit_events, "INDEXED BY ix_audit_events_unsealed", "sqlite")
+    .where(audit_events.c.place.is_(None))
+    .order_by(*_UNSEALED_ORDER)
+    .limit(bindparam("most"))
 )
+UNSEALED = Statement(lambda: _UNSEALED)
 UNSEALED_AFTER = Statement(
-    lambda: (
-        select(*_RAW_EVENT)
-        .where(
-            audit_events.c.place.is_(None),
-            tuple_(*_UNSEALED_ORDER)
-            > tuple_(bindparam("at", type_=BigInteger()), bindparam("record_id", type_=Text())),
-        )
-        .order_by(*_UNSEALED_ORDER)
-        .limit(bindparam("most"))
+    lambda: _UNSEALED.where(
+        tuple_(*_UNSEALED_ORDER) > tuple_(bindparam("at", type_=BigInteger()), bindparam("record_id", type_=Text()))
     )
 )
 _SEAL = select(audit_seals).order_by(audit_seals.c.place.desc()).limit(1).subquery("newest_seal")
@@ -82,18 +119,26 @@ CHAIN_END = Statement(
     ).select_from(select(literal(1).label("one")).subquery("one").outerjoin(_SEAL, true()))
 )
 INSERT_SEAL = Statement(lambda: insert(audit_seals))
-PLACE_EVENT = Statement(
-    lambda: (
-        update(audit_events)
-        .where(audit_events.c.record_id == bindparam("record"), audit_events.c.place.is_(None))
-        .values(place=bindparam("new_place"))
+# Then records are found by their ids alone.
+LOCK_CHAIN = Statement(
+    lambda: select(
+        TriedLock(literal_column(str(CHAIN_LOCK_ID))).label("taken"),
+        *_switched_off("seqscan", "hashjoin", "mergejoin"),
     )
 )
-COUNT_PLACED = Statement(
-    lambda: select(func.count().label("found")).where(
-        InStringList(audit_events.c.record_id, "record_ids"),
-        audit_events.c.place > bindparam("after"),
-        audit_events.c.place <= bindparam("last"),
+_BATCH = NumberedStrings(bindparam("record_ids", type_=JsonDocument())).table_valued(
+    "value", "ordinality", name="batch"
+)
+PLACE_EVENTS = Statement(
+    lambda: (
+        update(audit_events)
+        .where(
+            audit_events.c.record_id == _BATCH.c.value,
+            # `place IS NULL` would allow the indexes of all unsealed records.
+            func.coalesce(audit_events.c.place, literal_column("0")) == literal_column("0"),
+        )
+        .values(place=_BATCH.c.ordinality + bindparam("after", type_=BigInteger()))
+        .returning(audit_events.c.record_id)
     )
 )
 INSERT_REFUSAL = Statement(
@@ -234,6 +279,7 @@ def has_audit_record(entry: AuditRecord) -> Verb[bool]:
 
 
 def unsealed_records(limit: int, after: AuditRecord | None = None) -> Verb[Sequence[AuditRecord]]:
+    yield READ_BY_INDEX()
     if after is None:
         rows = yield UNSEALED(most=limit)
     else:
@@ -274,19 +320,19 @@ def create_head(key: tuple[str, str | None, str], head: str) -> Verb[bool]:
 
 def append_to_chain(
     record_ids: Sequence[str], seal: Seal, head: HeadSwap, break_record: AuditRecord | None = None
-) -> Verb[None]:
+) -> Verb[bool]:
+    if not (yield LOCK_CHAIN())[0].taken:
+        return False
     yield from swap_head(head)
     after = seal.place - len(record_ids)
     if break_record is not None:
         yield from add_audit_record(break_record)
-    yield PLACE_EVENT.bulk(
-        [{"record": record_id, "new_place": place} for place, record_id in enumerate(record_ids, after + 1)]
-    )
-    placed = yield COUNT_PLACED(record_ids=list(record_ids), after=after, last=seal.place)
-    if placed[0].found != len(record_ids):
+    placed = yield PLACE_EVENTS(record_ids=list(record_ids), after=after)
+    if len(placed) != len(record_ids):
         raise SealedMeanwhile
     yield INSERT_SEAL(place=seal.place, at=seal.at, link=seal.link, kid=seal.kid, signature=seal.signature)
     yield Notification(CHANNEL, "")
+    return True
 
 
 def add_refusal(refusal: Refusal, kept: int) -> Verb[None]:
@@ -370,7 +416,7 @@ def delete_up_to(place: int, head: HeadSwap) -> Verb[int]:
 
 
 class AuditStorage(SqlStore):
-    unsealed_records = read(unsealed_records)
+    unsealed_records = snapshot_read(unsealed_records)
     chain_end = read(chain_end)
     append_to_chain = write(append_to_chain)
     swap_head = write(swap_head)

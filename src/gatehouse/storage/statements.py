@@ -17,6 +17,7 @@ from sqlalchemy import (
     ClauseElement,
     ColumnElement,
     Dialect,
+    FromClause,
     Integer,
     Select,
     Text,
@@ -27,6 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.postgresql.asyncpg import dialect as asyncpg_dialect
+from sqlalchemy.dialects.sqlite.base import SQLiteCompiler
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -172,10 +174,18 @@ class DatabaseKind(Enum):
     POSTGRES = "postgres"
 
 
+class HintingCompiler(SQLiteCompiler):
+    """Writes `with_hint(table, "INDEXED BY …", "sqlite")`, which SQLAlchemy leaves out."""
+
+    def get_from_hint_text(self, table: FromClause, text: str | None) -> str | None:  # noqa: ARG002
+        return text
+
+
 DIALECTS: Final[Mapping[DatabaseKind, Dialect]] = {
     DatabaseKind.SQLITE: sqlite.dialect(paramstyle="qmark"),
     DatabaseKind.POSTGRES: asyncpg_dialect(),  # type: ignore[no-untyped-call]
 }
+DIALECTS[DatabaseKind.SQLITE].statement_compiler = HintingCompiler
 
 
 class BoundStatement(msgspec.Struct, frozen=True):

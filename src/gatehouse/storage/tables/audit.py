@@ -55,6 +55,7 @@ audit_events = Table(
     Index(
         "ix_audit_events_unsealed",
         "at",
+        "record_id",
         postgresql_where=text("place IS NULL"),
         sqlite_where=text("place IS NULL"),
     ),

@@ -46,6 +46,7 @@ class Program:
     environment: Mapping[str, str] | None = None
     refused_with: str = "invalid_client"  # the library's message about a wrong secret
     uses_pkce: bool = True
+    alg: str = ""  # of id_tokens, if it does not accept the default of new clients as configured
     is_slow: bool = False  # to build or to run: `make test` leaves it out
     logs_out: bool = False  # RP-initiated
     fetches_keys_at_once: bool = True  # for an unknown kid; others wait up to a minute since the last fetch
@@ -90,7 +91,7 @@ PROGRAMS: Final = (
     Program(
         name="requests-oauthlib", needs=PYTHON, command=python, environment=WITH_PYTHON, fetches_keys_at_once=False
     ),
-    Program(name="social-auth-core", needs=PYTHON, command=python, environment=WITH_PYTHON),
+    Program(name="social-auth-core", needs=PYTHON, command=python, environment=WITH_PYTHON, alg="RS256"),
     Program(
         name="mozilla-django-oidc",
         needs=PYTHON,
@@ -99,11 +100,12 @@ PROGRAMS: Final = (
         environment=WITH_PYTHON,
     ),
     Program(name="go-oidc", needs=GO, command=itself),
-    Program(name="openidconnect", needs=RUST, command=itself, logs_out=True, is_slow=True),
-    Program(name="nimbus", needs=JAVA, command=java),
+    Program(name="openidconnect", needs=RUST, command=itself, alg="RS256", logs_out=True, is_slow=True),
+    Program(name="nimbus", needs=JAVA, command=java, alg="RS256"),
     Program(
         name="spring-security",
         needs=SPRING,
+        alg="RS256",
         command=java,
         refused_with="401 Unauthorized",  # the HTTP client of the JDK drops the body of a 401
         logs_out=True,

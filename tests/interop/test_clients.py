@@ -39,6 +39,7 @@ def register(gatehouse: GatehouseNode, program: Program, client_id: str) -> tupl
     port = free_port()
     home = f"http://{LOOPBACK}:{port}"
     options = () if program.uses_pkce else ("--no-require-pkce",)
+    options = (*options, "--id-token-alg", program.alg) if program.alg else options
     after = ("--post-logout-uri", f"{home}/logged-out") if program.logs_out else ()
     return gatehouse.register(client_id, "--redirect-uri", f"{home}{program.callback}", *options, *after), port
 

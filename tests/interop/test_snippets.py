@@ -18,7 +18,7 @@ from typing import Final
 
 import pytest
 
-from gatehouse.oauth.model import Client, ClientProfile
+from gatehouse.oauth.model import Client, ClientProfile, new_token_settings
 from gatehouse.web.console.applications.snippets import (
     BY_NAME,
     SNIPPETS,
@@ -218,6 +218,7 @@ def snippet_client(registered: RegisteredClient, redirect: str, *, public: bool 
         redirect_uris=(redirect,),
         scopes=("openid", "email", "profile"),
         public=public,
+        token_settings=new_token_settings(ClientProfile.OIDC),
         created_at=0,
     )
 

@@ -14,6 +14,7 @@ from gatehouse.cli.output import format_time, print_table
 from gatehouse.cli.records import print_record
 from gatehouse.cli.services import operator_origin, run_with_services
 from gatehouse.fields.model import DescribedField, Field, Kind
+from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.client_commands import OLD_SECRET_LIFETIME
 from gatehouse.oauth.client_document import client_document, replace_values
 from gatehouse.oauth.model import (
@@ -24,6 +25,7 @@ from gatehouse.oauth.model import (
     ClaimSource,
     Client,
     ClientProfile,
+    new_token_settings,
 )
 
 CLIENT_HEADINGS: Final = ("client_id", "name", "profile", "redirects", "scopes", "created")
@@ -94,6 +96,8 @@ def option_arguments(one: DescribedField[Field]) -> dict[str, Any]:
         return {"default": None} if "/" in one.field.option else {"is_flag": True}
     if one.kind is Kind.CHOICE:
         choices = click.Choice([member.value for member in one.type])
+        if one.type is Algorithm:
+            return {"type": choices, "default": None}
         default = NEW_CLIENT_PROFILE if one.type is ClientProfile else one.default
         return {"type": choices, "default": default.value, "show_default": True}
     if one.kind is Kind.NUMBER:
@@ -107,7 +111,7 @@ def option_arguments(one: DescribedField[Field]) -> dict[str, Any]:
 def option_value(one: DescribedField[Field], given: Any) -> Any:  # noqa: ANN401 - the type of the field
     match one.kind:
         case Kind.CHOICE:
-            return one.type(given)
+            return None if given is None else one.type(given)
         case Kind.CLAIMS:
             return dict(given)
         case Kind.JWKS:
@@ -125,9 +129,10 @@ def create(invocation: Invocation, *, client_id: str, as_json: bool, **given: An
     """Create a client and print its secret, which is shown only once."""
     values = {one.name: option_value(one, given[one.name]) for one in SINGLE_FIELDS}
     is_native = values["profile"] is ClientProfile.NATIVE
-    for name, default in (("may_exchange", is_native), ("require_pkce", not is_native)):  # R2, R9
+    alg = new_token_settings(values["profile"]).id_token_alg
+    for name, default in {"may_exchange": is_native, "require_pkce": not is_native, "id_token_alg": alg}.items():
         if values[name] is None:
-            values[name] = default
+            values[name] = default  # R2, R9
 
     async def work(services: Services) -> str | None:
         blank = Client(client_id=client_id, name="", created_at=services.clock.now())

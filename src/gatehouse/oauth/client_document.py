@@ -7,9 +7,27 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from gatehouse.fields.derive import entry_members, patch_members, patched_value, with_members
+from gatehouse.fields.derive import copy_as, entry_members, patch_members, patched_value, with_members
 from gatehouse.fields.secrets import SecretRecord
-from gatehouse.oauth.model import CLIENT_FIELDS, LIST_FIELDS, SINGLE_FIELDS, Client, ClientProfile
+from gatehouse.keys.model import Algorithm
+from gatehouse.oauth.model import (
+    CLIENT_FIELDS,
+    DEFAULT_TOKEN_SETTINGS,
+    LIST_FIELDS,
+    SINGLE_FIELDS,
+    Client,
+    ClientProfile,
+    TokenSettings,
+    new_token_settings,
+)
+
+
+class TokenSettingsPatch(TokenSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The token settings as a request has them: an algorithm that it does not name stays."""
+
+    id_token_alg: Algorithm | UnsetType = msgspec.field(  # type: ignore[assignment]
+        default=UNSET, name="id_token_signed_response_alg"
+    )
 
 
 @with_members(lambda: patch_members(CLIENT_FIELDS))
@@ -20,6 +38,7 @@ class ClientPatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """
 
     name: str | UnsetType = UNSET  # never cleared
+    token_settings: TokenSettingsPatch | UnsetType | None = UNSET
 
 
 @with_members(lambda: entry_members(CLIENT_FIELDS))
@@ -32,21 +51,34 @@ class ClientRecord(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
 def apply_patch(given: ClientPatch, base: Client, *, is_new: bool, exchanges: bool = True) -> Client:
     """Return the base with the fields of the patch.
 
-    `exchanges`: a native client may exchange tokens by default (R2). A new oidc client has to use PKCE (R9).
+    `exchanges`: a native client may exchange tokens by default (R2). A new oidc client has to use PKCE (R9), and gets
+    ES256 id_tokens (R2).
     """
     values: dict[str, Any] = {name: getattr(given, name) for name in ClientPatch.__struct_fields__}
     profile = patched_value(values["profile"], kept=base.profile, cleared=ClientProfile.NATIVE)
     may_exchange = exchanges and profile is ClientProfile.NATIVE
     require_pkce = profile is ClientProfile.OIDC
     default = Client(client_id="", name="", may_exchange=may_exchange, require_pkce=require_pkce, created_at=0)
-    kept = replace(base, may_exchange=may_exchange, require_pkce=require_pkce) if is_new else base
+    kept = base
+    if is_new:
+        settings = new_token_settings(profile)
+        kept = replace(base, may_exchange=may_exchange, require_pkce=require_pkce, token_settings=settings)
+    patched = {
+        name: patched_value(value, kept=getattr(kept, name), cleared=getattr(default, name))
+        for name, value in values.items()
+    }
     return replace(
-        kept,
-        **{
-            name: patched_value(value, kept=getattr(kept, name), cleared=getattr(default, name))
-            for name, value in values.items()
-        },
+        kept, **{**patched, "token_settings": patch_token_settings(given.token_settings, kept.token_settings)}
     )
+
+
+def patch_token_settings(given: TokenSettingsPatch | UnsetType | None, kept: TokenSettings) -> TokenSettings:
+    """Return the new settings; only a named algorithm replaces the one that the client's programs accept."""
+    if isinstance(given, UnsetType):
+        return kept
+    if given is None or isinstance(given.id_token_alg, UnsetType):
+        return copy_as(TokenSettings, given or DEFAULT_TOKEN_SETTINGS, id_token_alg=kept.id_token_alg)
+    return copy_as(TokenSettings, given)
 
 
 def replace_values(client: Client, values: Mapping[str, Any]) -> Client:

@@ -10,7 +10,7 @@ from gatehouse.oauth.user_claims import SCOPE_OF_CLAIM
 from gatehouse.oauth.vocabulary import AuthMethod, GrantName, ResponseMode
 
 CLIENT_AUTH_METHODS = tuple(method.value for method in AuthMethod)
-ALGORITHMS = (Algorithm.RS256.value, Algorithm.ES256.value, Algorithm.EDDSA.value)
+ALGORITHMS = (Algorithm.ES256.value, Algorithm.RS256.value, Algorithm.EDDSA.value)  # the default first (R2)
 
 
 class Metadata(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,9 +13,10 @@ from msgspec.structs import replace
 
 from gatehouse.kernel.strict_json import decode_strict_json
 from gatehouse.kernel.web_urls import parse_web_url
+from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.clients import check_client
 from gatehouse.oauth.errors import BadClient, BadDocument
-from gatehouse.oauth.model import DEFAULT_SCOPES, Client, ClientProfile
+from gatehouse.oauth.model import DEFAULT_SCOPES, Client, ClientProfile, TokenSettings
 from gatehouse.oauth.redirects import document_host, is_document_redirect
 from gatehouse.oauth.vocabulary import AuthMethod
 from gatehouse.outbound.model import OutboundResponse
@@ -38,6 +39,7 @@ class MetadataDocument(msgspec.Struct, frozen=True, kw_only=True):
     # A document is public, so a client without this member has no secret (RFC 7591 §2 assumes one).
     token_endpoint_auth_method: AuthMethod = AuthMethod.NONE
     jwks: dict[str, Any] = {}
+    id_token_signed_response_alg: object = Algorithm.RS256  # anything else than one of ours means RS256 (R2)
     logo_uri: object = ""  # anything else than an accepted URL means no logo
     client_secret: object = msgspec.UNSET
 
@@ -78,6 +80,7 @@ def client_of_document(document: MetadataDocument, now: int) -> Client:
         scopes=DEFAULT_SCOPES,  # without groups, roles and permissions (R9)
         origins=(f"https://{host}",),
         jwks={} if public else document.jwks,
+        token_settings=TokenSettings(id_token_alg=algorithm_of(document)),
         may_exchange=False,
         require_pkce=True,
         public=public,
@@ -94,6 +97,11 @@ def client_of_document(document: MetadataDocument, now: int) -> Client:
         raise BadDocument(f"the document is not acceptable: {error.detail}") from None
     # The name alone is the client's own choice; every page and list shows whose it is.
     return client if client.name == host else replace(client, name=f"{client.name} ({host})")
+
+
+def algorithm_of(document: MetadataDocument) -> Algorithm:
+    named = document.id_token_signed_response_alg
+    return next((alg for alg in Algorithm if alg == named), Algorithm.RS256)
 
 
 def logo_host(uri: str) -> str:

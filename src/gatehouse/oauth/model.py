@@ -72,8 +72,11 @@ class TokenSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Token lifetimes; omitted fields use the defaults."""
 
     id_token_alg: Annotated[
-        Algorithm, Field("Signing algorithm for ID tokens.", section=FormSection.TOKENS, hint=False)
-    ] = msgspec.field(default=Algorithm.RS256, name="id_token_signed_response_alg")
+        Algorithm,
+        Field(
+            "Signing algorithm for ID tokens.  [default: depends on profile]", section=FormSection.TOKENS, hint=False
+        ),
+    ] = msgspec.field(default=Algorithm.RS256, name="id_token_signed_response_alg")  # new oidc clients: ES256 (R2)
     access_seconds: Annotated[
         int,
         Field(
@@ -105,6 +108,11 @@ class TokenSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 DEFAULT_TOKEN_SETTINGS: Final = TokenSettings()
+
+
+def new_token_settings(profile: ClientProfile) -> TokenSettings:
+    """Return the token settings of a new client that says nothing (R2)."""
+    return TokenSettings(id_token_alg=Algorithm.ES256) if profile is ClientProfile.OIDC else DEFAULT_TOKEN_SETTINGS
 
 
 class Client(msgspec.Struct, frozen=True, kw_only=True):

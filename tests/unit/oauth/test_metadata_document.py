@@ -1,8 +1,9 @@
-"""How long a client ID metadata document may be used."""
+"""How long a client ID metadata document may be used, and the algorithm that it names."""
 
 import pytest
 
-from gatehouse.oauth.metadata_document import cache_seconds
+from gatehouse.keys.model import Algorithm
+from gatehouse.oauth.metadata_document import MetadataDocument, cache_seconds, client_of_document
 
 NOON = "Tue, 17 Nov 2026 12:00:00 GMT"
 
@@ -26,3 +27,20 @@ NOON = "Tue, 17 Nov 2026 12:00:00 GMT"
 )
 def test_cache_time_follows_the_headers_between_five_minutes_and_a_day(headers: dict[str, str], seconds: int) -> None:
     assert cache_seconds(headers) == seconds
+
+
+@pytest.mark.parametrize(
+    ("named", "alg"),
+    [
+        ({}, Algorithm.RS256),
+        ({"id_token_signed_response_alg": "ES256"}, Algorithm.ES256),
+        *(
+            ({"id_token_signed_response_alg": value}, Algorithm.RS256)
+            for value in ("HS256", "none", "", None, 5, ["ES256"])
+        ),
+    ],
+)
+def test_document_that_names_no_algorithm_of_ours_gets_rs256(named: dict[str, object], alg: Algorithm) -> None:
+    address = "https://app.example/client"
+    document = MetadataDocument(client_id=address, redirect_uris=("https://app.example/callback",), **named)
+    assert client_of_document(document, 0).token_settings.id_token_alg is alg

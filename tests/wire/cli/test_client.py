@@ -71,15 +71,22 @@ def test_a_client_is_made_with_every_field_and_shown(gatehouse: CommandLine, tmp
         assert word in gatehouse("client", "show", "shop")
 
 
-def test_new_clients_are_oidc_and_need_pkce_unless_they_are_native_or_told_otherwise(gatehouse: CommandLine) -> None:
+def test_new_clients_are_oidc_with_pkce_and_es256_unless_they_are_native_or_told_otherwise(
+    gatehouse: CommandLine,
+) -> None:
     for client_id, options, expected in (
-        ("plain", REDIRECT, ("oidc", True)),
-        ("old", (*REDIRECT, "--no-require-pkce"), ("oidc", False)),
-        ("native", ("--profile", "native", "--redirect-host", "localhost"), ("native", False)),
+        ("plain", REDIRECT, ("oidc", True, "ES256")),
+        ("old", (*REDIRECT, "--no-require-pkce"), ("oidc", False, "ES256")),
+        ("rsa", (*REDIRECT, "--id-token-alg", "RS256"), ("oidc", True, "RS256")),
+        ("native", ("--profile", "native", "--redirect-host", "localhost"), ("native", False, "RS256")),
     ):
         gatehouse("client", "create", client_id, "--name", "Shop", *options)
         output = gatehouse.json("client", "show", client_id)
-        assert (output["profile"], output["require_pkce"]) == expected
+        assert (
+            output["profile"],
+            output["require_pkce"],
+            output["id_token_signed_response_alg"],
+        ) == expected
 
 
 def test_invalid_input_is_refused_with_an_error_message(gatehouse: CommandLine, tmp_path: Path) -> None:

@@ -380,6 +380,36 @@ async def test_a_key_is_shown_once_works_and_is_refused_when_removed(
     assert (await ada.get(taken)).status_code == 404
 
 
+async def test_form_gives_a_new_client_the_algorithm_of_its_profile_and_an_existing_one_its_own(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada = await console_browsers(ADA)
+    clients = studio.services.oauth.clients.commands
+    redirects = {
+        "oidc": ("redirect_uris", "https://shop.example/callback"),
+        "native": ("redirect_hosts", "localhost"),
+    }
+
+    async def algorithm_after(path: str, **typed: str) -> str:
+        await ada.get(path)
+        name, value = redirects[typed["client_id"].partition("-")[0]]
+        page = await ada.post(path, client_name="Shop", scopes="openid", **{name: value}, **typed)
+        assert page.status_code < 400, page.text
+        return (await clients.get(typed["client_id"])).token_settings.id_token_alg.value
+
+    create = f"{PAGE}/new_client"
+    form = (await ada.get(create)).text
+    assert '<option value="" selected>Default (ES256; native: RS256)</option>' in form
+    for profile, typed, alg in (("oidc", "", "ES256"), ("native", "", "RS256"), ("oidc", "RS256", "RS256")):
+        client_id = f"{profile}-{typed}".lower().strip("-")
+        typed_fields = {"client_id": client_id, "profile": profile, "id_token_alg": typed}
+        assert await algorithm_after(create, **typed_fields) == alg, client_id
+        page = f"{PAGE}/clients/{client_id}"
+        assert f"<option selected>{alg}</option>" in (await ada.get(page)).text
+        assert await algorithm_after(page, client_id=client_id, id_token_alg="") == alg, "not named"
+        assert await algorithm_after(page, client_id=client_id, id_token_alg="EdDSA") == "EdDSA"
+
+
 @pytest.mark.both_databases
 async def test_clients_are_managed_by_who_may_save_and_reach_no_further(
     studio: RunningService, console_browsers: ConsoleBrowsers

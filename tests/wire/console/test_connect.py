@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from html import unescape
 from pathlib import Path
 
+from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.model import ClientProfile
 from gatehouse.web.console.applications.schema_changes import rules_of
 from gatehouse.web.console.applications.snippets import BY_NAME, SNIPPETS, render_snippet
@@ -74,6 +75,7 @@ async def test_each_kind_of_application_comes_with_what_it_needs(
         True,
         ("http://localhost:3000/cb",),
     )
+    assert web.token_settings.id_token_alg is Algorithm.ES256
     assert values["OIDC_ISSUER"] == studio.base_url
     token = {"grant_type": "authorization_code", "code": "x", "redirect_uri": "http://localhost:3000/cb"}
     answer = await studio.client.post(

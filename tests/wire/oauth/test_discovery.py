@@ -39,7 +39,7 @@ async def test_ui_14_the_document_is_valid_and_names_the_issuer_byte_for_byte(pu
     addresses = {name: value for name, value in document.items() if name.endswith(("_endpoint", "_uri"))}
     assert addresses.keys() >= {"userinfo_endpoint", "revocation_endpoint", "introspection_endpoint", "jwks_uri"}
     assert all(address.startswith("https://localhost:8443/proxy/oauth/") for address in addresses.values())
-    assert "RS256" in document["id_token_signing_alg_values_supported"]
+    assert document["id_token_signing_alg_values_supported"] == ["ES256", "RS256", "EdDSA"]
     assert document["code_challenge_methods_supported"] == ["S256"]
     assert document["response_types_supported"] == ["code"]
     assert document["response_modes_supported"] == ["query", "form_post"]

@@ -5,7 +5,7 @@ from typing import Any
 
 from gatehouse.oauth.model import Client
 from tests.support.database_contents import read_all_tables
-from tests.support.oauth import REDIRECT, RelyingPartyClient
+from tests.support.oauth import REDIRECT, RelyingPartyClient, header_of
 from tests.support.permission_builders import holdings_with
 from tests.support.studio import (
     IN_PROJECT,
@@ -314,6 +314,32 @@ async def test_new_oidc_client_needs_pkce_unless_the_request_says_otherwise(stud
     assert (await studio.expect_ok("client", save, studio.owner.headers))["data"]["require_pkce"] is True
     native = await create_client(studio, client_id="native", profile="native")
     assert native["require_pkce"] is False
+
+
+async def test_new_oidc_client_gets_es256_and_keeps_its_algorithm_until_another_is_named(studio: Studio) -> None:
+    async def save(**fields: Any) -> str:
+        request = client_request("save", studio.shop.application_id, **{"client_id": "web", **fields})
+        return algorithm((await studio.expect_ok("client", request, studio.owner.headers))["data"])
+
+    def algorithm(entry: Any) -> str:
+        return str(entry["token_settings"]["id_token_signed_response_alg"])
+
+    named = {"id_token_signed_response_alg": "RS256"}
+    created = await create_client(studio)
+    assert algorithm(created) == "ES256"
+    assert algorithm(await create_client(studio, client_id="native", profile="native")) == "RS256"
+    assert algorithm(await create_client(studio, client_id="rsa", token_settings=named)) == "RS256"
+    tokens = await signed_in(studio, created, created["client_secret"])
+    assert header_of(tokens["id_token"])["alg"] == "ES256"
+    assert await save(name="Renamed") == "ES256"
+    assert await save(token_settings={"access_seconds": 600}) == "ES256"
+    assert await save(token_settings=named) == "RS256"
+    for settings in (None, {}, {"access_seconds": 600}):
+        assert await save(token_settings=settings) == "RS256"
+    refused = client_request(
+        "save", studio.shop.application_id, client_id="web", token_settings={"id_token_signed_response_alg": "HS256"}
+    )
+    assert (await studio.post("client", refused, studio.owner.headers)).status_code == 400
 
 
 async def test_only_one_concurrent_versioned_save_wins_and_all_unversioned_ones_do(studio: Studio) -> None:

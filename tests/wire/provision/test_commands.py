@@ -10,6 +10,7 @@ import yaml
 
 from tests.support.command_line import CommandLine, InstallationPaths
 from tests.support.database_contents import flip_bit
+from tests.support.oauth import REDIRECT
 from tests.support.processes import GATEHOUSE_COMMAND, WatchedProcess
 from tests.wire.provision.conftest import SECRETS
 
@@ -115,6 +116,25 @@ def test_a_secret_made_for_a_client_is_told_once(gatehouse: CommandLine, file: P
     bare.write_text(gatehouse("export", "--no-secrets", "--format", "json"))
     assert "sealed" not in bare.read_text()
     assert gatehouse("apply", bare, "--dry-run") == NOTHING
+
+
+def test_new_oidc_client_of_a_file_gets_es256_and_an_existing_one_keeps_its_algorithm(
+    gatehouse: CommandLine, tmp_path: Path
+) -> None:
+    def applied(client_id: str, more: str) -> str:
+        fields = f"profile: oidc, public: true, redirect_uris: ['{REDIRECT}']"
+        file = tmp_path / "client.yaml"
+        file.write_text(f"clients: [{{client_id: {client_id}, name: Shop, {fields}{more}}}]")
+        gatehouse("apply", file)
+        return str(gatehouse.json("client", "show", client_id)["id_token_signed_response_alg"])
+
+    assert applied("web", "") == "ES256"
+    gatehouse(
+        "client", "create", "old", "--name", "Shop", "--public", "--redirect-uri", REDIRECT, "--id-token-alg", "RS256"
+    )
+    for more in ("", ", token_settings: {access_seconds: 600}", ", token_settings: null"):
+        assert applied("old", more) == "RS256"
+    assert applied("old", ", token_settings: {id_token_signed_response_alg: ES256}") == "ES256"
 
 
 def test_r_25_a_damaged_secret_is_named_by_an_export_and_mended_by_a_file_that_has_it(

@@ -44,7 +44,10 @@ class Application(SecretRecord, frozen=True, kw_only=True):
     """A `RecordField` is read by itself; other patchable fields have rules of their own."""
 
     application_id: Annotated[int, FIXED]
-    name: Annotated[str, RecordField("Name.", section=FORM, hint=False, maximum=MAX_NAME_LENGTH, read=check_name)]
+    name: Annotated[
+        str,
+        RecordField("Name of the application.", section=FORM, hint=False, maximum=MAX_NAME_LENGTH, read=check_name),
+    ]
     description: Annotated[str, DESCRIPTION] = ""
     project_id: Annotated[str | None, Field("Its project, by ID or alias.", option="--project")] = None
     removed: Annotated[bool, FIXED] = False

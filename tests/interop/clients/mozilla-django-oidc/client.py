@@ -33,7 +33,7 @@ settings.configure(
     AUTHENTICATION_BACKENDS=["mozilla_django_oidc.auth.OIDCAuthenticationBackend"],
     OIDC_RP_CLIENT_ID=CLIENT_ID,
     OIDC_RP_CLIENT_SECRET=CLIENT_SECRET,
-    OIDC_RP_SIGN_ALGO="RS256",
+    OIDC_RP_SIGN_ALGO="ES256",
     OIDC_USE_PKCE=True,
     OIDC_RP_SCOPES="openid email profile",
     OIDC_OP_AUTHORIZATION_ENDPOINT=metadata["authorization_endpoint"],

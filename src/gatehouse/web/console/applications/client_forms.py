@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from gatehouse.fields.derive import rows_by_section, with_members
 from gatehouse.oauth.client_document import replace_values
 from gatehouse.oauth.errors import BadClient
-from gatehouse.oauth.model import SINGLE_FIELDS, Client, ClientProfile
+from gatehouse.oauth.model import SINGLE_FIELDS, Client, ClientProfile, new_token_settings
 from gatehouse.web.console.field_forms import YES, checkbox_value, form_members, form_values, typed_values
 from gatehouse.web.pages.forms import CsrfForm
 
@@ -22,6 +22,7 @@ class ClientForm(CsrfForm, frozen=True, kw_only=True):
     client_id: str = ""
     client_name: str = ""
     profile: str = ClientProfile.OIDC.value
+    id_token_alg: str = ""  # the default of a new client; an existing one keeps its own
     public: str = ""
     version: int = 0
 
@@ -51,6 +52,7 @@ def new_client(form: ClientForm, application_id: int, *, now: int) -> Client:
         profile=ClientProfile(form.profile),
         application_id=application_id,
         public=form.public == YES,
+        token_settings=new_token_settings(ClientProfile(form.profile)),
         created_at=now,
     )
     return replace(apply_form(blank, form), version=blank.version)
@@ -58,6 +60,7 @@ def new_client(form: ClientForm, application_id: int, *, now: int) -> Client:
 
 def apply_form(client: Client, form: ClientForm) -> Client:
     """The client with what the form may change, and the version that the form was made from."""
+    form = replace(form, id_token_alg=form.id_token_alg or client.token_settings.id_token_alg.value)
     values = {**typed_values(form, FORM_FIELDS), "name": form.client_name.strip()}
     changed = replace_values(client, values)
     return replace(changed, version=form.version)

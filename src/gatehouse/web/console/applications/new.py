@@ -15,7 +15,7 @@ from gatehouse.admin.application_clients import ApplicationClients
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.clients import check_new_client
 from gatehouse.oauth.errors import BadClient
-from gatehouse.oauth.model import Client, ClientProfile
+from gatehouse.oauth.model import Client, ClientProfile, new_token_settings
 from gatehouse.permissions.commands.access_keys import AccessKeyCommands
 from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft
 from gatehouse.permissions.errors import Malformed, NoRight
@@ -202,6 +202,7 @@ def new_client(kind: ApplicationKind, form: NewApplicationForm, *, now: int) -> 
         redirect_uris=uris,
         origins=tuple(origins) if is_page else (),
         scopes=CLIENT_SCOPES,
+        token_settings=new_token_settings(ClientProfile.OIDC),
         may_exchange=False,
         require_pkce=kind is not ApplicationKind.PRODUCT or (product is not None and not product.lacks_pkce),
         public=is_page,

@@ -16,7 +16,7 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from gatehouse.oauth.model import Client, ClientProfile
+from gatehouse.oauth.model import Client, ClientProfile, new_token_settings
 from gatehouse.web.console.applications.highlight import highlight
 
 FOLDER: Final = "snippets"
@@ -220,6 +220,9 @@ def template_values(snippet: Snippet, client: Client | None, issuer: str) -> dic
         "client_id": client.client_id if client else EXAMPLE_CLIENT,
         "public": client.public if client else snippet.kind is SnippetKind.PAGE,
         "scope": client_scope(client) if client else "openid email profile",
+        "id_token_alg": (
+            client.token_settings if client else new_token_settings(ClientProfile.OIDC)
+        ).id_token_alg.value,
         "redirect": redirect,
         "callback": (address["path"] if address else "") or "/",
         "app_url": address["origin"] if address else EXAMPLE_APP,

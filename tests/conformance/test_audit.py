@@ -8,6 +8,8 @@ from msgspec.structs import replace
 from sqlalchemy import bindparam, delete, update
 
 from gatehouse.accounts.errors import LoginTaken
+from gatehouse.audit import verification as verification_module
+from gatehouse.audit.continuous_verification import VERIFY_AGAIN_SECONDS, ContinuousVerifier
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.head import ChainHead, HeadExporter
 from gatehouse.audit.model import AuditRecord, HeadSwap, Seal, SealedMeanwhile
@@ -222,3 +224,38 @@ async def test_records_sealed_during_verification_are_no_problem(storage: Storag
     verdict = await verification(busy).verify()
     assert verdict.problems == ()
     assert verdict.records == 3
+
+
+async def test_verification_holds_no_more_of_a_long_log_than_of_a_short_one(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verification_module, "CHUNK_SIZE", 4)
+
+    class Watched(AuditStorage):
+        async def records_from(self, place: int, limit: int) -> Sequence[AuditRecord]:
+            held.append(len(verifier._links))
+            assert limit == 4
+            return await super().records_from(place, limit)
+
+    held: list[int] = []
+    for _ in range(30):
+        await record(storage, 1)
+        await sealer(storage).seal_all()
+    verifier = verification(Watched(storage.runner))
+    verdict = await verifier.verify()
+    assert (verdict.problems, verdict.records, verdict.seals) == ((), 30, 30)
+    assert max(held) <= 6
+
+
+async def test_the_log_is_verified_as_fast_as_it_is_sealed(storage: Storage) -> None:
+    clock = MovableClock(NOW)
+    verifier = ContinuousVerifier(make_verifier=lambda: verification(storage.audit), clock=clock)
+    await storage.runner.write(lambda: audit.add_audit_records([a_record() for _ in range(3_000)]))
+    await sealer(storage, clock).seal_all()
+    await verifier.run_once(1_000)
+    assert verifier.result.records == 1_000
+    await clock.advance(2 * VERIFY_AGAIN_SECONDS)  # it goes on, until it has seen the whole log once
+    await verifier.run_once(1_000)
+    assert verifier.result.records == 2_000
+    await verifier.run_once()
+    assert (verifier.result.records, verifier.result.problems) == (3_000, ())

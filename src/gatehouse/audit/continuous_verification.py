@@ -1,4 +1,4 @@
-"""Verify the log all the time, a few records at a time, so that the console can say how far it is verified."""
+"""Verify the log all the time, some records at a time, so that the console can say how far it is verified."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,7 +11,8 @@ from gatehouse.audit.verification import ChainVerifier, ChainWalk, log
 from gatehouse.kernel.clock import Clock
 
 SLICE_RECORDS: Final = 200  # read and checked at a time
-SLICES_PER_RUN: Final = 5
+RECORDS_PER_RUN: Final = 20_000  # every five seconds
+RECORDS_FOR_A_PAGE: Final = 1_000  # that a page waits for
 VERIFY_AGAIN_SECONDS: Final = 24 * 3600  # from the beginning: records may be changed after they were verified
 MAX_PROBLEMS: Final = 20
 
@@ -30,21 +31,23 @@ class ContinuousVerifier:
         self._verifier = make_verifier()
         self._walk: ChainWalk | None = None
         self._began_at = 0
+        self._ended = False  # the walk has reached the end of the log once
         self.result = VerifiedLog()
 
-    async def run_once(self) -> None:
-        """Verify what was sealed since, or some more of a long log; every day all of it again."""
+    async def run_once(self, records: int = RECORDS_PER_RUN) -> None:
+        """Verify what was sealed since, or some more of a long log; once a day all of it again."""
         if self._lock.locked():
             return
         async with self._lock:
             now = self._clock.now()
-            if self._walk is None or now >= self._began_at + VERIFY_AGAIN_SECONDS:
-                self._verifier, self._began_at = self._make_verifier(), now
+            if self._walk is None or (self._ended and now >= self._began_at + VERIFY_AGAIN_SECONDS):
+                self._verifier, self._began_at, self._ended = self._make_verifier(), now, False
                 self._walk = await self._verifier.begin()
-            for _ in range(SLICES_PER_RUN):
+            for _ in range(records // SLICE_RECORDS):
                 ended = await self._verifier.advance(self._walk, SLICE_RECORDS)
                 if ended or len(self._verifier.problems) >= MAX_PROBLEMS:
                     break
+            self._ended = self._ended or ended or len(self._verifier.problems) >= MAX_PROBLEMS
             self._update_result(self._walk.checked, ended=ended)
 
     def _update_result(self, checked: int, *, ended: bool) -> None:

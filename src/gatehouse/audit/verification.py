@@ -1,6 +1,6 @@
 """Verify the whole chain and report where it is broken."""
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Sequence
 from typing import Final
 
 import msgspec
@@ -16,7 +16,7 @@ from gatehouse.audit.head import (
     missing_text,
     problems_at_end,
 )
-from gatehouse.audit.model import GENESIS, AuditRecord, AuditStore, Seal
+from gatehouse.audit.model import GENESIS, AuditRecord, AuditStore, ChainEnd, Seal
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 
 log = structlog.get_logger(__name__)
@@ -41,10 +41,11 @@ class ChainWalk(msgspec.Struct, kw_only=True):
     last: int  # of the records that are read; what a running service seals meanwhile is left out
     since: int  # the first record behind the last genuine seal
     link: bytes | None  # of the record before; None when one is missing
-    links: dict[int, bytes]  # by place, for noted heads
+    links: dict[int, bytes]  # by place, for heads that were noted elsewhere
     is_whole: bool = True  # no record since is missing or changed
     checked: int = 0
     sealed: int = 0  # the place of the last seal that was checked
+    seals: int = 0  # that were checked
 
 
 class ChainVerifier:
@@ -72,23 +73,22 @@ class ChainVerifier:
     ) -> VerificationResult:
         """Compare records, seals and head with each other, and heads that were noted elsewhere with them.
 
+        Records and seals are read side by side, so that memory does not grow with the log.
         `ignore_breaks`: as if no break had been found before.
         """
         end = await self._store.chain_end()
         head = self._head_codec.decode(end)
         if head is not None and ignore_breaks:
             head = msgspec.structs.replace(head, breaks=(), broken=0)
-        seals = await self._all_seals()
         self._problems += problems_at_end(head, end)
-        await self._check_seals(seals, head)
         first = head.begins if head else end.first_place or 1
-        last = max([head.place if head else end.last_place, *self._links])
-        walk = ChainWalk(place=first, since=first, last=last, link=self._links.get(first - 1), links={})
-        await self._walk(walk, {one.place for one in exported})
+        walk = ChainWalk(place=first, since=first, last=await self._last_place(head, end), link=None, links={})
+        walk.links = {0: GENESIS} | {found.place: found.link for found in (head.breaks if head else ())}
+        await self._walk(walk, head, end, {one.place for one in exported})
         self._compare_exported(exported, walk)
         return VerificationResult(
             records=walk.checked,
-            seals=len(seals),
+            seals=walk.seals,
             unsealed=await self._check_unsealed(),
             first_place=first,
             head=self._head_exporter.export(head) if head else "",
@@ -119,7 +119,7 @@ class ChainVerifier:
             seals = await self._store.seals_from(walk.place, count)
             walk.sealed = await self._check_seals([one for one in seals if one.place <= last], head, walk.sealed)
             await run_off_loop(OFF_LOOP_WEIGHT, self._check_records, sealed, head, walk)
-            self._links = {place: link for place, link in self._links.items() if place >= walk.place - 1}
+            self._forget_links(walk)
         return len(sealed) < count
 
     def _check_records(self, records: Sequence[AuditRecord], head: ChainHead | None, walk: ChainWalk) -> None:
@@ -145,24 +145,62 @@ class ChainVerifier:
             previous = seal.place
         return previous
 
-    async def _walk(self, walk: ChainWalk, exported_places: Container[int]) -> None:
+    async def _walk(
+        self, walk: ChainWalk, head: ChainHead | None, end: ChainEnd, exported_places: Container[int]
+    ) -> None:
+        newest = end.seal.place if end.seal else 0  # what a running service seals meanwhile is left out
+        seals = self._seals(LOWEST_PLACE, newest)
+        waiting = await anext(seals, None)
+
+        async def check_seals_up_to(place: int) -> None:
+            nonlocal waiting
+            while waiting is not None and waiting.place <= place:
+                walk.sealed = await self._check_seals([waiting], head, walk.sealed)
+                walk.seals += 1
+                if waiting.place in exported_places and waiting.place in self._links:
+                    walk.links[waiting.place] = self._links[waiting.place]
+                if waiting.place < walk.place - 1:
+                    self._links.pop(waiting.place, None)
+                waiting = await anext(seals, None)
+
+        await check_seals_up_to(walk.place - 1)
+        walk.link = self._links.get(walk.place - 1)
         while walk.place <= walk.last and (chunk := await self._store.records_from(walk.place, CHUNK_SIZE)):
-            for record in chunk:
-                found = record.place or 0
-                if found > walk.last:
-                    break
-                if found != walk.place:
-                    await self._skip_to(found, walk)
-                self._check_link(record, walk)
-                if found in exported_places and walk.link is not None:
-                    walk.links[found] = walk.link
-            else:
-                self._progress(walk.checked)
-                continue
-            break
+            known = [record for record in chunk if (record.place or 0) <= walk.last]
+            if known:
+                await check_seals_up_to(known[-1].place or 0)
+            await self._check_chunk(known, walk, exported_places)
+            if len(known) < len(chunk):
+                break
+            self._progress(walk.checked)
+            self._forget_links(walk)
+        await check_seals_up_to(newest)
         problem = missing_at_end_text(walk.place, walk.last)
         if walk.place <= walk.last and problem not in self._problems:
             self._problems.append(problem)
+
+    async def _check_chunk(
+        self, records: Sequence[AuditRecord], walk: ChainWalk, exported_places: Container[int]
+    ) -> None:
+        for record in records:
+            found = record.place or 0
+            if found != walk.place:
+                await self._skip_to(found, walk)
+            self._check_link(record, walk)
+            if found in exported_places and walk.link is not None:
+                walk.links[found] = walk.link
+
+    def _forget_links(self, walk: ChainWalk) -> None:
+        self._links = {place: link for place, link in self._links.items() if place >= walk.place - 1}
+
+    async def _last_place(self, head: ChainHead | None, end: ChainEnd) -> int:
+        """Return where the log ends: at the head, or at a genuine seal behind it if the head is an older one."""
+        last = previous = head.place if head else end.last_place
+        async for seal in self._seals(last + 1, end.seal.place if end.seal else 0):
+            if await verified_predecessor(self._key, seal, previous, head) is not None:
+                last = seal.place
+            previous = seal.place
+        return last
 
     async def _skip_to(self, found: int, walk: ChainWalk) -> None:
         """Continue at the next existing record.
@@ -227,11 +265,11 @@ class ChainVerifier:
             else:
                 agreed = one.place
 
-    async def _all_seals(self) -> list[Seal]:
-        seals = list(await self._store.seals_from(LOWEST_PLACE, CHUNK_SIZE))
-        count = len(seals)
-        while count == CHUNK_SIZE:
-            more = await self._store.seals_from(seals[-1].place + 1, CHUNK_SIZE)
-            seals += more
-            count = len(more)
-        return seals
+    async def _seals(self, first: int, last: int) -> AsyncIterator[Seal]:
+        """Yield the seals from one place up to another, reading a chunk at a time."""
+        while first <= last and (chunk := await self._store.seals_from(first, CHUNK_SIZE)):
+            for seal in chunk:
+                if seal.place > last:
+                    return
+                yield seal
+            first = chunk[-1].place + 1

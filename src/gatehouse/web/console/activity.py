@@ -23,7 +23,7 @@ from gatehouse.admin.activity import (
 from gatehouse.admin.paging import EXPORT_MOST, SEARCH_LONGEST
 from gatehouse.admin.visible_audit_log import RecordNotFound, VisibleAuditLog, redact_record, truncated_at
 from gatehouse.audit.chain import is_authentic, matches_commitment
-from gatehouse.audit.continuous_verification import ContinuousVerifier, VerifiedLog
+from gatehouse.audit.continuous_verification import RECORDS_FOR_A_PAGE, ContinuousVerifier, VerifiedLog
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.head import HeadCodec, problems_at_end
 from gatehouse.audit.model import AuditRecord, Refusal
@@ -187,7 +187,7 @@ class LogVerification:
 
     async def state(self) -> LogState:
         """Verify what was sealed since the last time, up to a limit, and return the state."""
-        await self._verifier.run_once()
+        await self._verifier.run_once(RECORDS_FOR_A_PAGE)
         verified, end = self._verifier.result, await self._store.chain_end()
         head = self._head_codec.decode(end)
         return LogState(

@@ -32,7 +32,7 @@ from gatehouse.web.console.applications.assignments import (
     readable_model,
     sees_roles,
 )
-from gatehouse.web.console.applications.head import ENTRY, application_head
+from gatehouse.web.console.applications.head import ENTRY, application_head, application_path
 from gatehouse.web.console.applications.staged_edits import (
     CellConflict,
     CellEdit,
@@ -333,6 +333,7 @@ class AssignmentEditor(StagedEditor[AssignmentState]):
         return AssignmentsReviewContext(
             table=TABLE,
             head=application_head(admin, state.model, TAB),
+            path=application_path(state.model.application.application_id, TAB),
             groups=[state.group(one) for one in people],
             count=sum(len(one.changes) for one in people),
             troubles=troubles,
@@ -365,6 +366,7 @@ class AssignmentEditor(StagedEditor[AssignmentState]):
         return StagedResultContext(
             table=TABLE,
             head=application_head(admin, state.model, TAB),
+            path=application_path(state.model.application.application_id, TAB),
             applied=[state.group(one) for one in applied],
             count=sum(len(one.changes) for one in applied),
             failed=[state.group(one) for one in failed],

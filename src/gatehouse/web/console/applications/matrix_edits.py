@@ -22,7 +22,7 @@ from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rules import Rule
 from gatehouse.permissions.questions.parsing import read_rule
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.web.console.applications.head import application_head
+from gatehouse.web.console.applications.head import application_head, application_path
 from gatehouse.web.console.applications.matrix import TAB, MatrixTable
 from gatehouse.web.console.applications.staged_edits import (
     CellConflict,
@@ -221,6 +221,7 @@ class MatrixEditor(StagedEditor[ApplicationModel]):
         return MatrixReviewContext(
             table=TAB,
             head=application_head(admin, state, TAB),
+            path=application_path(state.application.application_id, TAB),
             groups=checked.groups(version),
             count=len(checked.changes),
             troubles=list(checked.troubles.values()),
@@ -248,6 +249,7 @@ class MatrixEditor(StagedEditor[ApplicationModel]):
         return StagedResultContext(
             table=TAB,
             head=application_head(admin, state, TAB),
+            path=application_path(state.application.application_id, TAB),
             applied=checked.groups(version),
             count=len(checked.changes),
             left=encode_edits(edit for edit in edits if edit.cell in checked.troubles),

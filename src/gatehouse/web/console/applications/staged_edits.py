@@ -123,6 +123,7 @@ class StagedChangeGroup(msgspec.Struct, frozen=True, kw_only=True):
 class StagedContext(PageContext, frozen=True, kw_only=True):
     table: str  # the folder of its templates
     head: ApplicationHead
+    path: str  # of the table
     count: int  # of changes
     version: int = 0  # that is saved, where all changes are one save
 

@@ -199,7 +199,11 @@ class RequestContext:
                     await response(scope, receive, send_with_headers)
                 else:
                     status = response.status_code
-                    await write(status, [*response.raw_headers, own], missing.lines, response.body)
+                    try:
+                        await write(status, [*response.raw_headers, own], missing.lines, response.body)
+                    except ValueError as error:  # a header with a line break; nothing is sent yet
+                        response = await self._errors.response_for(scope, error)
+                        await response(scope, receive, send_with_headers)
         finally:
             if self._log is not None and scope["type"] == "http":
                 caller = state.get(CALLER_ADDRESS_KEY)

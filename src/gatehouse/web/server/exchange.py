@@ -60,7 +60,6 @@ class HttpExchange:
         on_end: "Callable[[HttpExchange], None]",
     ) -> None:
         self._scope: Scope | None = scope
-        scope[WRITE_RESPONSE_KEY] = self.write_response
         self._is_head = scope["method"] == "HEAD"
         self._has_chunks = scope["http_version"] != "1.0"
         self._transport = transport
@@ -105,8 +104,9 @@ class HttpExchange:
         self._news.set()
 
     async def run(self, app: ASGIApp) -> None:
-        scope, self._scope = self._scope, None  # which refers to this exchange
+        scope, self._scope = self._scope, None
         assert scope is not None  # noqa: S101 - it runs once
+        scope[WRITE_RESPONSE_KEY] = self.write_response  # not before: a reference cycle would outlive the connection
         try:
             await app(scope, self.receive, self.send)
         except (Exception, asyncio.CancelledError):

@@ -239,7 +239,7 @@ class HttpProtocol(ServedConnection):
         check_request_line(method, self._url, version)
         check_head_size(self._head_lines, self._head_size, self._limits)
         check_headers(self._checked, version)
-        if len(self._queue) >= self._limits.pipelined:
+        if len(self._queue) >= self._limits.pipelined + (self._answering is None):  # the first runs in a moment
             raise RequestRefused(HTTPStatus.BAD_REQUEST)
         if not parser.should_upgrade():  # otherwise the parser stops after the head
             self._queue_exchange(method, version)

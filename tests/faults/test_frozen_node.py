@@ -88,6 +88,8 @@ async def test_op_85_a_node_stopped_inside_a_save_blocks_the_others_for_seconds_
             async with stopped_inside_a_save(first, started, setup.owner, url) as (save, watcher):
                 async with asyncio.timeout(GOES_ON_WITHIN):
                     response = await saving_role(second, other, setup.owner)
+                    while await watcher.fetchval(IDLE):  # until PostgreSQL ends the transaction of the node
+                        pass
                 assert response.status_code == 200, response.text
             refusal = await save
             assert (refusal.status_code, refusal.json()["status"]) == (503, "ERROR"), refusal.text

@@ -36,7 +36,7 @@ PAYLOAD = payload_for(UserJwtClaims)
 class KeyService:
     """A service that publishes its keys, and counts requests."""
 
-    body: bytes = field(default_factory=lambda: jwks_document(first_keys()).body)
+    body: bytes = field(default_factory=lambda: jwks_document(key for key in first_keys() if key.public).body)
     status: int = 200
     asked: int = 0
 
@@ -132,7 +132,6 @@ async def test_client_and_service_refuse_the_same_headers(pair: Pair, header: Ma
         PAYLOAD | {"sub": "1234567891"},
         PAYLOAD | {"uid": "", "sub": ""},
         PAYLOAD | {"auth": "guess"},
-        PAYLOAD | {"nick": "a\0b"},
         PAYLOAD | {"fip": "10.0.0.0/8"},
         *(without_member(PAYLOAD, name) for name in ("exp", "iat", "iss", "uid", "sub", "slt", "auth")),
     ],

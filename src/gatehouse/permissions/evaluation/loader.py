@@ -250,13 +250,13 @@ def facts_weight(facts: Facts) -> int:
 
 
 def project_weight(model: ProjectModel) -> int:
-    """Return the weight of a project; each grant and each list of groups has an index over conditions."""
+    """Return the weight of a project; each list of groups has an index over conditions."""
     project, groups = model.project, {key: group_weight(group) for key, group in model.groups.items()}
     grants = [grant for granted in project.settings.services.values() for grant in granted]
     return (
         PROJECT_WEIGHT
         + sum(groups.values())
-        + sum(GRANT_WEIGHT + groups.get(one.group_id, 0) + NAME_WEIGHT * len(one.roles) for one in grants)
+        + sum(GRANT_WEIGHT + NAME_WEIGHT * len(one.roles) for one in grants)
         + sum(groups.get(group_id, 0) for group_id in (*project.allow, *project.disallow))
         + NAME_WEIGHT * (len(model.applications) + len(model.services))
     )

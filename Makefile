@@ -26,7 +26,7 @@ TESTS := $(DEV)/python -m tools.run_tests --dist worksteal $(if $(DB),--database
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run demo install install-dev test test-fast test-times test-deps test-pythons faults fuzz adversarial interop release-check bench check format pictures screenshots chart-test drill container-test docs docs-reference lock build clean
+.PHONY: help run demo install install-dev test test-fast browser-all test-times test-deps test-pythons faults fuzz adversarial interop release-check bench check format pictures screenshots chart-test drill container-test docs docs-reference lock build clean
 
 help: ## list all targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ test: test-deps check ## run all checks and tests (T=tests/wire/oauth selects te
 test-fast: install-dev ## quick pre-commit run: check changed files, unit tests, smoke test on SQLite
 	@$(DEV)/python -m tools.check_changed
 	@$(DEV)/python -m tools.run_tests --budget 60 --database sqlite -n $(WORKERS) tests/unit tests/wire/test_smoke.py
+
+browser-all: test-deps ## run the tasks of people in all languages, on phone and desktop, on both databases
+	@$(TESTS) --everywhere --database both -n $(WORKERS) tests/pages/tasks
 
 test-times: test-deps ## run all tests and print their CPU seconds: by folder, setup and body, 50 slowest
 	@$(TESTS) --times -n $(WORKERS) $(T)

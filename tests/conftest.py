@@ -39,6 +39,7 @@ PAGE_TIMEOUT: Final = 10_000  # milliseconds
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--database", choices=(*DATABASES, BOTH), help="run every test on this database, or on both")
+    parser.addoption("--everywhere", action="store_true", help="run tasks in all languages, on all devices")
     parser.addoption("--write-responses", action="store_true", help="write the responses of the API documentation")
 
 

@@ -1,4 +1,4 @@
-"""The service for a real browser, on SQLite; tests marked with both_databases also run on PostgreSQL."""
+"""The service for a real browser, on one of the databases; tests marked with both_databases run on both."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,8 +11,7 @@ from tests.support.service import RunningService, running_service
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "installed_url" in metafunc.fixturenames:
-        both = metafunc.definition.get_closest_marker("both_databases")
-        metafunc.parametrize("installed_url", ["sqlite", "postgres"] if both else ["sqlite"], indirect=True)
+        metafunc.parametrize("installed_url", ["sqlite", "postgres"], indirect=True)
 
 
 @pytest.fixture

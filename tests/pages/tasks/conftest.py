@@ -1,0 +1,44 @@
+"""Tasks of people, each with a ceiling: `@pytest.mark.ceiling(taps=3, fields=2)` and the fixture `person`.
+
+Each runs once, in English: on a desktop, or on a phone with the marker `on_phone`. `make browser-all` runs all of
+them in every language, on both devices and on both databases.
+"""
+
+from collections.abc import AsyncIterator, Iterable
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser
+
+from gatehouse.languages import FALLBACK_LANG, LANGUAGES
+from tests.conftest import CALL_FAILED
+from tests.pages.tasks.counting import VIEWPORTS, Person
+from tests.support.chromium import save_screenshot
+from tests.support.service import RunningService
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "person" not in metafunc.fixturenames:
+        return
+    usual = "phone" if metafunc.definition.get_closest_marker("on_phone") else "desktop"
+    screens: Iterable[tuple[str, str]] = [(FALLBACK_LANG, usual)]
+    if metafunc.config.getoption("--everywhere"):
+        screens = [(lang, device) for lang in LANGUAGES for device in VIEWPORTS]
+    metafunc.parametrize("screen", screens, ids="-".join)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def person(
+    service: RunningService, browser: Browser, screen: tuple[str, str], request: pytest.FixtureRequest
+) -> AsyncIterator[Person]:
+    lang, device = screen
+    someone = await Person.arrive(service, browser, lang=lang, device=device)
+    yield someone
+    if request.node.stash.get(CALL_FAILED, False):
+        await save_screenshot(someone.page, request.node.nodeid)
+    await someone.leave()
+    ceiling = request.node.get_closest_marker("ceiling")
+    assert ceiling is not None, "a task needs a ceiling"
+    wanted = (ceiling.kwargs["taps"], ceiling.kwargs["fields"])
+    done = (someone.count.taps, someone.count.fields)
+    assert all(one <= most for one, most in zip(done, wanted, strict=True)), (done, someone.count.done)

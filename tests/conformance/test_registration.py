@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gatehouse.accounts.address_proofs.model import ProofNotices, ProvingBrowser
 from gatehouse.accounts.errors import LinkDead, LoginTaken
-from gatehouse.accounts.model import EmailLink, LinkKind, SessionStrength, SignInMethod, User
+from gatehouse.accounts.model import EmailLink, LinkKind, OpenLink, SessionStrength, SignInMethod, User
 from gatehouse.accounts.session_model import Session
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord
@@ -30,6 +30,11 @@ Spend = Callable[[Storage, bytes, int], Awaitable[None]]
 
 def a_link(kind: LinkKind = LinkKind.RESET, digest: bytes = b"link", **fields: Any) -> EmailLink:
     return replace(EmailLink(kind=kind, digest=digest, created_at=NOW, expires_at=NOW + HALF_AN_HOUR), **fields)
+
+
+async def link_owner(storage: Storage, kind: LinkKind, digest: bytes, now: int) -> User | None:
+    link = await storage.registration.find_link(kind, digest, now)
+    return link.owner if link else None
 
 
 def notices_of(entry: AuditRecord, *mails: OutboxMail) -> ProofNotices:
@@ -79,9 +84,9 @@ async def test_a_link_names_its_owner_and_looking_takes_nothing(storage: Storage
     user = await create_someone(storage)
     await mail_to(storage, user, a_link(kind))
     for _ in range(2):
-        assert await storage.registration.find_link_owner(kind, b"link", NOW) == user
+        assert await link_owner(storage, kind, b"link", NOW) == user
     for other in SPENDING.keys() - {kind}:
-        assert await storage.registration.find_link_owner(other, b"link", NOW) is None
+        assert await link_owner(storage, other, b"link", NOW) is None
     assert await count_waiting_mails(storage) == 1
 
 
@@ -91,15 +96,15 @@ async def test_a_link_is_spent_once_by_one_of_many(storage: Storage, kind: LinkK
         *(SPENDING[kind](storage, b"link", NOW) for _ in range(12)), return_exceptions=True
     )
     assert sorted(type(answer).__name__ for answer in answers) == ["LinkDead"] * 11 + ["NoneType"]
-    assert await storage.registration.find_link_owner(kind, b"link", NOW) is None
+    assert await link_owner(storage, kind, b"link", NOW) is None
 
 
 async def test_a_link_ends_at_its_time(storage: Storage, kind: LinkKind) -> None:
     user = await create_someone(storage)
     await mail_to(storage, user, a_link(kind))
     last = NOW + HALF_AN_HOUR - 1
-    assert await storage.registration.find_link_owner(kind, b"link", last) == user
-    assert await storage.registration.find_link_owner(kind, b"link", last + 1) is None
+    assert await link_owner(storage, kind, b"link", last) == user
+    assert await link_owner(storage, kind, b"link", last + 1) is None
     with pytest.raises(LinkDead):
         await SPENDING[kind](storage, b"link", last + 1)
     assert await storage.accounts.user(user.user_id) == user
@@ -112,11 +117,11 @@ async def test_a_newer_link_of_a_kind_ends_the_older_and_no_other(storage: Stora
     await mail_to(storage, bystander, a_link(kind, b"bystander"))
     await mail_to(storage, user, a_link(kind, b"old"))
     await mail_to(storage, user, a_link(kind, b"new"))
-    assert await storage.registration.find_link_owner(kind, b"old", NOW) is None
-    assert await storage.registration.find_link_owner(kind, b"new", NOW) == user
-    assert await storage.registration.find_link_owner(kind, b"bystander", NOW) == bystander
+    assert await link_owner(storage, kind, b"old", NOW) is None
+    assert await link_owner(storage, kind, b"new", NOW) == user
+    assert await link_owner(storage, kind, b"bystander", NOW) == bystander
     for other in SPENDING.keys() - {kind}:
-        assert await storage.registration.find_link_owner(other, b"other", NOW) == user
+        assert await link_owner(storage, other, b"other", NOW) == user
 
 
 async def test_a_link_dies_with_the_address_it_was_mailed_to(storage: Storage, kind: LinkKind) -> None:
@@ -124,7 +129,7 @@ async def test_a_link_dies_with_the_address_it_was_mailed_to(storage: Storage, k
     await mail_to(storage, user, a_link(kind))
     moved = replace(user, login="elsewhere@studio.example")
     await storage.runner.write(partial(update_user, moved))
-    assert await storage.registration.find_link_owner(kind, b"link", NOW) is None
+    assert await link_owner(storage, kind, b"link", NOW) is None
     with pytest.raises(LinkDead):
         await SPENDING[kind](storage, b"link", NOW)
     # Nothing was used: a person who gets their address back gets their link back, until it expires.
@@ -136,13 +141,13 @@ async def test_a_link_opens_nothing_for_someone_blocked(storage: Storage, kind: 
     user = await create_someone(storage)
     await mail_to(storage, user, a_link(kind))
     await storage.accounts.set_blocked(user.user_id, a_record(), blocked=True, now=NOW)
-    assert await storage.registration.find_link_owner(kind, b"link", NOW) is None
+    assert await link_owner(storage, kind, b"link", NOW) is None
     with pytest.raises(LinkDead):
         await SPENDING[kind](storage, b"link", NOW)
 
 
 async def test_an_unknown_link_is_dead(storage: Storage, kind: LinkKind) -> None:
-    assert await storage.registration.find_link_owner(kind, b"guess", NOW) is None
+    assert await link_owner(storage, kind, b"guess", NOW) is None
     with pytest.raises(LinkDead):
         await SPENDING[kind](storage, b"guess", NOW)
 
@@ -158,7 +163,7 @@ async def test_registering_keeps_account_link_letter_and_record_together(storage
     user = a_user(password_hash="$hash")
     await storage.registration.create_with_link(user, a_link(LinkKind.VERIFY), a_record(), [a_mail()])
     assert await storage.registration.user_by_login(user.login_key or "") == user
-    assert await storage.registration.find_link_owner(LinkKind.VERIFY, b"link", NOW) == user
+    assert await link_owner(storage, LinkKind.VERIFY, b"link", NOW) == user
     assert (await count_waiting_mails(storage), len(await storage.audit.unsealed_records(10))) == (1, 1)
 
 
@@ -168,7 +173,7 @@ async def test_registering_a_login_that_is_taken_changes_nothing(storage: Storag
     with pytest.raises(LoginTaken):
         await storage.registration.create_with_link(second, a_link(LinkKind.VERIFY), a_record(), [a_mail()])
     assert await storage.registration.user_by_login("anna@studio.example") == known
-    assert await storage.registration.find_link_owner(LinkKind.VERIFY, b"link", NOW) is None
+    assert await link_owner(storage, LinkKind.VERIFY, b"link", NOW) is None
     assert (await count_waiting_mails(storage), len(await storage.audit.unsealed_records(10))) == (0, 1)
 
 
@@ -191,8 +196,8 @@ async def test_registering_again_ends_what_would_confirm_the_address_and_tells_t
     await mail_to(storage, user, a_link(LinkKind.VERIFY))
     await mail_to(storage, user, a_link(LinkKind.RESET))
     await storage.registration.record_repeated_registration(user, a_record(AuditEvent.REGISTERED_AGAIN), [a_mail()])
-    assert await storage.registration.find_link_owner(LinkKind.VERIFY, b"link", NOW) is None
-    assert await storage.registration.find_link_owner(LinkKind.RESET, b"link", NOW) == user
+    assert await link_owner(storage, LinkKind.VERIFY, b"link", NOW) is None
+    assert await link_owner(storage, LinkKind.RESET, b"link", NOW) == user
     assert await storage.accounts.user(user.user_id) == user
     assert await count_waiting_mails(storage) == 3
 
@@ -211,7 +216,20 @@ async def test_accepting_sets_name_and_first_password_and_ends_every_link(storag
     await accept(storage, b"link", NOW)
     after = await storage.accounts.user(user.user_id)
     assert after == replace(user, nick="Chosen", password_hash="$new", lang="de", email_verified=True, version=2)
-    assert [await storage.registration.find_link_owner(kind, b"link", NOW) for kind in SPENDING] == [None, None, None]
+    assert [await link_owner(storage, kind, b"link", NOW) for kind in SPENDING] == [None, None, None]
+
+
+async def test_a_link_that_was_shown_sets_the_password_and_proves_nothing(storage: Storage) -> None:
+    for kind, held in ((LinkKind.INVITE, None), (LinkKind.RESET, "$old")):
+        user = await create_someone(storage, password_hash=held, sealed_totp=b"sealed")
+        await storage.sessions.open_session(a_session(user), a_record(), replaces=None)
+        await mail_to(storage, user, a_link(kind, user.user_id.encode(), shown=b"shown" + user.user_id.encode()))
+        link = await storage.registration.find_link(kind, b"shown" + user.user_id.encode(), NOW)
+        assert link == OpenLink(owner=user, is_shown=True)
+        await SPENDING[kind](storage, b"shown" + user.user_id.encode(), NOW)
+        after = await storage.accounts.user(user.user_id)
+        assert (after.password_hash, after.email_verified, after.sealed_totp) == ("$new", False, b"sealed")
+        assert await link_owner(storage, kind, user.user_id.encode(), NOW) is None
 
 
 async def test_an_invitation_never_replaces_a_password(storage: Storage) -> None:
@@ -233,9 +251,9 @@ async def test_a_reset_replaces_the_password_and_ends_everything_of_the_user(sto
     assert after == replace(user, password_hash="$new", email_verified=True, version=2, rev=after.rev)
     assert after.rev > user.rev
     assert await storage.sessions.sessions_of_user(user.user_id, NOW) == []
-    assert await storage.registration.find_link_owner(LinkKind.VERIFY, user.user_id.encode(), NOW) is None
+    assert await link_owner(storage, LinkKind.VERIFY, user.user_id.encode(), NOW) is None
     assert len(await storage.sessions.sessions_of_user(bystander.user_id, NOW)) == 1
-    assert await storage.registration.find_link_owner(LinkKind.VERIFY, bystander.user_id.encode(), NOW) == bystander
+    assert await link_owner(storage, LinkKind.VERIFY, bystander.user_id.encode(), NOW) == bystander
 
 
 async def test_a_reset_keeps_second_factors(storage: Storage) -> None:
@@ -253,7 +271,7 @@ async def test_pretending_leaves_no_letter_no_record_and_no_link_that_opens_anyt
     assert await count_waiting_mails(storage) == 0
     assert await storage.audit.unsealed_records(10) == []
     for digest in (b"link", b"again"):
-        assert await storage.registration.find_link_owner(kind, digest, NOW) is None
+        assert await link_owner(storage, kind, digest, NOW) is None
         with pytest.raises(LinkDead):
             await SPENDING[kind](storage, digest, NOW)
 

@@ -10,9 +10,15 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gatehouse.accounts.address_proofs.model import EndedMethods, ProofNotices, ProvingBrowser, methods_that_end
+from gatehouse.accounts.address_proofs.model import (
+    ENDS_NOTHING,
+    EndedMethods,
+    ProofNotices,
+    ProvingBrowser,
+    methods_that_end,
+)
 from gatehouse.accounts.errors import LinkDead
-from gatehouse.accounts.model import EmailLink, LinkKind, User, login_key
+from gatehouse.accounts.model import EmailLink, LinkKind, OpenLink, User, login_key
 from gatehouse.accounts.sign_in import DeviceCookies
 from gatehouse.accounts.store import EmailLinkStore
 from gatehouse.audit.events import AuditEvent
@@ -46,6 +52,7 @@ class LinkPolicy(Struct, frozen=True, kw_only=True):
     lifetime: int  # seconds
     template: MailTemplate
     event: AuditEvent
+    is_shown: bool = False  # also to the administrator who sends it
 
 
 LINK_POLICIES: Final = {
@@ -65,7 +72,11 @@ LINK_POLICIES: Final = {
         event=AuditEvent.EMAIL_CHANGE_ASKED,
     ),
     LinkKind.INVITE: LinkPolicy(
-        path="/invite", lifetime=INVITATION_LIFETIME, template=MailTemplate.INVITE, event=AuditEvent.USER_INVITED
+        path="/invite",
+        lifetime=INVITATION_LIFETIME,
+        template=MailTemplate.INVITE,
+        event=AuditEvent.USER_INVITED,
+        is_shown=True,
     ),
 }
 
@@ -75,6 +86,7 @@ class PreparedLink(SecretRecord, frozen=True, kw_only=True):
 
     link: EmailLink
     path: SecretText  # what the link opens, with its secret
+    shown_path: SecretText = ""  # a copy of it to show, which proves nothing (R9)
     mails: Sequence[OutboxMail]
 
 
@@ -122,7 +134,7 @@ class EmailLinks:
         )
 
     async def send(self, kind: LinkKind, owner: User, origin: AuditOrigin) -> str:
-        """Send a link to the account's own address; return the path that it opens."""
+        """Send a link to the account's own address; return the path of the copy to show, if its kind has one."""
         return await self._send(self._store.send_link, kind, owner, origin)
 
     async def send_or_simulate(
@@ -139,12 +151,25 @@ class EmailLinks:
         prepared = self.prepare(kind, to=owner.login or "", lang=owner.lang, origin=origin)
         entry = self._recorder.record(LINK_POLICIES[kind].event, origin, subject=owner.user_id)
         await save(owner, prepared.link, entry, prepared.mails)
-        return prepared.path
+        return prepared.shown_path
+
+    async def show(self, kind: LinkKind, owner: User, entry: AuditRecord) -> str:
+        """Return the path of a link that is not mailed, and so proves nothing."""
+        secret, now = new_secret(), self._clock.now()
+        link = EmailLink(
+            kind=kind,
+            digest=sha256(new_secret()),
+            shown=sha256(secret),
+            created_at=now,
+            expires_at=now + LINK_POLICIES[kind].lifetime,
+        )
+        await self._store.send_link(owner, link, entry, ())
+        return path_of(kind, secret)
 
     def prepare(self, kind: LinkKind, *, to: str, lang: str, origin: AuditOrigin) -> PreparedLink:
         policy = LINK_POLICIES[kind]
-        secret = new_secret()
-        path = f"{policy.path}?token={secret}"
+        secret, shown = new_secret(), new_secret() if policy.is_shown else ""
+        path = path_of(kind, secret)
         now = self._clock.now()
         values = {
             "path": path,
@@ -154,19 +179,30 @@ class EmailLinks:
         }
         needed = {name: value for name, value in values.items() if name in policy.template.needs}
         return PreparedLink(
-            link=EmailLink(kind=kind, digest=sha256(secret), created_at=now, expires_at=now + policy.lifetime),
+            link=EmailLink(
+                kind=kind,
+                digest=sha256(secret),
+                shown=sha256(shown) if shown else b"",
+                created_at=now,
+                expires_at=now + policy.lifetime,
+            ),
             path=path,
+            shown_path=path_of(kind, shown) if shown else "",
             mails=(self._composer.compose(policy.template, to=to, lang=lang, **needed),),
         )
 
-    async def find_owner(self, kind: LinkKind, secret: str) -> User:
-        """Return the link's owner, for the page that asks before the link is used. Raises LinkDead."""
-        owner = await self._store.find_link_owner(kind, sha256(secret), self._clock.now())
-        if owner is None:
+    async def find(self, kind: LinkKind, secret: str) -> OpenLink:
+        """Return the link, for the page that asks before it is used. Raises LinkDead."""
+        link = await self._store.find_link(kind, sha256(secret), self._clock.now())
+        if link is None:
             raise LinkDead(f"no open {kind} link")
-        return owner
+        return link
 
     # -- the first proof of an address (R10) ----------------------------------------------------------
+
+    async def find_ending_of(self, link: OpenLink, browser: ProvingBrowser) -> EndedMethods:
+        """Return what ends when this browser uses the link; nothing with one that proves nothing."""
+        return ENDS_NOTHING if link.is_shown else await self.find_ending(link.owner, browser)
 
     async def find_ending(self, user: User, browser: ProvingBrowser) -> EndedMethods:
         """Return what ends when this browser proves the address, for the page that asks before."""
@@ -200,6 +236,10 @@ class EmailLinks:
             return (*entries, record), (*mails, mail)
 
         return make
+
+
+def path_of(kind: LinkKind, secret: str) -> str:
+    return f"{LINK_POLICIES[kind].path}?token={secret}"
 
 
 def as_owner(origin: AuditOrigin, owner: User) -> AuditOrigin:

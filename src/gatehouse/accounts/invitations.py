@@ -7,7 +7,7 @@ from gatehouse.accounts.administration import Administration
 from gatehouse.accounts.email_links import EmailLinks, as_owner
 from gatehouse.accounts.errors import LoginTaken
 from gatehouse.accounts.field_checks import check_nick
-from gatehouse.accounts.model import LinkKind, User, check_login
+from gatehouse.accounts.model import LinkKind, OpenLink, User, check_login
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.accounts.store import EmailLinkStore
@@ -21,7 +21,7 @@ from gatehouse.kernel.digests import sha256
 
 class Invitation(SecretRecord, frozen=True, kw_only=True):
     user: User
-    path: SecretText  # what its link opens, with its secret; empty where no one may see it
+    path: SecretText  # of a copy of its link to show, which proves nothing (R9); empty where no one may see it
 
 
 class Invitations:
@@ -56,13 +56,13 @@ class Invitations:
             raise LoginTaken
         return Invitation(user=known, path=await self._links.send(LinkKind.INVITE, known, origin))
 
-    async def find_invited(self, secret: str) -> User:
-        """Return the account this link invites. Raises LinkDead."""
-        return await self._links.find_owner(LinkKind.INVITE, secret)
+    async def find_link(self, secret: str) -> OpenLink:
+        """Return the link and the account it invites. Raises LinkDead."""
+        return await self._links.find(LinkKind.INVITE, secret)
 
-    async def find_ending(self, owner: User, browser: ProvingBrowser) -> EndedMethods:
+    async def find_ending(self, link: OpenLink, browser: ProvingBrowser) -> EndedMethods:
         """Return what ends when this browser accepts the invitation (R10)."""
-        return await self._links.find_ending(owner, replace(browser, sets_password=True))
+        return await self._links.find_ending_of(link, replace(browser, sets_password=True))
 
     async def accept(
         self,
@@ -77,16 +77,22 @@ class Invitations:
     ) -> User:
         """Use the link: set nick, first password and language, and verify the address.
 
+        A link that was shown does not verify it (R9).
         The language is the one of the page the person has just read; the inviting administrator could only guess
         it. Raises LinkDead and BadAccount.
         """
-        owner = await self.find_invited(secret)
+        link = await self.find_link(secret)
+        owner = link.owner
         chosen = check_nick(nick)
         await self._rules.check(password, owner.login or "", chosen)
         hashed = await self._passwords.hash(password)
         actor = as_owner(origin, owner)
         entry = self._recorder.record(
-            AuditEvent.INVITATION_ACCEPTED, actor, subject=owner.user_id, personal={"nick": chosen}
+            AuditEvent.INVITATION_ACCEPTED,
+            actor,
+            subject=owner.user_id,
+            details={"link": "shown"} if link.is_shown else {},
+            personal={"nick": chosen},
         )
         notices = self._links.proof_notices(owner, actor, device, [entry])
         proving = replace(browser, sets_password=True)
@@ -102,4 +108,4 @@ class Invitations:
             AuditEvent.USER_INVITED, origin, subject=user.user_id, personal={"login": login, "nick": user.nick}
         )
         await self._store.create_with_link(user, prepared.link, entry, prepared.mails)
-        return Invitation(user=user, path=prepared.path)
+        return Invitation(user=user, path=prepared.shown_path)

@@ -451,8 +451,16 @@ class EmailLink(Struct, frozen=True, kw_only=True):
 
     kind: LinkKind
     digest: bytes
+    shown: bytes = b""  # digest of a second secret, for a copy of the link that proves nothing (R9)
     created_at: int
     expires_at: int
+
+
+class OpenLink(Struct, frozen=True, kw_only=True):
+    """A link that could be used now."""
+
+    owner: User
+    is_shown: bool = False  # someone else saw it: it sets a password and proves no address (R9)
 
 
 class EmailSignInRequest(SecretRecord, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gatehouse.accounts.address_proofs.model import EndedMethods, ProvingBrowser
 from gatehouse.accounts.email_links import EmailLinks, LinkRequester, as_owner
 from gatehouse.accounts.errors import UserBlocked
-from gatehouse.accounts.model import LinkKind, User, check_login
+from gatehouse.accounts.model import LinkKind, OpenLink, User, check_login
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.accounts.sign_in import PasswordSignIn
@@ -63,13 +63,23 @@ class PasswordRecovery:
             raise UserBlocked(f"no link for {user.user_id}")
         await self._links.send(LinkKind.RESET, user, origin)
 
-    async def find_owner(self, secret: str) -> User:
-        """Return the account whose password the link would replace. Raises LinkDead."""
-        return await self._links.find_owner(LinkKind.RESET, secret)
+    async def show_link(self, user: User, origin: AuditOrigin) -> str:
+        """Return the path of a link for an administrator to hand over, which proves no address (R9).
 
-    async def find_ending(self, owner: User, browser: ProvingBrowser) -> EndedMethods:
+        Raises UserBlocked, because the link would not work.
+        """
+        if user.blocked or user.login is None:
+            raise UserBlocked(f"no link for {user.user_id}")
+        entry = self._recorder.record(AuditEvent.RESET_SHOWN, origin, subject=user.user_id)
+        return await self._links.show(LinkKind.RESET, user, entry)
+
+    async def find_link(self, secret: str) -> OpenLink:
+        """Return the link and the account whose password it would replace. Raises LinkDead."""
+        return await self._links.find(LinkKind.RESET, secret)
+
+    async def find_ending(self, link: OpenLink, browser: ProvingBrowser) -> EndedMethods:
         """Return what else ends when this browser uses the link (R10)."""
-        return await self._links.find_ending(owner, replace(browser, sets_password=True))
+        return await self._links.find_ending_of(link, replace(browser, sets_password=True))
 
     async def reset_password(
         self,
@@ -88,7 +98,7 @@ class PasswordRecovery:
         email. Failed attempts at the old password, of the account and of this source and device cookie, are cleared.
         Raises LinkDead, and BadAccount for a password that breaks the rules.
         """
-        owner = await self.find_owner(secret)  # before the costly hash: a dead link costs nothing
+        owner = (await self.find_link(secret)).owner  # before the costly hash: a dead link costs nothing
         await self._rules.check(password, owner.login or "", owner.nick)
         hashed = await self._passwords.hash(password)
         mail = self._composer.compose(

@@ -92,7 +92,7 @@ class SelfRegistration:
 
     async def find_unverified(self, secret: str) -> User:
         """Return the account whose address the link would verify. Raises LinkDead."""
-        return await self._links.find_owner(LinkKind.VERIFY, secret)
+        return (await self._links.find(LinkKind.VERIFY, secret)).owner
 
     async def verify_email(
         self, secret: str, browser: ProvingBrowser, *, origin: AuditOrigin, device: str, password: str = ""

@@ -5,7 +5,15 @@ from typing import Protocol
 
 from gatehouse.accounts.address_proofs.model import HeldMethods, ProofNotices, ProvingBrowser
 from gatehouse.accounts.bans.model import UserBan
-from gatehouse.accounts.model import EmailLink, EmailSignInProof, EmailSignInRequest, LinkKind, SetupLink, User
+from gatehouse.accounts.model import (
+    EmailLink,
+    EmailSignInProof,
+    EmailSignInRequest,
+    LinkKind,
+    OpenLink,
+    SetupLink,
+    User,
+)
 from gatehouse.accounts.session_model import LoginToken, LoginTokenRecord, Session, ShortTokenOwner, UserSession
 from gatehouse.audit.model import AuditRecord
 from gatehouse.images.model import StoredImage
@@ -118,8 +126,8 @@ class SessionStore(Protocol):
 
 
 class EmailLinkStore(Protocol):
-    async def find_link_owner(self, kind: LinkKind, digest: bytes, now: int) -> User | None:
-        """Return the account that this link would open now, without using the link.
+    async def find_link(self, kind: LinkKind, digest: bytes, now: int) -> OpenLink | None:
+        """Return the link and the account that it would open now, without using it.
 
         None when the link was used, replaced by a newer one, has expired or never existed, and when the account is
         gone, blocked, or has another address than the one the link was mailed to.
@@ -178,7 +186,8 @@ class EmailLinkStore(Protocol):
     ) -> None:
         """Use the link, set nick, first password and language, and mark the address as verified, as `verify_email`.
 
-        Raises LinkDead, also when the account has got a password in the meantime.
+        A link that was shown proves nothing: the address stays as it was, and nothing ends. Raises LinkDead, also
+        when the account has got a password in the meantime.
         """
 
     async def reset_password(
@@ -187,7 +196,7 @@ class EmailLinkStore(Protocol):
         """Use the link, replace the password and mark the address as verified, as `verify_email`.
 
         Every session, login token, user JWT and other link of the account ends with it. Of any number of callers
-        exactly one succeeds. Raises LinkDead.
+        exactly one succeeds. A link that was shown does not verify the address. Raises LinkDead.
         """
 
     async def save_email_request(

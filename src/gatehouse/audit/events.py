@@ -68,8 +68,12 @@ class AuditEvent(StrEnum):
     DATA_REMOVED = "user.data_removed", "An application deleted the data of an erased person."
     DATA_GIVEN_UP = "user.data_given_up", "A personal data request to an application failed; high."
     USER_INVITED = "user.invited", "An invitation was sent."
-    INVITATION_ACCEPTED = "user.invitation_accepted", "An invitation was accepted; the email is verified."
+    INVITATION_ACCEPTED = (
+        "user.invitation_accepted",
+        "An invitation was accepted; the email is verified, if it was the link of the email.",
+    )
     RESET_ASKED = "password.reset_asked", "A password reset link was sent."
+    RESET_SHOWN = "password.reset_shown", "A password reset link was shown to an administrator; high."
     PASSWORD_RESET = "password.reset", "A password was reset by email; sessions and tokens ended."
     PASSWORD_CHANGED = "password.changed", "A password was changed by its owner; other sessions and tokens ended."
     PASSWORD_REMOVED = "password.removed", "A password was removed from an account."

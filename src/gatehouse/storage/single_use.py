@@ -1,6 +1,7 @@
 """Secrets that can be used once: links, invitations, resets and codes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.dialects.postgresql import insert
@@ -47,19 +48,19 @@ def put_single_use(
     details: Mapping[str, object],
     now: int,
     expires_at: int,
-    more_digests: Sequence[bytes] = (),
+    more: Mapping[bytes, Mapping[str, object]] = MappingProxyType({}),
 ) -> Verb[None]:
     """Store a secret that can be used until it expires; older ones of the same subject are deleted.
 
-    `more_digests` are further digests of the same secret, written in the same statement.
+    `more`: further secrets of that subject, with their details, written in the same statement.
     """
-    row: dict[str, object] = {"kind": kind, "subject": subject, "details": details}
+    row: dict[str, object] = {"kind": kind, "subject": subject}
     row |= {"created_at": now, "expires_at": expires_at, "taken_at": 0}
     yield DROP_SECRETS_OF_SUBJECT(of_kind=kind, of_subject=subject)
     yield (
-        INSERT_SECRET.bulk([{"digest": each, **row} for each in (digest, *more_digests)])
-        if more_digests
-        else INSERT_SECRET(digest=digest, **row)
+        INSERT_SECRET.bulk([{"digest": one, "details": its, **row} for one, its in {digest: details, **more}.items()])
+        if more
+        else INSERT_SECRET(digest=digest, details=details, **row)
     )
 
 

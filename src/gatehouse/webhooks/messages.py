@@ -27,7 +27,7 @@ ACCOUNT_EVENTS: Final = (
         AuditEvent.EMAIL_CHANGE_ASKED,
     ),
     *(AuditEvent.EMAIL_CHANGED, AuditEvent.PROFILE_CHANGED, AuditEvent.USER_TAGS_SAVED),
-    *(AuditEvent.RESET_ASKED, AuditEvent.PASSWORD_RESET, AuditEvent.PASSWORD_CHANGED),
+    *(AuditEvent.RESET_ASKED, AuditEvent.RESET_SHOWN, AuditEvent.PASSWORD_RESET, AuditEvent.PASSWORD_CHANGED),
     *(AuditEvent.PASSWORD_REMOVED, AuditEvent.EMAIL_SIGN_IN_ASKED),
     *(AuditEvent.FACTOR_ADDED, AuditEvent.FACTOR_REMOVED, AuditEvent.FACTORS_RESET, AuditEvent.RECOVERY_CODES_MADE),
     *(AuditEvent.RECOVERY_CODE_USED, AuditEvent.PASSKEY_RENAMED, AuditEvent.PASSKEY_SUSPECTED),

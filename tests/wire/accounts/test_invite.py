@@ -12,6 +12,7 @@ from tests.support.service import RunningService
 
 BOB = "bob@studio.example"
 WEEK = 7 * 86_400
+NEW_PASSWORD = "quite another long phrase"
 
 
 async def invite(service: RunningService, login: str = BOB, lang: str = "en") -> User:
@@ -68,6 +69,32 @@ async def test_invitation_is_valid_for_a_week(service: RunningService, browser_c
     dead = await browser_client.get(link)
     assert dead.status_code == 403
     assert "Ask for a new invitation" in dead.text
+
+
+async def test_copied_link_sets_the_password_and_leaves_the_address_unverified(
+    service: RunningService, browser_client: HttpBrowser
+) -> None:
+    invitations, origin = service.services.registration.invitations, AuditOrigin(actor="test")
+    copied = await invitations.invite(login=BOB, nick="bob", lang="en", origin=origin)
+    mailed = await link_in_new_message(service)
+    assert copied.path != mailed
+    assert (await accept(browser_client, copied.path)).status_code == 303
+    bob = await service.services.storage.accounts.user(copied.user.user_id)
+    assert (bob.password_hash is not None, bob.email_verified) == (True, False)
+    assert (await browser_client.get(mailed)).status_code == 403
+
+
+async def test_reset_link_to_hand_over_sets_the_password_and_verifies_nothing(
+    service: RunningService, browser_client: HttpBrowser, anna: User
+) -> None:
+    recovery = service.services.registration.password_recovery
+    assert not anna.email_verified
+    path = await recovery.show_link(anna, AuditOrigin(actor="test"))
+    assert await new_messages(service) == []
+    await browser_client.get(path)
+    await browser_client.post("/reset", password=NEW_PASSWORD, repeated=NEW_PASSWORD)
+    assert (await browser_client.sign_in(anna.login or "", NEW_PASSWORD)).headers["location"] == "/account"
+    assert not (await service.services.storage.accounts.user(anna.user_id)).email_verified
 
 
 async def test_inviting_again_ends_the_earlier_link_and_makes_no_second_account(

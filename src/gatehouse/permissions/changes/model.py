@@ -173,6 +173,7 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, StreamChangeKind | None]] = {
             AuditEvent.DATA_REMOVED,
             AuditEvent.DATA_GIVEN_UP,
             AuditEvent.RESET_ASKED,
+            AuditEvent.RESET_SHOWN,
             AuditEvent.EMAIL_SIGN_IN_ASKED,
             AuditEvent.RECOVERY_CODES_MADE,
             AuditEvent.RECOVERY_CODE_USED,

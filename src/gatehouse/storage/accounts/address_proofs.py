@@ -1,5 +1,7 @@
 """Storage of the first proof of an address: it ends what the browser did not prove; part of other store methods."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import bindparam, delete, func, select, update
 
 from gatehouse.accounts.address_proofs.model import (
@@ -10,7 +12,9 @@ from gatehouse.accounts.address_proofs.model import (
     methods_that_end,
 )
 from gatehouse.accounts.model import ADDRESS_PROVED, JOINED_KEY, User
+from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.digests import sha256
+from gatehouse.mail.model import OutboxMail
 from gatehouse.storage.accounts.ban_aware import BanFollower
 from gatehouse.storage.accounts.identities import drop_identity, identities_of_user
 from gatehouse.storage.accounts.passkeys import DROP_PASSKEY, passkeys_of
@@ -80,7 +84,12 @@ def end_unproved_methods(
         kept = None if ends_sessions or browser.session is None else browser.session.digest
         yield from raise_rev(user.user_id, keep=kept, now=now)
     yield from bans.apply_to(user.user_id, now)
-    entries, mails = notices(ended)
+    yield from store_notices(user, notices(ended))
+
+
+def store_notices(user: User, made: tuple[Sequence[AuditRecord], Sequence[OutboxMail]]) -> Verb[None]:
+    """Store the records and emails about the use of a link."""
+    entries, mails = made
     yield from queue_mails(mails, user.user_id)
     for entry in entries:
         yield from add_audit_record(entry)

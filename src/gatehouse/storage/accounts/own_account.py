@@ -47,7 +47,7 @@ from gatehouse.storage.accounts.identities import (
 from gatehouse.storage.accounts.lost_addresses import erase_lost_accounts
 from gatehouse.storage.accounts.passkeys import passkeys_of
 from gatehouse.storage.accounts.provided_labels import end_labels_without_rule, find_sources, labels_of_user
-from gatehouse.storage.accounts.registration import ADDRESS, find_link_owner
+from gatehouse.storage.accounts.registration import ADDRESS, find_link
 from gatehouse.storage.accounts.second_factors import factor_overview
 from gatehouse.storage.accounts.sessions import raise_rev, sessions_of_user
 from gatehouse.storage.accounts.terms import accepted_by_user
@@ -377,11 +377,11 @@ def save_email_change(
 
 
 def find_email_change(digest: bytes, now: int) -> Verb[EmailChange | None]:
-    entitled = yield from find_link_owner(LinkKind.CHANGE, digest, now)
+    found = yield from find_link(LinkKind.CHANGE, digest, now)
     link = yield from single_use.find_single_use(LinkKind.CHANGE, digest, now)
-    if entitled is None or link is None or link.details[REV] != entitled.rev:
+    if found is None or link is None or link.details[REV] != found.owner.rev:
         return None
-    return EmailChange(owner=entitled, login=link.details[NEW_LOGIN], session_id=link.details.get(SESSION, ""))
+    return EmailChange(owner=found.owner, login=link.details[NEW_LOGIN], session_id=link.details.get(SESSION, ""))
 
 
 def apply_email_change(  # noqa: PLR0917 - `bans` comes first by itself

@@ -1,22 +1,32 @@
 """Storage of mailed links and their use (accounts/store.py: EmailLinkStore)."""
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from sqlalchemy import Boolean, bindparam, case, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from gatehouse.accounts.address_proofs.model import ProofNotices, ProvingBrowser, verifies_address
+from gatehouse.accounts.address_proofs.model import ENDS_NOTHING, ProofNotices, ProvingBrowser, verifies_address
 from gatehouse.accounts.errors import EmailCodeWrong, EmailSignInGone, LinkDead
-from gatehouse.accounts.model import EmailLink, EmailSignInProof, EmailSignInRequest, LinkKind, User, search_key
+from gatehouse.accounts.model import (
+    EmailLink,
+    EmailSignInProof,
+    EmailSignInRequest,
+    LinkKind,
+    OpenLink,
+    User,
+    search_key,
+)
 from gatehouse.accounts.second_factors.model import MAX_EMAIL_CODE_TRIES
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.mail.model import OutboxMail
 from gatehouse.storage import mail, single_use
-from gatehouse.storage.accounts.address_proofs import end_unproved_methods, held_methods
+from gatehouse.storage.accounts.address_proofs import end_unproved_methods, held_methods, store_notices
 from gatehouse.storage.accounts.ban_aware import BanAwareStore, BanFollower, write_with_bans
 from gatehouse.storage.accounts.email_links import EMAIL_SIGN_IN, end_links
+from gatehouse.storage.accounts.sessions import raise_rev
 from gatehouse.storage.accounts.users import (
     LOCK_USER,
     USER_BY_ID,
@@ -32,6 +42,7 @@ from gatehouse.storage.tables.installation import once as once_table
 
 DECOY_LINKS = 5  # as many links take as long to write as one audit record (LG-05)
 ADDRESS = "address"  # in a link's details: a digest of the address it was mailed to
+SHOWN = "shown"  # in a link's details: someone else saw it (R9)
 
 # The write compares the address again: it does not change between read and write.
 _MAILED_USER = (
@@ -72,8 +83,8 @@ SET_FIRST_PASSWORD = Statement(
 )
 
 
-def find_link_owner(kind: LinkKind, digest: bytes, now: int) -> Verb[User | None]:
-    return (yield from _entitled_user((yield from single_use.find_single_use(kind, digest, now))))
+def find_link(kind: LinkKind, digest: bytes, now: int) -> Verb[OpenLink | None]:
+    return (yield from _open_link((yield from single_use.find_single_use(kind, digest, now))))
 
 
 def send_link(owner: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]) -> Verb[None]:
@@ -89,7 +100,7 @@ def simulate_send(placeholder: User, link: EmailLink, entry: AuditRecord, mails:
     """
     del entry  # nothing to record; only its construction time matters
     seen = placeholder.login_key or ""
-    beside = [sha256(link.digest + bytes([number])) for number in range(DECOY_LINKS)]
+    beside = {sha256(link.digest + bytes([number])): _details(seen) for number in range(DECOY_LINKS)}
     yield from _put_link(link, f"none:{sha256(seen).hex()}", seen, beside)
     yield from mail.queue_mails(mails, placeholder.user_id)
     for written in mails:  # deleted before the commit: no outbox worker ever sees it
@@ -115,7 +126,7 @@ def verify_email(  # noqa: PLR0917 - `bans` comes first by itself
     notices: ProofNotices,
     now: int,
 ) -> Verb[None]:
-    taken = yield from _take_link(LinkKind.VERIFY, digest, now)
+    taken = (yield from _take_link(LinkKind.VERIFY, digest, now)).owner
     if not verifies_address(taken, browser):
         raise LinkDead
     change = VERIFY_EMAIL if password_hash is None else SET_PASSWORD
@@ -136,7 +147,8 @@ def accept_invitation(
     password_hash: str,
     lang: str,
 ) -> Verb[None]:
-    taken = yield from _take_link(LinkKind.INVITE, digest, now)
+    link = yield from _take_link(LinkKind.INVITE, digest, now)
+    taken = link.owner
     set_ = yield SET_FIRST_PASSWORD(
         of=taken.user_id,
         mailed_to=taken.login_key,
@@ -144,55 +156,72 @@ def accept_invitation(
         chosen=nick,
         chosen_key=search_key(nick),
         spoken=lang,
-        proves=verifies_address(taken, browser),
+        proves=not link.is_shown and verifies_address(taken, browser),
     )
     if not set_:
         raise LinkDead
-    yield from end_unproved_methods(bans, taken, browser, notices, now)
+    if link.is_shown:
+        yield from store_notices(taken, notices(ENDS_NOTHING))
+    else:
+        yield from end_unproved_methods(bans, taken, browser, notices, now)
     yield from end_links(taken.user_id)
 
 
 def reset_password(  # noqa: PLR0917 - `bans` comes first by itself
     bans: BanFollower, digest: bytes, password_hash: str, browser: ProvingBrowser, notices: ProofNotices, now: int
 ) -> Verb[None]:
-    taken = yield from _take_link(LinkKind.RESET, digest, now)
-    proves = verifies_address(taken, browser)
+    link = yield from _take_link(LinkKind.RESET, digest, now)
+    taken = link.owner
+    proves = not link.is_shown and verifies_address(taken, browser)
     if not (yield SET_PASSWORD(of=taken.user_id, mailed_to=taken.login_key, hash=password_hash, proves=proves)):
         raise LinkDead
-    yield from end_unproved_methods(bans, taken, browser, notices, now, ends_sessions=True)
+    if link.is_shown:
+        yield from raise_rev(taken.user_id, keep=None, now=now)
+        yield from store_notices(taken, notices(ENDS_NOTHING))
+    else:
+        yield from end_unproved_methods(bans, taken, browser, notices, now, ends_sessions=True)
     yield from end_links(taken.user_id)
 
 
-def _put_link(link: EmailLink, subject: str, address: str, beside: Sequence[bytes] = ()) -> Verb[None]:
+def _put_link(
+    link: EmailLink, subject: str, address: str, beside: Mapping[bytes, Mapping[str, object]] = MappingProxyType({})
+) -> Verb[None]:
+    copy = {link.shown: {**_details(address), SHOWN: True}} if link.shown else {}
     yield from single_use.put_single_use(
         link.kind,
         link.digest,
         subject=subject,
-        details={ADDRESS: sha256(address).hex()},
+        details=_details(address),
         now=link.created_at,
         expires_at=link.expires_at,
-        more_digests=beside,
+        more={**copy, **beside},
     )
 
 
-def _take_link(kind: LinkKind, digest: bytes, now: int) -> Verb[User]:
+def _details(address: str) -> dict[str, object]:
+    return {ADDRESS: sha256(address).hex()}
+
+
+def _take_link(kind: LinkKind, digest: bytes, now: int) -> Verb[OpenLink]:
     link = yield from single_use.take_single_use(kind, digest, now)
     if link is not None:
         yield LOCK_USER(of=link.subject)  # of two proofs at once the second finds a verified address
-    taken = yield from _entitled_user(link)
+    taken = yield from _open_link(link)
     if taken is None:
         raise LinkDead  # which also rolls back a link used in vain
     return taken
 
 
-def _entitled_user(link: Row | None) -> Verb[User | None]:
-    """Return the account of the link, unless it has changed since the link was mailed."""
+def _open_link(link: Row | None) -> Verb[OpenLink | None]:
+    """Return the link with its account, unless that has changed since the link was mailed."""
     rows = [] if link is None else (yield USER_BY_ID(user_id=link.subject))
     if link is None or not rows:
         return None
     user: User = rows[0].user
     mailed_to = sha256(user.login_key or "").hex()
-    return None if user.blocked or link.details[ADDRESS] != mailed_to else user
+    if user.blocked or link.details[ADDRESS] != mailed_to:
+        return None
+    return OpenLink(owner=user, is_shown=SHOWN in link.details)
 
 
 # Requests to sign in by email: a link and a code.
@@ -299,7 +328,7 @@ def verify_by_email(  # noqa: PLR0917 - `bans` comes first by itself
 
 
 class RegistrationStorage(BanAwareStore):
-    find_link_owner = read(find_link_owner)
+    find_link = read(find_link)
     user_by_login = read(user_by_login)
     send_link = write(send_link)
     simulate_send = write(simulate_send)

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.invitations import Invitations
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import OpenLink, User
 from gatehouse.fields.secrets import SecretText
 from gatehouse.web.http.browser import Browser, device_name
 from gatehouse.web.http.parse import read_query
@@ -40,30 +40,30 @@ class InvitePage(Struct, kw_only=True, eq=False):
 
     async def show(self, request: Request) -> Response:
         token = read_query(request, MailedLinkQuery).token
-        owner = await self.invitations.find_invited(token)
+        link = await self.invitations.find_link(token)
         browser = await self.forms.read_browser(request)
-        return self.forms.show(request, browser, await self._context(browser, token, owner, owner.nick))
+        return self.forms.show(request, browser, await self._context(browser, token, link, link.owner.nick))
 
     async def _context(
-        self, browser: Browser, token: str, owner: User, nick: str, problem: PageProblem | None = None
+        self, browser: Browser, token: str, link: OpenLink, nick: str, problem: PageProblem | None = None
     ) -> InviteContext:
         return InviteContext(
             csrf=self.forms.csrf_token(browser),
             token=token,
-            login=owner.login or "",
+            login=link.owner.login or "",
             nick=nick,
-            ending=await self.invitations.find_ending(owner, proving_browser_of(browser, owner)),
+            ending=await self.invitations.find_ending(link, proving_browser_of(browser, link.owner)),
             problem=problem,
         )
 
     async def submit(self, request: Request) -> Response:
         """Accept the invitation and show the sign-in page."""
         browser, form = await self.forms.read(request, InviteForm)
-        owner = await self.invitations.find_invited(form.token)
+        link = await self.invitations.find_link(form.token)
         try:
-            await self._accept(request, browser, owner, form)
+            await self._accept(request, browser, link.owner, form)
         except BadAccount as error:
-            context = await self._context(browser, form.token, owner, form.nick, problem_with(error))
+            context = await self._context(browser, form.token, link, form.nick, problem_with(error))
             return self.forms.show(request, browser, context, status=BAD_REQUEST)
         return see_other(f"{Path.SIGN_IN}?notice={Notice.WELCOME}")
 

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import OpenLink, User
 from gatehouse.accounts.recovery import PasswordRecovery
 from gatehouse.fields.secrets import SecretText
 from gatehouse.throttle.proof_of_work import PuzzlePurpose, PuzzleUnsolved, UnsolvedTooMany
@@ -101,29 +101,29 @@ class ResetPage(Struct, kw_only=True, eq=False):
 
     async def show(self, request: Request) -> Response:
         token = read_query(request, MailedLinkQuery).token
-        owner = await self.recovery.find_owner(token)
+        link = await self.recovery.find_link(token)
         browser = await self.forms.read_browser(request)
-        return self.forms.show(request, browser, await self._context(browser, token, owner))
+        return self.forms.show(request, browser, await self._context(browser, token, link))
 
     async def _context(
-        self, browser: Browser, token: str, owner: User, problem: PageProblem | None = None
+        self, browser: Browser, token: str, link: OpenLink, problem: PageProblem | None = None
     ) -> ResetContext:
         return ResetContext(
             csrf=self.forms.csrf_token(browser),
             token=token,
-            login=owner.login or "",
-            ending=await self.recovery.find_ending(owner, proving_browser_of(browser, owner)),
+            login=link.owner.login or "",
+            ending=await self.recovery.find_ending(link, proving_browser_of(browser, link.owner)),
             problem=problem,
         )
 
     async def submit(self, request: Request) -> Response:
         """Set the password without signing in: the reader of the email may lack the second factor (LG-15)."""
         browser, form = await self.forms.read(request, ResetForm)
-        owner = await self.recovery.find_owner(form.token)
+        link = await self.recovery.find_link(form.token)
         try:
-            await self._reset(request, browser, owner, form)
+            await self._reset(request, browser, link.owner, form)
         except BadAccount as error:
-            context = await self._context(browser, form.token, owner, problem_with(error))
+            context = await self._context(browser, form.token, link, problem_with(error))
             return self.forms.show(request, browser, context, status=BAD_REQUEST)
         return see_other(f"{Path.SIGN_IN}?notice={Notice.PASSWORD_RESET}")
 

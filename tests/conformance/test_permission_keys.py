@@ -1,5 +1,6 @@
 """Contract tests of ApplicationKeyStore and ServiceAccountStore."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from gatehouse.permissions.model.limits import MAX_CUSTOM_KEYS
 from gatehouse.permissions.model.rules import ROOT
 from gatehouse.permissions.model.service_token import ServiceToken
 from gatehouse.storage.database import Storage
-from gatehouse.storage.installation import EPOCH
+from gatehouse.storage.epoch import raise_epoch
 from tests.support.builders import NOW, a_record
 from tests.support.permission_builders import (
     P,
@@ -196,9 +197,8 @@ async def test_service_tokens_are_listed_oldest_first_revoked_ones_too(seeded_st
 
 async def test_a_service_token_issued_before_the_epoch_is_not_found(seeded_storage: Storage) -> None:
     await seeded_storage.application_keys.add_service_token(TOKEN, ())
-    await seeded_storage.installation.set_value(EPOCH, str(NOW * 1_000 + 999))
     assert await find_token(seeded_storage) == TOKEN
-    await seeded_storage.installation.set_value(EPOCH, str((NOW + 1) * 1_000))
+    await seeded_storage.runner.write(partial(raise_epoch, NOW * 1_000))
     assert await seeded_storage.application_keys.service_token("jti") is None
 
 

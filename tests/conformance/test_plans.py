@@ -37,8 +37,6 @@ ABOUT_EVERYBODY: Final = {
     "provision.ALL_HELD",  # an export
     "accounts.erasure.DROP_TRACES",  # a person is deleted
     "accounts.guest_upgrades.DROP_TRACES",  # once per guest; it scans only what lives for minutes
-    "promotion.RAISE_ALL",  # runs for up to an hour
-    "promotion.SPEND_ALL",
 }
 
 

@@ -31,7 +31,7 @@ from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.errors import Conflict
 from gatehouse.storage.archive import ArchiveEnd, ArchiveRows, BackupDamaged, Value
 from gatehouse.storage.audit import add_audit_record
-from gatehouse.storage.installation import EPOCH, read_epoch, set_value
+from gatehouse.storage.epoch import raise_epoch
 from gatehouse.storage.keyset_pages import KeysetPages
 from gatehouse.storage.promotion import TIMELINE
 from gatehouse.storage.statements import JsonDocument, Row, Statement, Verb
@@ -165,7 +165,7 @@ def dump_rows(put: WriteRows) -> Verb[None]:
 
 # Pending steps between a person and the service are not restored; they start again. Emails are not restored, because
 # they were sent in the meantime. Requests to applications are restored and made again: removing data twice is
-# harmless, never removing it is not. Grants are invalid by the users' new `rev`; consents may have been withdrawn
+# harmless, never removing it is not. Grants are invalid by the new epoch; consents may have been withdrawn
 # since and are requested again.
 EPHEMERAL_TABLES: Final = frozenset(
     {
@@ -193,12 +193,9 @@ class RestoreFence(Struct, frozen=True, kw_only=True):
     def fenced_row(self, table: str, fields: Fields) -> Fields:
         """Return the row as it may be restored."""
         match table:
-            case "users" | "clients":
-                # Above every `rev` of an earlier token, even one from a clock that was ahead.
-                return {**fields, "rev": max(_number(fields["rev"]), self.epoch) + MAX_CLOCK_SKEW_MS}
-            case "once":  # it may have been used after the backup; the same is true of recovery codes
-                return {**fields, "taken_at": fields["taken_at"] or self.now}
-            case "recovery_codes":
+            case (
+                "recovery_codes"
+            ):  # it may have been used after the backup; other single-use secrets end by the epoch
                 return {**fields, "used_at": fields["used_at"] or self.now}
             case "projects":
                 # Higher than every earlier version: caches with an older one read again.
@@ -225,7 +222,8 @@ def restore_rows(chunks: ReadChunks, fence: RestoreFence, entry: AuditRecord, *,
     for table in reversed(TABLES.values()):  # referring tables before the tables they refer to
         yield table.delete_all()
     closing = yield from _insert(chunks(), fence)
-    yield from set_value(EPOCH, str(max(fence.epoch, (yield from read_epoch()))))  # never back, though a clock may be
+    # Above every `rev` of an earlier token, even one from a clock that was ahead.
+    yield from raise_epoch(fence.epoch + MAX_CLOCK_SKEW_MS, margin=MAX_CLOCK_SKEW_MS)
     yield from add_audit_record(entry)
     for count_on in RESET_SEQUENCES:
         yield count_on()

@@ -13,6 +13,7 @@ from gatehouse.storage import single_use
 from gatehouse.storage.accounts.sessions import SESSION_COLUMNS, UNEXPIRED_SESSION, session_from_fields
 from gatehouse.storage.accounts.users import SELECT_USER, USER_COLUMNS
 from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.epoch import USER_REV
 from gatehouse.storage.rows import RecordColumns, column_values
 from gatehouse.storage.runner import SqlStore, read, write
 from gatehouse.storage.statements import Row, Statement, Verb
@@ -33,7 +34,7 @@ FIND_OTHER_APPLICATION = Statement(
 LOCK_SESSION = Statement(  # a concurrent sign-out or revocation waits, or has won already
     lambda: (
         select(sessions)
-        .join(users, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
+        .join(users, and_(users.c.user_id == sessions.c.user_id, sessions.c.rev == USER_REV))
         .where(
             sessions.c.user_id == bindparam("of"),
             sessions.c.session_id == bindparam("named"),
@@ -51,13 +52,13 @@ FIND_VISIT = Statement(  # the person, their session and the site in one round t
             *(column.label(f"session_{column.name}") for column in sessions.c),
             *(column.label(f"site_{column.name}") for column in protected_sites.c),
         )
-        .join(sessions, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
+        .join(sessions, and_(users.c.user_id == sessions.c.user_id, sessions.c.rev == USER_REV))
         .join(
             site_sessions,
             and_(
                 site_sessions.c.session_id == sessions.c.session_id,
                 site_sessions.c.user_id == users.c.user_id,
-                site_sessions.c.rev == users.c.rev,
+                site_sessions.c.rev == USER_REV,
             ),
         )
         .join(protected_sites, protected_sites.c.origin == site_sessions.c.origin)

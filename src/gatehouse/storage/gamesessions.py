@@ -36,6 +36,7 @@ from gatehouse.storage.audit import (
     insert_if,
     with_prefix,
 )
+from gatehouse.storage.epoch import USER_REV
 from gatehouse.storage.listeners import PG_CHANNEL, encode_notification
 from gatehouse.storage.runner import SqlStore, inline_write, read, snapshot_read, write
 from gatehouse.storage.statements import InStringList, Notification, Row, Statement, Verb
@@ -81,7 +82,7 @@ _TAKE_ANSWER = (
 
 
 def _if_user_unrevoked(change: Update) -> CTE:
-    there = (users.c.user_id == bindparam("by"), users.c.rev == bindparam("by_rev"), users.c.blocked.is_(False))
+    there = (users.c.user_id == bindparam("by"), bindparam("by_rev") == USER_REV, users.c.blocked.is_(False))
     held = select(users.c.user_id).where(*there).with_for_update(read=True).cte("held")
     return change.where(held.c.user_id == bindparam("by")).cte("changed")
 

@@ -11,7 +11,6 @@ from gatehouse.storage.tables.installation import installation
 
 MASTER_KEYS: Final = "master_keys"  # the ids of the master keys in use, the one to seal with first (app/nodes.py)
 BASE_URL: Final = "base_url"  # of the last process that served
-EPOCH: Final = "epoch"  # Unix milliseconds of the last restore: every token issued before is refused (R3)
 
 _UPSERT = insert(installation)
 
@@ -51,13 +50,7 @@ def replace_value(name: str, before: str, after: str) -> Verb[bool]:
     return bool((yield REPLACE_VALUE(of=name, before=before, after=after)))
 
 
-def read_epoch() -> Verb[int]:
-    """Return the time before which everything issued is revoked; 0 for never."""
-    return int((yield from read_value(EPOCH)) or 0)
-
-
 class InstallationStorage(SqlStore):
     value = read(read_value)
-    epoch = read(read_epoch)
     set_value_once = write(set_value_once)
     set_value = write(set_value)

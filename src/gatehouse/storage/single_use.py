@@ -3,41 +3,51 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from sqlalchemy import bindparam, delete, select, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import and_, bindparam, delete, select, update
+from sqlalchemy.dialects.postgresql import Insert, insert
 
+from gatehouse.storage.epoch import CURRENT_EPOCH
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.installation import once
 
-_THIS_SECRET = (once.c.kind == bindparam("of_kind"), once.c.digest == bindparam("of_digest"))
-_STILL_OPEN = (*_THIS_SECRET, once.c.taken_at == 0, once.c.expires_at > bindparam("now"))
+THIS_SECRET = (once.c.kind == bindparam("of_kind"), once.c.digest == bindparam("of_digest"))
+# A restore or promotion ends it (R3): it may have been used already.
+IS_OPEN = and_(once.c.taken_at == 0, once.c.expires_at > bindparam("now"), once.c.epoch == CURRENT_EPOCH)
 
-INSERT_SECRET = Statement(lambda: insert(once))
+
+def insert_single_use() -> Insert:
+    given = {column.name: bindparam(column.name, type_=column.type) for column in once.c if column.name != "epoch"}
+    return insert(once).values(given | {"epoch": CURRENT_EPOCH})
+
+
+INSERT_SECRET = Statement(insert_single_use)
 DROP_SECRETS_OF_SUBJECT = Statement(
     lambda: delete(once).where(once.c.kind == bindparam("of_kind"), once.c.subject == bindparam("of_subject"))
 )
-DROP_SECRET = Statement(lambda: delete(once).where(*_THIS_SECRET))
+DROP_SECRET = Statement(lambda: delete(once).where(*THIS_SECRET))
 FIND_OPEN_OF_SUBJECT = Statement(
     lambda: (
         select(once.c.digest)
         .where(
             once.c.kind == bindparam("of_kind"),
             once.c.subject == bindparam("of_subject"),
-            once.c.taken_at == 0,
-            once.c.expires_at > bindparam("now"),
+            IS_OPEN,
         )
         .limit(1)
     )
 )
-FIND_OPEN_SECRET = Statement(lambda: select(once.c.subject, once.c.details).where(*_STILL_OPEN))
+FIND_OPEN_SECRET = Statement(lambda: select(once.c.subject, once.c.details).where(*THIS_SECRET, IS_OPEN))
 # The condition is part of the write: of two takers the second one finds no row left to change.
 TAKE_SECRET = Statement(
     lambda: (
-        update(once).where(*_STILL_OPEN).values(taken_at=bindparam("now")).returning(once.c.subject, once.c.details)
+        update(once)
+        .where(*THIS_SECRET, IS_OPEN)
+        .values(taken_at=bindparam("now"))
+        .returning(once.c.subject, once.c.details)
     )
 )
 # Of two that bring one secret the second finds the row of the first.
-MARK_USED = Statement(lambda: insert(once).on_conflict_do_nothing().returning(once.c.digest))
+MARK_USED = Statement(lambda: insert_single_use().on_conflict_do_nothing().returning(once.c.digest))
 
 
 def put_single_use(

@@ -255,7 +255,6 @@ class Statement:
     """One SQL statement of the service, written once for both databases and built when it first runs.
 
     `records`: what the first columns of a row are together, so that a row has `row.user` in place of these columns.
-    `patience`: seconds that PostgreSQL may take for it, if more than the default.
     """
 
     def __init__(
@@ -263,11 +262,9 @@ class Statement:
         build: Callable[[], ClauseElement],
         *,
         records: Mapping[str, RecordColumns[Any]] = NO_RECORDS,
-        patience: float | None = None,
     ) -> None:
         self._build = build
         self._records = records
-        self.timeout = patience
 
     @classmethod
     def for_each(cls, items: Iterable[T], build: Callable[[T], ClauseElement]) -> "tuple[Statement, ...]":

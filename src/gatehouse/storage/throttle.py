@@ -8,6 +8,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.kernel.errors import TooMany
 from gatehouse.storage.runner import SqlStore, read, write
+from gatehouse.storage.single_use import insert_single_use
 from gatehouse.storage.statements import InStringList, Statement, Verb
 from gatehouse.storage.tables.installation import attempts, once
 from gatehouse.throttle.limits import AttemptLimit, delay_after
@@ -53,7 +54,7 @@ SET_BLOCKED_UNTIL = Statement(
 )
 DROP_ATTEMPTS = Statement(lambda: delete(attempts).where(_OF_SUBJECTS))
 # Of two uses of a puzzle the second finds the row of the first.
-USE_PUZZLE = Statement(lambda: insert(once).on_conflict_do_nothing().returning(once.c.digest))
+USE_PUZZLE = Statement(lambda: insert_single_use().on_conflict_do_nothing().returning(once.c.digest))
 
 
 def blocked_until(subjects: Sequence[str]) -> Verb[int]:

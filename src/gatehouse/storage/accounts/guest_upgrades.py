@@ -44,6 +44,7 @@ from gatehouse.storage.accounts.users import (
     user_by_id,
 )
 from gatehouse.storage.audit import add_audit_records
+from gatehouse.storage.epoch import USER_REV
 from gatehouse.storage.images import remove_image
 from gatehouse.storage.mail import queue_mails
 from gatehouse.storage.oauth.logout_calls import revoke_user_grants
@@ -73,7 +74,7 @@ from gatehouse.storage.tables.projects import group_members
 
 LOCK_ACCOUNTS = Statement(
     lambda: (
-        select(users.c.user_id, users.c.rev, users.c.blocked)
+        select(users.c.user_id, USER_REV.label("rev"), users.c.blocked)
         .where(InStringList(users.c.user_id, "ids"), users.c.kind == AccountKind.PERSON.value)
         .order_by(users.c.user_id)
         .with_for_update()

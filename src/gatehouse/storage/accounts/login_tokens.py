@@ -10,6 +10,7 @@ from gatehouse.accounts.session_model import LoginToken, LoginTokenRecord, Short
 from gatehouse.audit.model import AuditRecord
 from gatehouse.storage import single_use
 from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.epoch import USER_REV
 from gatehouse.storage.permissions.row_readers import bans_from_document
 from gatehouse.storage.runner import SqlStore, inline_write, read, write
 from gatehouse.storage.statements import Row, Statement, Verb
@@ -21,7 +22,7 @@ SHORT_TOKEN: Final = "stoken"  # noqa: S105 - a kind of single-use thing
 LOCK_UNREVOKED_USER = Statement(
     lambda: (
         select(users.c.user_id)
-        .where(users.c.user_id == bindparam("of"), users.c.rev == bindparam("rev"), users.c.blocked.is_(False))
+        .where(users.c.user_id == bindparam("of"), bindparam("rev") == USER_REV, users.c.blocked.is_(False))
         .with_for_update(read=True)
     )  # a concurrent revocation waits, or has won already
 )
@@ -41,7 +42,7 @@ LIVE_LOGIN_TOKEN = Statement(
             .scalar_subquery()
             .label("project_id"),
         )
-        .join(users, and_(users.c.user_id == login_tokens.c.user_id, users.c.rev == login_tokens.c.rev))
+        .join(users, and_(users.c.user_id == login_tokens.c.user_id, login_tokens.c.rev == USER_REV))
         .where(
             login_tokens.c.digest == bindparam("of"),
             login_tokens.c.ends_at > bindparam("now"),

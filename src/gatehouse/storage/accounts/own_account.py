@@ -60,8 +60,10 @@ from gatehouse.storage.accounts.users import (
     user_by_login,
 )
 from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.epoch import USER_REV
 from gatehouse.storage.images import put_image, remove_image
 from gatehouse.storage.runner import read, snapshot_read, write
+from gatehouse.storage.single_use import IS_OPEN
 from gatehouse.storage.statements import InNumberList, Statement, Verb
 from gatehouse.storage.tables.accounts import bans as bans_table
 from gatehouse.storage.tables.accounts import sessions, site_sessions, users
@@ -76,7 +78,7 @@ SESSION = "session"  # in a link's details: the session that asked
 REV = "rev"  # in a link's details: the account's epoch at the request
 
 _THIS_USER = users.c.user_id == bindparam("of")
-_SAME_REV = users.c.rev == bindparam("seen")
+_SAME_REV = bindparam("seen") == USER_REV
 _BUMP_VERSION = {"version": users.c.version + 1}
 _UPDATE_PROFILE = {**_BUMP_VERSION, "updated_at": bindparam("at")}
 _RECORDS_ABOUT = select(audit_events).where(audit_events.c.subject == bindparam("of"))
@@ -96,13 +98,12 @@ APPLICATION_NAMES = Statement(
 )
 PENDING_EMAIL_CHANGE = Statement(
     lambda: (
-        select(once_table.c.details, users.c.rev)
+        select(once_table.c.details, USER_REV.label("rev"))
         .join(users, users.c.user_id == once_table.c.subject)
         .where(
             once_table.c.kind == LinkKind.CHANGE.value,
             once_table.c.subject == bindparam("of"),
-            once_table.c.taken_at == 0,
-            once_table.c.expires_at > bindparam("now"),
+            IS_OPEN,
         )
     )
 )

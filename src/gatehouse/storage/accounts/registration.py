@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from sqlalchemy import Boolean, bindparam, case, select, update
-from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.address_proofs.model import ENDS_NOTHING, ProofNotices, ProvingBrowser, verifies_address
 from gatehouse.accounts.errors import EmailCodeWrong, EmailSignInGone, LinkDead
@@ -36,6 +35,7 @@ from gatehouse.storage.accounts.users import (
 )
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.runner import read, write
+from gatehouse.storage.single_use import IS_OPEN, insert_single_use
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.installation import once as once_table
@@ -228,7 +228,7 @@ def _open_link(link: Row | None) -> Verb[OpenLink | None]:
 
 
 _THIS_REQUEST = (once_table.c.kind == EMAIL_SIGN_IN, once_table.c.digest == bindparam("of_browser"))
-_UPSERT_REQUEST = insert(once_table)
+_UPSERT_REQUEST = insert_single_use()
 
 # Of two requests of one browser both succeed, and the later one counts.
 UPSERT_REQUEST = Statement(
@@ -236,17 +236,11 @@ UPSERT_REQUEST = Statement(
         index_elements=["kind", "digest"],
         set_={
             name: _UPSERT_REQUEST.excluded[name]
-            for name in ("subject", "details", "created_at", "expires_at", "taken_at")
+            for name in ("subject", "details", "created_at", "expires_at", "taken_at", "epoch")
         },
     )
 )
-LOCK_REQUEST = Statement(
-    lambda: (
-        select(once_table.c.details)
-        .where(*_THIS_REQUEST, once_table.c.taken_at == 0, once_table.c.expires_at > bindparam("now"))
-        .with_for_update()
-    )
-)
+LOCK_REQUEST = Statement(lambda: select(once_table.c.details).where(*_THIS_REQUEST, IS_OPEN).with_for_update())
 SAVE_TRY = Statement(
     lambda: update(once_table).where(*_THIS_REQUEST).values(details=bindparam("counted"), taken_at=bindparam("ended"))
 )

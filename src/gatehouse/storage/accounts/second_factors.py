@@ -24,7 +24,7 @@ from gatehouse.storage.accounts.users import DROP_TOTP, DROP_UNNEEDED_RECOVERY_C
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.mail import queue_mails
 from gatehouse.storage.runner import SqlStore, read, write
-from gatehouse.storage.single_use import find_single_use, take_single_use
+from gatehouse.storage.single_use import IS_OPEN, THIS_SECRET, find_single_use, insert_single_use, take_single_use
 from gatehouse.storage.statements import BoundStatement, Statement, Verb
 from gatehouse.storage.tables.accounts import passkeys, recovery_codes, totp_factors, users
 from gatehouse.storage.tables.installation import once
@@ -34,8 +34,6 @@ EMAIL_CODE: Final = "email-code"
 
 _TOTP_OF_USER = totp_factors.c.user_id == bindparam("of")
 _UNUSED_CODES = (recovery_codes.c.user_id == bindparam("of"), recovery_codes.c.used_at == 0)
-_THIS_SECRET = (once.c.kind == bindparam("of_kind"), once.c.digest == bindparam("of_digest"))
-_STILL_OPEN = (*_THIS_SECRET, once.c.taken_at == 0, once.c.expires_at > bindparam("now"))
 _COUNT_UNUSED_CODES = select(func.count()).select_from(recovery_codes).where(*_UNUSED_CODES)
 _LAST_PASSKEY_USE = select(func.max(passkeys.c.used_at)).where(passkeys.c.user_id == bindparam("of"))
 
@@ -90,18 +88,21 @@ USE_RECOVERY_CODE = Statement(
     )
 )
 DROP_PASSKEYS = Statement(lambda: delete(passkeys).where(passkeys.c.user_id == bindparam("of")))
-_UPSERT_SECRET = insert(once)
+_UPSERT_SECRET = insert_single_use()
 UPSERT_SECRET = Statement(
     lambda: _UPSERT_SECRET.on_conflict_do_update(
         index_elements=["kind", "digest"],
-        set_={name: _UPSERT_SECRET.excluded[name] for name in ("details", "created_at", "expires_at", "taken_at")},
+        set_={
+            name: _UPSERT_SECRET.excluded[name]
+            for name in ("details", "created_at", "expires_at", "taken_at", "epoch")
+        },
     )
 )
-LOCK_SECRET = Statement(lambda: select(once.c.details).where(*_STILL_OPEN).with_for_update())
+LOCK_SECRET = Statement(lambda: select(once.c.details).where(*THIS_SECRET, IS_OPEN).with_for_update())
 SAVE_TRIES = Statement(
-    lambda: update(once).where(*_THIS_SECRET).values(details=bindparam("counted"), taken_at=bindparam("ended"))
+    lambda: update(once).where(*THIS_SECRET).values(details=bindparam("counted"), taken_at=bindparam("ended"))
 )
-DROP_SECRET = Statement(lambda: delete(once).where(*_THIS_SECRET))
+DROP_SECRET = Statement(lambda: delete(once).where(*THIS_SECRET))
 
 
 def factor_overview(user_id: str) -> Verb[FactorOverview]:

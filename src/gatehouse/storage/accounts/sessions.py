@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
-from sqlalchemy import and_, bindparam, case, delete, insert, select, update
+from sqlalchemy import and_, bindparam, delete, insert, select, update
 
 from gatehouse.accounts.errors import NoAccountForIdentity, UserNotFound
 from gatehouse.accounts.model import SessionStrength, SignInMethod
@@ -13,6 +13,7 @@ from gatehouse.audit.model import AuditRecord
 from gatehouse.mail.model import OutboxMail
 from gatehouse.storage.accounts.users import SELECT_USER, USER_COLUMNS
 from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.epoch import USER_REV, next_rev
 from gatehouse.storage.mail import queue_mails
 from gatehouse.storage.oauth.logout_calls import revoke_session_grants, revoke_user_grants
 from gatehouse.storage.rows import RecordColumns, column_values
@@ -44,7 +45,7 @@ DROP_SESSION_BY_DIGEST = Statement(
 FIND_SESSION = Statement(  # the session and the whole account in one round trip
     lambda: (
         SELECT_USER.add_columns(*(column.label(f"session_{column.name}") for column in sessions.c))
-        .join(sessions, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
+        .join(sessions, and_(users.c.user_id == sessions.c.user_id, sessions.c.rev == USER_REV))
         .where(sessions.c.digest == bindparam("of"), UNEXPIRED_SESSION, users.c.blocked.is_(False))
     ),
     records={"user": USER_COLUMNS, "session": SESSION_COLUMNS},
@@ -66,7 +67,7 @@ DROP_SESSION = Statement(
 SESSIONS_OF_USER = Statement(
     lambda: (
         select(sessions)
-        .join(users, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
+        .join(users, and_(users.c.user_id == sessions.c.user_id, sessions.c.rev == USER_REV))
         .where(sessions.c.user_id == bindparam("of"), UNEXPIRED_SESSION)
         .order_by(sessions.c.seen_at.desc(), sessions.c.session_id)
     ),
@@ -74,10 +75,7 @@ SESSIONS_OF_USER = Statement(
 )
 RAISE_REV = Statement(
     lambda: (
-        update(users)
-        .where(users.c.user_id == bindparam("of"))
-        .values(rev=case((users.c.rev >= bindparam("epoch"), users.c.rev + 1), else_=bindparam("epoch")))
-        .returning(users.c.rev)
+        update(users).where(users.c.user_id == bindparam("of")).values(rev=next_rev(USER_REV)).returning(users.c.rev)
     )
 )
 SET_SESSION_REV = Statement(

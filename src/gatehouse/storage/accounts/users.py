@@ -48,6 +48,7 @@ from gatehouse.kernel.digests import sha256
 from gatehouse.storage import single_use
 from gatehouse.storage.accounts.ban_aware import BanAwareStore, BanFollower, write_with_bans
 from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.epoch import USER_REV, next_rev
 from gatehouse.storage.images import put_image
 from gatehouse.storage.installation import read_value, set_value, set_value_once
 from gatehouse.storage.oauth.logout_calls import revoke_user_grants
@@ -146,8 +147,13 @@ _PURCHASES = select(JoinedLines(user_purchases.c.provider + _SPACE + user_purcha
     user_purchases.c.user_id == users.c.user_id
 )
 _PASSKEYS = select(func.count()).where(passkeys.c.user_id == users.c.user_id)
+_NOT_READ: Final = frozenset({"shared_key", "nick_key", "name_key", "seen_at", "lost_at"})  # for searches and lists
 SELECT_USER = select(
-    users,
+    *(
+        USER_REV.label(column.name) if column.name == "rev" else column
+        for column in users.c
+        if column.name not in _NOT_READ
+    ),
     _PASSKEYS.scalar_subquery().label("passkeys"),
     totp_factors.c.sealed_secret.label("sealed_totp"),
     _TAGS.scalar_subquery().label("tags"),
@@ -157,8 +163,6 @@ SELECT_USER = select(
 
 def user_from_row(fields: dict[str, Any]) -> User:
     """Build the account from the columns of SELECT_USER."""
-    for name in ("shared_key", "nick_key", "name_key", "seen_at", "lost_at"):
-        del fields[name]
     stored_key, login = fields.pop("login_key"), fields["login"]
     fields["exact_key"] = stored_key if login is not None and stored_key != login_key(login) else ""
     fields["kind"] = AccountKind(fields["kind"])
@@ -297,9 +301,7 @@ CLEAR_PASSWORD = Statement(
 CLEAR_PASSWORD_AT_REV = Statement(
     lambda: (
         update(users)
-        .where(
-            users.c.user_id == bindparam("of"), users.c.rev == bindparam("seen"), users.c.password_hash.is_not(None)
-        )
+        .where(users.c.user_id == bindparam("of"), bindparam("seen") == USER_REV, users.c.password_hash.is_not(None))
         .values(password_hash=null(), version=users.c.version + 1)
         .returning(users.c.user_id)
     )
@@ -319,7 +321,7 @@ SET_BLOCKED = Statement(
         .values(
             blocked=bindparam("to"),
             lost_at=0,
-            rev=case((users.c.rev >= bindparam("epoch"), users.c.rev + 1), else_=bindparam("epoch")),
+            rev=next_rev(USER_REV),
             version=users.c.version + 1,
         )
         .returning(users.c.user_id)

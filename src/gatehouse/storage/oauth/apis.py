@@ -4,7 +4,6 @@ from typing import Final
 
 import msgspec
 from sqlalchemy import bindparam, select
-from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.digests import sha256
@@ -13,6 +12,7 @@ from gatehouse.oauth.api_model import Api
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.installation import BASE_URL
 from gatehouse.storage.permissions.row_readers import APPLICATIONS_WITH_PROJECT, IS_LIVE_APPLICATION
+from gatehouse.storage.single_use import insert_single_use
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.installation import installation, once
 from gatehouse.storage.tables.permissions import applications
@@ -39,7 +39,7 @@ PROJECT_OF = Statement(
 APPLICATION_LOGO = Statement(
     lambda: select(applications.c.logo).where(applications.c.application_id == bindparam("of"))
 )
-REVOKE_TOKEN = Statement(lambda: insert(once).on_conflict_do_nothing().returning(once.c.digest))
+REVOKE_TOKEN = Statement(lambda: insert_single_use().on_conflict_do_nothing().returning(once.c.digest))
 FIND_REVOKED = Statement(
     lambda: select(once.c.digest).where(once.c.kind == REVOKED_TOKEN, once.c.digest == bindparam("of_digest"))
 )

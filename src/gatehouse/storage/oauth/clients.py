@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 from msgspec.structs import asdict, replace
-from sqlalchemy import bindparam, case, delete, exists, or_, select, update
+from sqlalchemy import bindparam, delete, exists, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import AuditRecord
@@ -23,6 +23,7 @@ from gatehouse.oauth.model import (
     TokenSettings,
 )
 from gatehouse.storage.audit import add_audit_record, has_audit_record
+from gatehouse.storage.epoch import CLIENT_REV, next_rev
 from gatehouse.storage.images import put_image, remove_image
 from gatehouse.storage.oauth.apis import application_logo, find_api, project_of
 from gatehouse.storage.permissions.row_readers import belongs_to_live_application
@@ -34,6 +35,8 @@ CACHE_BYTES: Final = 16 * 2**20  # bytes of clients in memory
 CACHE_GROUP: Final = "known"
 FIXED_COLUMNS: Final = frozenset({"client_id", "created_at", "version"})  # columns that a save never changes
 CHANGEABLE_COLUMNS: Final = tuple(column.name for column in clients.c if column.name not in FIXED_COLUMNS)
+
+_COLUMNS: Final = tuple(CLIENT_REV.label("rev") if column.name == "rev" else column for column in clients.c)
 
 INSERT_CLIENT = Statement(lambda: insert(clients).on_conflict_do_nothing().returning(clients.c.client_id))
 UPDATE_CLIENT = Statement(
@@ -47,10 +50,12 @@ UPDATE_CLIENT = Statement(
 NOT_REMOVED = clients.c.removed.is_(False)
 # A client of a removed application can be managed, but is refused at every endpoint (R5, PR-11).
 APPLICATION_LIVE = or_(clients.c.application_id.is_(None), belongs_to_live_application(clients.c.application_id))
-_CLIENT_VERSION = select(clients.c.version).where(clients.c.client_id == bindparam("client_id"), NOT_REMOVED)
+_CLIENT_VERSION = select(clients.c.version, CLIENT_REV.label("rev")).where(
+    clients.c.client_id == bindparam("client_id"), NOT_REMOVED
+)
 CLIENT_VERSION = Statement(lambda: _CLIENT_VERSION)
 SERVING_CLIENT_VERSION = Statement(lambda: _CLIENT_VERSION.where(APPLICATION_LIVE))
-CLIENT_BY_ID = Statement(lambda: select(clients).where(clients.c.client_id == bindparam("client_id")))
+CLIENT_BY_ID = Statement(lambda: select(*_COLUMNS).where(clients.c.client_id == bindparam("client_id")))
 # Locks the row until the commit; the new version tells earlier readers that the secrets changed.
 TOUCH_CLIENT = Statement(
     lambda: (
@@ -68,16 +73,16 @@ REMOVE_CLIENT = Statement(
         .returning(clients.c.version)
     )
 )
-RAISED_REV: Final = {  # the new version tells caches that the epoch changed
-    "rev": case((clients.c.rev >= bindparam("epoch"), clients.c.rev + 1), else_=bindparam("epoch")),
-    "version": clients.c.version + 1,
-}
 RAISE_CLIENT = Statement(
-    lambda: update(clients).where(clients.c.client_id == bindparam("of"), NOT_REMOVED).values(RAISED_REV)
+    lambda: (
+        update(clients)
+        .where(clients.c.client_id == bindparam("of"), NOT_REMOVED)
+        .values(rev=next_rev(CLIENT_REV), version=clients.c.version + 1)
+    )
 )
-ALL_CLIENTS = Statement(lambda: select(clients).where(NOT_REMOVED).order_by(clients.c.client_id))
+ALL_CLIENTS = Statement(lambda: select(*_COLUMNS).where(NOT_REMOVED).order_by(clients.c.client_id))
 _OF_APPLICATION = (NOT_REMOVED, clients.c.application_id == bindparam("application_id"))
-CLIENTS_OF_APPLICATION = Statement(lambda: select(clients).where(*_OF_APPLICATION).order_by(clients.c.client_id))
+CLIENTS_OF_APPLICATION = Statement(lambda: select(*_COLUMNS).where(*_OF_APPLICATION).order_by(clients.c.client_id))
 ORIGINS = Statement(
     lambda: select(clients.c.origins).where(
         NOT_REMOVED, clients.c.origins != bindparam("none", [], type_=JsonDocument())
@@ -270,12 +275,12 @@ class ClientCache:
         rows = yield version(client_id=client_id)
         if not rows:
             raise ClientNotFound
-        return (yield from self.client_at_version(client_id, rows[0].version))
+        return (yield from self.client_at_version(client_id, rows[0].version, rows[0].rev))
 
-    def client_at_version(self, client_id: str, version: int) -> Verb[Client]:
-        """Return the client at the version that was just read, removed or not."""
+    def client_at_version(self, client_id: str, version: int, rev: int) -> Verb[Client]:
+        """Return the client at the version that was just read, removed or not; its `rev` also rises without one."""
         known = self._cache.get(CACHE_GROUP, client_id)
-        if known is None or known.version != version:
+        if known is None or (known.version, known.rev) != (version, rev):
             known = yield from client_by_id(client_id)
             self._cache.put(CACHE_GROUP, client_id, known, known.weight)
         return known

@@ -9,6 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 from gatehouse.audit.model import AuditRecord
 from gatehouse.oauth.model import Client, Consent
 from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.epoch import USER_REV
 from gatehouse.storage.oauth.clients import client_from_fields
 from gatehouse.storage.runner import SqlStore, read, write
 from gatehouse.storage.statements import Row, Statement, Verb
@@ -49,7 +50,7 @@ GRANTS_WITHOUT_CONSENT = Statement(
             grants.c.created_at.label(f"{CONSENT_PREFIX}given_at"),
         )
         .join(grants, grants.c.client_id == clients.c.client_id)
-        .join(users, and_(users.c.user_id == grants.c.user_id, users.c.rev == grants.c.rev))
+        .join(users, and_(users.c.user_id == grants.c.user_id, grants.c.rev == USER_REV))
         .where(
             grants.c.user_id == bindparam("of"),
             grants.c.revoked_at == 0,

@@ -24,11 +24,13 @@ from gatehouse.storage.audit import (
     insert_audit_record_if,
     insert_if,
 )
+from gatehouse.storage.epoch import CLIENT_REV, USER_REV
 from gatehouse.storage.keys import KEYS_VERSION
 from gatehouse.storage.oauth.apis import add_machine_record, is_machine_token_revoked, revoke_machine_token
 from gatehouse.storage.oauth.clients import APPLICATION_LIVE, NOT_REMOVED, RAISE_CLIENT, ClientCache, client_by_id
 from gatehouse.storage.rows import RecordColumns, column_values
 from gatehouse.storage.runner import Runner, SqlStore, inline_write, read, write
+from gatehouse.storage.single_use import insert_single_use
 from gatehouse.storage.statements import BoundStatement, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import sessions, users
 from gatehouse.storage.tables.installation import once
@@ -38,7 +40,7 @@ from gatehouse.storage.tables.permissions import applications
 
 def _lock_unrevoked(*, in_session: bool, consented: bool) -> CTE:
     held = select(users.c.user_id).where(
-        users.c.user_id == bindparam("user_id"), users.c.rev == bindparam("rev"), users.c.blocked.is_(False)
+        users.c.user_id == bindparam("user_id"), bindparam("rev") == USER_REV, users.c.blocked.is_(False)
     )
     if in_session:
         held = held.where(sessions.c.session_id == bindparam("session_id"))
@@ -82,7 +84,7 @@ ASSERTION: Final = "client_assertion"  # the single-use kind of the id of a priv
 
 _UNEXPIRED = and_(grants.c.revoked_at == 0, grants.c.ends_at > bindparam("now"))
 _USER_UNREVOKED = exists().where(
-    users.c.user_id == grants.c.user_id, users.c.rev == grants.c.rev, users.c.blocked.is_(False)
+    users.c.user_id == grants.c.user_id, grants.c.rev == USER_REV, users.c.blocked.is_(False)
 )
 _CLIENT_LIVE = exists().where(clients.c.client_id == grants.c.client_id, NOT_REMOVED, APPLICATION_LIVE)
 _ALIVE = and_(_UNEXPIRED, _USER_UNREVOKED, _CLIENT_LIVE)
@@ -91,7 +93,7 @@ INSERT_GRANT = Statement(lambda: insert(grants))
 LOCK_UNREVOKED_USER = Statement(
     lambda: (
         select(users.c.user_id)
-        .where(users.c.user_id == bindparam("of"), users.c.rev == bindparam("rev"), users.c.blocked.is_(False))
+        .where(users.c.user_id == bindparam("of"), bindparam("rev") == USER_REV, users.c.blocked.is_(False))
         .with_for_update(read=True)
     )  # a concurrent revocation waits, or has won already
 )
@@ -101,7 +103,7 @@ LOCK_UNREVOKED_SESSION = Statement(  # the session must belong to the same perso
         select(users.c.user_id, sessions.c.session_id)
         .where(
             users.c.user_id == bindparam("of"),
-            users.c.rev == bindparam("rev"),
+            bindparam("rev") == USER_REV,
             users.c.blocked.is_(False),
             sessions.c.session_id == bindparam("session"),
         )
@@ -132,6 +134,7 @@ def _select_holders() -> Any:  # noqa: ANN401 - a select of everything
         .add_columns(
             *(column.label(f"grant_{column.name}") for column in grants.c),
             clients.c.version.label("client_version"),
+            CLIENT_REV.label("client_rev"),
             _PROJECT_OF_CLIENT.label("client_project_id"),
             KEYS_VERSION,
         )
@@ -153,7 +156,7 @@ LIVE_GRANT_BY_ID = Statement(
     lambda: _select_holders().where(
         grants.c.grant_id == bindparam("of"),
         _UNEXPIRED,
-        users.c.rev == grants.c.rev,
+        grants.c.rev == USER_REV,
         users.c.blocked.is_(False),
         NOT_REMOVED,
         APPLICATION_LIVE,
@@ -241,7 +244,7 @@ REVOKE_CLIENT_GRANTS = Statement(
         .returning(grants.c.grant_id)
     )
 )
-SPEND_ASSERTION = Statement(lambda: insert(once).on_conflict_do_nothing().returning(once.c.digest))
+SPEND_ASSERTION = Statement(lambda: insert_single_use().on_conflict_do_nothing().returning(once.c.digest))
 ASSERTION_SPENT_BY = Statement(
     lambda: select(once.c.details).where(once.c.kind == ASSERTION, once.c.digest == bindparam("of_digest"))
 )
@@ -424,7 +427,7 @@ def _rotation_result(turn: RotationOutcome, row: Row) -> RotationResult:
 def _holder_from_row(row: Row, client_cache: ClientCache | None) -> Verb[GrantHolder]:
     client_id = row.grant.client_id
     client = (
-        yield from client_cache.client_at_version(client_id, row.client_version)
+        yield from client_cache.client_at_version(client_id, row.client_version, row.client_rev)
         if client_cache
         else client_by_id(client_id)
     )

@@ -11,6 +11,7 @@ from gatehouse.accounts.model import User
 from gatehouse.permissions.model.condition import ConditionSubject
 from gatehouse.permissions.model.facts import ApplicationState, Facts
 from gatehouse.permissions.model.service_account import ServiceAccount
+from gatehouse.storage.epoch import USER_REV
 from gatehouse.storage.keys import KEYS_VERSION
 from gatehouse.storage.permissions.central import (
     add_email_secret,
@@ -53,7 +54,7 @@ NO_PROJECTS: Final[Mapping[int, frozenset[str]]] = {}
 NO_VERSIONS: Final[Mapping[str, int]] = {}
 _PERSON: Final = columns(
     users,
-    *("user_id", "login", "login_key", "email_verified", "phone_verified", "email_code", "blocked", "rev", "bans"),
+    *("user_id", "login", "login_key", "email_verified", "phone_verified", "email_code", "blocked", "bans"),
 )
 _APPLICATIONS = (
     select(
@@ -80,6 +81,7 @@ def _select_facts(user_id: ColumnElement[str]) -> Select[Any]:
     }
     return select(
         *_PERSON,
+        USER_REV.label("rev"),
         exists().where(totp_factors.c.user_id == user_id).label("has_totp"),
         exists().where(ban_digests.c.kind == DigestKind.DEVICE.value).label("device_bans"),
         *(one.scalar_subquery().label(name) for name, one in asked.items()),

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from msgspec.structs import asdict
-from sqlalchemy import BigInteger, ColumnElement, Select, Table, bindparam, cast, delete, func, select, update
+from msgspec.structs import asdict, fields
+from sqlalchemy import ColumnElement, Select, Table, bindparam, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import AuditRecord
@@ -15,7 +15,7 @@ from gatehouse.permissions.model.application import ApplicationKey, KeySource
 from gatehouse.permissions.model.limits import MAX_ACCESS_KEYS
 from gatehouse.permissions.model.service_token import FoundServiceToken, ServiceToken
 from gatehouse.storage.audit import add_audit_records
-from gatehouse.storage.installation import EPOCH
+from gatehouse.storage.epoch import CURRENT_EPOCH
 from gatehouse.storage.keys import KEYS_VERSION
 from gatehouse.storage.permissions.row_readers import (
     APPLICATIONS_WITH_PROJECT,
@@ -25,10 +25,7 @@ from gatehouse.storage.permissions.row_readers import (
 )
 from gatehouse.storage.runner import SqlStore, read, write
 from gatehouse.storage.statements import Row, Statement, Verb
-from gatehouse.storage.tables.installation import installation
 from gatehouse.storage.tables.permissions import access_keys, application_keys, applications, service_tokens
-
-MILLISECONDS: Final = 1_000  # per second: the unit of the epoch
 
 
 def _select_live(table: Table, *conditions: ColumnElement[bool]) -> Select[tuple[object, ...]]:
@@ -109,19 +106,23 @@ DELETE_KEY = Statement(
         .returning(application_keys.c.kid)
     )
 )
-INSERT_SERVICE_TOKEN = Statement(lambda: insert(service_tokens))
-_EPOCH = select(cast(installation.c.value, BigInteger)).where(installation.c.name == EPOCH).scalar_subquery()
+_TOKEN_COLUMNS: Final = tuple(service_tokens.c[field.name] for field in fields(ServiceToken))
+INSERT_SERVICE_TOKEN = Statement(
+    lambda: insert(service_tokens).values(
+        {column: bindparam(column.name, type_=column.type) for column in _TOKEN_COLUMNS} | {"epoch": CURRENT_EPOCH}
+    )
+)
 SERVICE_TOKEN = Statement(
-    lambda: _select_live(
-        service_tokens,
+    lambda: select(*_TOKEN_COLUMNS, KEYS_VERSION).where(
         service_tokens.c.jti == bindparam("jti"),
         # A restore brings back rows as they were, but what was issued before it is still refused (R3).
-        (service_tokens.c.created_at + 1) * MILLISECONDS > func.coalesce(_EPOCH, 0),
-    ).add_columns(KEYS_VERSION)
+        service_tokens.c.epoch == CURRENT_EPOCH,
+        belongs_to_live_application(service_tokens.c.application_id),
+    )
 )
 SERVICE_TOKENS = Statement(
     lambda: (
-        select(service_tokens)
+        select(*_TOKEN_COLUMNS)
         .where(service_tokens.c.application_id == bindparam("of"))
         .order_by(service_tokens.c.created_at, service_tokens.c.jti)
     )

@@ -142,7 +142,7 @@ class PostgresRunner:
             is_committing = False
             try:
                 async with transaction(connection, begin_write_statement(self._limits)):
-                    ask = partial(fetch_rows_in_transaction, connection)
+                    ask = partial(fetch_rows, connection)
                     answered = await drive_with_offloading(
                         verb, ask, weight=OFF_LOOP_WEIGHT if heavy else 0, answer=answer
                     )
@@ -248,8 +248,7 @@ class PostgresRunner:
 class PromotionGuard:
     """Checks the timeline of every new connection.
 
-    A promoted database is used only after the promotion was handled (faults R-06). Handling ends every token and may
-    take longer than a request waits, so it has its own connection.
+    A promoted database is used only after the promotion was handled (faults R-06), on a connection of its own.
     """
 
     def __init__(self, url: str, limits: PoolLimits) -> None:
@@ -408,16 +407,8 @@ async def fetch_rows(connection: Any, asked: EncodedStep) -> list[Any]:  # noqa:
         if asked.values:
             await connection.executemany(sql, asked.values)
         return []
-    rows: list[Any] = await connection.fetch(sql, *asked.values, timeout=step.statement.timeout)
+    rows: list[Any] = await connection.fetch(sql, *asked.values)
     return rows
-
-
-async def fetch_rows_in_transaction(connection: Any, asked: EncodedStep) -> list[Any]:  # noqa: ANN401
-    """Execute a statement of a transaction; one with its own `timeout` gets it on the server too."""
-    step = asked.step
-    if isinstance(step, BoundStatement) and step.statement.timeout is not None:
-        await connection.execute(f"SET LOCAL statement_timeout = {int(step.statement.timeout * MILLISECONDS)}")
-    return await fetch_rows(connection, asked)
 
 
 def decode_rows(asked: EncodedStep, rows: list[Any]) -> list[Row]:

@@ -73,6 +73,8 @@ users = Table(
     # Indexes of the console's list of people and of its filters.
     Index("ix_users_reg_time", "reg_time", "user_id"),
     Index("ix_users_seen_at", "seen_at", "user_id"),
+    # For the highest one (storage/epoch.py); most accounts have never ended everything.
+    Index("ix_users_rev", "rev", postgresql_where=text("rev > 0"), sqlite_where=text("rev > 0")),
     Index(
         "ix_users_lost_at",
         "lost_at",

@@ -12,6 +12,13 @@ installation = Table(  # facts about this installation: base_url, master_key_che
     text_column("value"),
 )
 
+installation_epoch = Table(  # no account and no client has a lower `rev` (storage/epoch.py); without a row it is 0
+    "installation_epoch",
+    metadata,
+    number_column("only_row", primary_key=True, autoincrement=False),
+    number_column("epoch"),
+)
+
 nodes = Table(  # the running processes, which report themselves (app/nodes.py)
     "nodes",
     metadata,
@@ -41,6 +48,9 @@ once = Table(  # single-use secrets, by their digest
     time_column("created_at"),
     time_column("expires_at"),
     time_column("taken_at"),
+    number_column(
+        "epoch", server_default=text("0")
+    ),  # the installation's when it was stored; with another one it ended
     PrimaryKeyConstraint("kind", "digest"),
     Index(None, "kind", "subject"),
     Index(None, "expires_at"),

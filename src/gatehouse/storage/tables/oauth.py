@@ -41,6 +41,7 @@ clients = Table(
     time_column("created_at"),
     number_column("version"),
     Column("rev", BigInteger, nullable=False, server_default=text("0")),
+    Index("ix_clients_rev", "rev"),  # for the highest one (storage/epoch.py)
 )
 
 client_secrets = Table(  # two slots: two secrets live at once while one is being rotated (R3)

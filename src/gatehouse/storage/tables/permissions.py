@@ -110,6 +110,7 @@ service_tokens = Table(  # static service JWTs
     time_column("created_at"),
     time_column("ends_at"),
     flag_column("revoked"),
+    number_column("epoch", server_default=text("0")),  # the installation's when it was issued; it ends with it
     Index(None, "application_id"),
     Index(None, "ends_at"),
 )

@@ -5,7 +5,6 @@ end, Unix seconds, or `ttl:60`; `+3600` means an end so many seconds from now.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
@@ -13,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gatehouse.kernel.errors import GatehouseError
+from gatehouse.kernel.times import parse_time
 from gatehouse.permissions.commands.user_schemas import RecordDraft, private_data_to_save, role_names
 from gatehouse.permissions.documents.ends import MAX_EXPIRED
 from gatehouse.permissions.documents.records import project_access_document, record_document
@@ -111,8 +111,8 @@ def end_text(end: End | None) -> str:
     return f"{TTL}{end.ttl}" + (f":{end.expired}" if end.expired else "")
 
 
-def read_end(text: str, now: int, place: str) -> End | None:
-    """Parse the text of a cell, `+seconds`, or a date (ISO 8601, UTC)."""
+def read_end(text: str, now: int, place: str, zone: str = "") -> End | None:
+    """Parse the text of a cell, `+seconds`, or a day or time (ISO 8601) in the reader's time zone."""
     if text == NOT_ASSIGNED:
         return None
     if text.startswith(TTL):
@@ -120,7 +120,7 @@ def read_end(text: str, now: int, place: str) -> End | None:
         return End(ttl=_number(ttl, place), expired=_number(expired or "0", place))
     if text.startswith("+"):
         return End(expired=now + _number(text[1:], place))
-    return End(expired=_number(text, place) if text.isdigit() else _timestamp(text, place))
+    return End(expired=_number(text, place) if text.isdigit() else _timestamp(text, place, zone))
 
 
 def _number(text: str, place: str) -> int:
@@ -129,11 +129,10 @@ def _number(text: str, place: str) -> int:
     return int(text)
 
 
-def _timestamp(text: str, place: str) -> int:
+def _timestamp(text: str, place: str, zone: str) -> int:
     try:
-        when = datetime.fromisoformat(text)
-        seconds = require_after_epoch(int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()))
-    except ValueError:
+        seconds = require_after_epoch(parse_time(text, zone))
+    except (ValueError, OverflowError):
         raise Malformed(f"{place}: enter a date such as 2030-01-31 or 2030-01-31T12:00:00Z") from None
     return _number(str(seconds), place)
 

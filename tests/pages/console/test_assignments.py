@@ -52,7 +52,7 @@ async def test_roles_are_given_for_a_time_and_taken_reviewed_applied_and_undone(
     await expect(review_button(page)).to_have_text("Review 1 change")
     await page.keyboard.press("ArrowLeft")
     await page.keyboard.press("Alt+ArrowDown")
-    await expect(page.get_by_role("button", name="No expiry")).to_be_focused()
+    await expect(page.get_by_role("button", name="No end")).to_be_focused()
     assert await axe_violations(page) == []
     await page.keyboard.press("ArrowDown")
     await page.keyboard.press("Enter")  # 1 hour

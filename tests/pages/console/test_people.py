@@ -90,7 +90,7 @@ COUNT_CLICKS: Final = """addEventListener("click", (event) => {
 }, true)"""
 
 
-async def test_moderator_until_friday_takes_three_clicks_from_the_page_of_a_person(
+async def test_moderator_for_a_week_takes_three_clicks_from_the_page_of_a_person(
     studio: RunningService, page: Page
 ) -> None:
     await sign_in_to_console(studio, page, ADA, "/console/people")
@@ -99,7 +99,7 @@ async def test_moderator_until_friday_takes_three_clicks_from_the_page_of_a_pers
     await page.evaluate("sessionStorage.removeItem('clicks')")
     await page.goto(f"{studio.base_url}{PERSON}")
     await page.get_by_role("button", name="moderator · Shop", exact=True).click()
-    await page.get_by_role("button", name="Friday", exact=True).click()
+    await page.get_by_role("button", name="7 days", exact=True).click()
     review = page.get_by_role("region", name="Impact")
     await expect(review.get_by_text("1 person gains", exact=True)).to_be_visible()
     assert await axe_violations(page) == []
@@ -118,7 +118,7 @@ async def test_moderator_until_friday_takes_three_clicks_from_the_page_of_a_pers
     await page.keyboard.press("ArrowDown")
     await page.keyboard.press("Enter")
     await expect(page.get_by_label("Role", exact=True)).to_have_value("cashier · Shop")
-    await page.get_by_role("button", name="30 days", exact=True).press("Enter")
+    await page.get_by_role("button", name="3 days", exact=True).press("Enter")
     await expect(page.get_by_role("heading", name="Assign cashier to Olga?")).to_be_visible()
     assert await page.evaluate(FITS)
     await page.get_by_role("button", name="Assign role", exact=True).press("Enter")

@@ -155,7 +155,7 @@ async def test_unassignable_roles_are_not_offered_and_refused(
     await apply_changes(olga, review)
     scopes = (await record_of(service, SHOP, PIA)).scopes
     assert scopes[application_scope(PROJECT, WIKI)].roles == (Assignment(role="cashier"),)  # unchanged
-    assert scopes[Scope(PROJECT)].roles == (Assignment(role="cashier", end=End(expired=2_211_580_800)),)
+    assert scopes[Scope(PROJECT)].roles == (Assignment(role="cashier", end=End(expired=2_211_667_199)),)
     for user_id, status in ((DEV, 403), (PIA, 403)):
         assert (await (await filled_console(user_id)).get(PAGE)).status_code == status
 

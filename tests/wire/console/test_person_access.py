@@ -26,28 +26,28 @@ async def test_role_is_assigned_until_friday_from_the_page_of_a_person(
     assert "Assign moderator to Olga?" in review.text
     assert "1 person gains" in review.text
     assert "user.kick" in review.text
-    assert 'datetime="2027-01-22T23:59:00Z"' in review.text  # the end of the next Friday: it is one today
+    assert 'datetime="2027-01-22T23:59:59Z"' in review.text  # the end of the next Friday: it is one today
     assert (await record_of(studio, SHOP, OLGA)).scopes == {}
     await ada.post(path)
     page = (await ada.follow()).text
     assert "Role assigned" in page
     assert f'<a href="/console/roles/{SHOP}/moderator">moderator</a>' in page
-    end = End(expired=1_800_662_400)
+    end = End(expired=1_800_662_399)
     assert (await record_of(studio, SHOP, OLGA)).scopes[Scope(PROJECT)].roles == (
         Assignment(role="moderator", end=end),
     )
     again = await ada.get(path)
     assert "No changes." in again.text
     assert "Assign role</button>" not in again.text
-    longer = (await ada.get(path.replace("friday", "month"))).text
+    longer = (await ada.get(path.replace("friday", "week"))).text
     assert "Current end: " in longer
 
 
 async def test_role_form_keeps_what_was_typed_and_says_what_is_wrong(console_browsers: ConsoleBrowsers) -> None:
     ada = await console_browsers(ADA)
     for query, problem in (
-        ("role=cashier&end=date", "choose when the role ends"),
-        ("role=cashier&end=date&until=2027-01-14", "choose a day that is not over"),
+        ("role=cashier&end=date", "Choose when it ends."),
+        ("role=cashier&end=date&until=2027-01-14", "Choose a time in the future."),
         ("role=", "fill in this field"),
         ("role=nothing", "No role called “nothing”."),
         ("role=cashier&project_id=nowhere", "No project called “nowhere”."),
@@ -101,3 +101,23 @@ async def test_data_of_a_person_is_exported_to_a_file(
     assert file.headers["content-disposition"] == f'attachment; filename="gatehouse-{PIA}.json"'
     pia = await console_browsers(PIA)
     assert (await pia.get(path)).status_code == 403
+
+
+async def test_friday_ends_where_the_browser_is_unless_the_account_names_a_time_zone(
+    console_browsers: ConsoleBrowsers,
+) -> None:
+    ada = await console_browsers(ADA)
+    path = f"{ACCESS}/role?role=Moderator&end=friday"
+    for zone, end, text in (
+        ("America/Los_Angeles", "2027-01-23T07:59:59Z", "January 22, 2027, 11:59\u202fPM<"),
+        ("Asia/Tokyo", "2027-01-22T14:59:59Z", "January 22, 2027, 11:59\u202fPM<"),
+        ("Nowhere/Else", "2027-01-22T23:59:59Z", "11:59\u202fPM UTC<"),
+    ):
+        ada.client.cookies.set("gh_zone", zone, path="/console")
+        review = (await ada.get(path)).text
+        assert (f'datetime="{end}"' in review, text in review) == (True, True), zone
+    await ada.get("/account")
+    saved = await ada.post("/account/profile", nick="Ada", zoneinfo="Europe/Berlin")
+    assert saved.status_code == 303
+    ada.client.cookies.set("gh_zone", "Asia/Tokyo", path="/console")
+    assert 'datetime="2027-01-22T22:59:59Z"' in (await ada.get(path)).text

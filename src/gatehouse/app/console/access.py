@@ -34,5 +34,6 @@ def build(console: ConsoleServices) -> list[ConsoleRoute]:
         projects=storage.projects,
         lookup=console.lookup,
         view=view,
+        clock=services.clock,
     )
     return [*check.routes(), *who.routes(), *simulate.routes()]

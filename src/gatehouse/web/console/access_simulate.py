@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.app_schemas import RoleDraft
 from gatehouse.permissions.commands.groups import AccessDraft
 from gatehouse.permissions.commands.memberships import MembershipDraft
@@ -31,8 +32,8 @@ from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.store import GroupStore, ProjectStore
 from gatehouse.web.api.permissions.simulate import forecast_record
 from gatehouse.web.console.access_check import ENTRY
-from gatehouse.web.console.activity import parse_day
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
+from gatehouse.web.console.ends import parse_end
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.impact import MAX_PEOPLE, Impact, ImpactForecaster
 from gatehouse.web.console.lookup import Lookup, readable_rules
@@ -78,6 +79,7 @@ class SimulateQuery(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str = ""
     role: str = ""
     project_id: str = ""
+    end: str = ""
     until: str = ""  # a day, included
     rule: str = ""
     value: str = "true"
@@ -125,7 +127,9 @@ class SimulateScreens:
         projects: ProjectStore,
         lookup: Lookup,
         view: ConsoleView,
+        clock: Clock,
     ) -> None:
+        self._clock = clock
         self._forecaster = forecaster
         self._question_access = question_access
         self._groups = groups
@@ -191,7 +195,7 @@ class SimulateScreens:
         case = await self._question_access.load_input(admin.authenticated.caller, user_id)
         record = case.facts.records[model.application.application_id]
         names = role_names(model)
-        end = parse_day(query.until, days=1)
+        end = parse_end(query.end, query.until, zone=admin.zone, now=self._clock.now())
         given = {"name": role.name, **({"expired": end} if end else {})} if query.change == "give_role" else None
         project_id = query.project_id.strip()
         if not project_id:

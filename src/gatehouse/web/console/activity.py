@@ -163,7 +163,7 @@ class RecordDescriber:
             record=cut,
             actor=reference_of(cut.actor, names),
             subject=reference_of(cut.subject, names),
-            sentence=sentence_of(t, cut, names, lines, admin.user.zoneinfo),
+            sentence=sentence_of(t, cut, names, lines, admin.zone),
             lines=lines,
             application=target_of(cut, names),
             authentic=is_authentic(record, self._mac_key) and matches_commitment(record),

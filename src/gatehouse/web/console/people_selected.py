@@ -17,10 +17,10 @@ from gatehouse.permissions.store import GroupStore
 from gatehouse.web.console.applications.assignment_edits import AssignmentEditor
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
+from gatehouse.web.console.ends import EndChoice, parse_end
 from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.projects.group_access import GroupAccessScreens
-from gatehouse.web.console.role_ends import RoleEnd, parse_role_end, quick_ends
 from gatehouse.web.console.view import (
     EXPECTED_ERRORS,
     AdminRequest,
@@ -61,7 +61,7 @@ class SelectedForm(CsrfForm, frozen=True, kw_only=True):
     group_id: str = ""
     role: str = ""
     project_id: str = ""
-    end: str = RoleEnd.NONE.value
+    end: str = EndChoice.NONE.value
     until: str = ""
 
 
@@ -71,10 +71,8 @@ class SelectedContext(PageContext, frozen=True, kw_only=True):
     action: BulkAction
     people: Sequence[NamedPerson]
     picked: Mapping[str, ComboboxOption]
-    ends: Mapping[RoleEnd, int]
     failures: Sequence[tuple[NamedPerson, FormProblem]] = ()
     done: int = 0  # of those who were selected
-    choices: Sequence[RoleEnd] = msgspec.field(default=tuple(RoleEnd))
 
 
 class SelectedPeopleScreens:
@@ -139,7 +137,7 @@ class SelectedPeopleScreens:
         if not form.role:
             raise BadInput("role: choose a role").on_screen("choose_role")
         application_id, _, role = form.role.partition("/")
-        until = parse_role_end(admin, form.end, form.until, self._clock.now())
+        until = parse_end(form.end, form.until, zone=admin.zone, now=self._clock.now())
         admin = await self._view.for_application(admin, int(application_id))
         return await self._assignments.review_roles(
             request, admin, user_ids, role=role, project_id=form.project_id, until=until
@@ -193,7 +191,6 @@ class SelectedPeopleScreens:
             action=parse_action(form.action),
             people=await self._load_people(form),
             picked=await self._lookup.describe(admin, form, FIELDS),
-            ends=quick_ends(admin, self._clock.now()),
             failures=failures,
             done=done,
         )

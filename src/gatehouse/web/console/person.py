@@ -187,7 +187,7 @@ class PersonScreens:
             user=user,
             state=state,
             rows=account_rows(user),
-            assign=await role_panel(admin, user.user_id, AssignRoleForm(), lookup=self._lookup, now=now),
+            assign=await role_panel(admin, user.user_id, AssignRoleForm(), lookup=self._lookup),
             call=ApiCall(
                 path="user",
                 body={"action": "get", "data": {"user_id": user.user_id}},

@@ -145,7 +145,7 @@ class PersonAccessScreens:
         call = ApiCall(path="user/roles", body=body, record=user_roles_entry(assignments))
         return PersonRolesContext(
             head=head,
-            assign=await role_panel(admin, user.user_id, role, lookup=self._lookup, now=self._loader.clock.now()),
+            assign=await role_panel(admin, user.user_id, role, lookup=self._lookup),
             picked={
                 **await self._lookup.describe(admin, role, ROLE_FIELDS),
                 **await self._lookup.describe(admin, join, JOIN_FIELDS),

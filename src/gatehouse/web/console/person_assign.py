@@ -14,6 +14,7 @@ from gatehouse.permissions.store import GroupStore
 from gatehouse.web.console.applications.assignment_edits import AssignmentEditor, AssignmentsReviewContext
 from gatehouse.web.console.applications.staged_edits import ApplyForm
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft
+from gatehouse.web.console.ends import parse_end
 from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.person import ENTRY, PersonHead, PersonLoader
@@ -27,7 +28,6 @@ from gatehouse.web.console.person_access import (
 )
 from gatehouse.web.console.person_role_form import ROLE_FIELDS, AssignRoleForm
 from gatehouse.web.console.projects.group_access import GroupAccessScreens
-from gatehouse.web.console.role_ends import parse_role_end
 from gatehouse.web.console.view import (
     EXPECTED_ERRORS,
     AdminRequest,
@@ -41,7 +41,6 @@ from gatehouse.web.pages.template_filters import exact_time
 from gatehouse.web.pages.translations import Translator
 
 PATH: Final = "/people/{user_id}/access"
-MINUTE: Final = 60  # seconds: a day that ends at midnight is named by its last minute
 
 
 class PersonAssignScreens:
@@ -91,7 +90,7 @@ class PersonAssignScreens:
     ) -> Confirmation:
         form = await self._lookup.resolve(admin, form, ROLE_FIELDS)
         require_field("role", form.role)
-        until = parse_role_end(admin, form.end, form.until, self._loader.clock.now())
+        until = parse_end(form.end, form.until, zone=admin.zone, now=self._loader.clock.now())
         there = await self._for_application(admin, form)
         role = form.role.partition("/")[2]
         review = await self._assignments.prepare_roles(
@@ -103,7 +102,7 @@ class PersonAssignScreens:
             trail=[(head.nick, head.path)],
             text=t("review.lead") if review.may_apply else t("staging.nothing") if not review.groups else "",
             warning=warning_of(t, review),
-            consequences=list(role_lines(t, review, until, admin.user.zoneinfo)),
+            consequences=list(role_lines(t, review, until, admin.zone)),
             impacts=[review.impact] if review.impact else [],
             is_destructive=False,
             hidden=[("edits", review.reviewed)],
@@ -182,4 +181,4 @@ def role_lines(t: Translator, review: AssignmentsReviewContext, until: int, zone
 
 
 def end_words(t: Translator, until: int, zone: str) -> Markup:
-    return exact_time(t, until - MINUTE, zone) if until else t("people.no_end")
+    return exact_time(t, until, zone) if until else t("people.no_end")

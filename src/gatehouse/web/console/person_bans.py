@@ -172,7 +172,7 @@ class PersonBanScreens:
             fields=hidden_fields(form),
             consequences=[
                 Markup("{}: <strong>{}</strong>").format(t("bans.scope"), await self._scope_name(t, admin, form)),
-                *ban_consequences(t, form, checked, reach, admin.user.zoneinfo),
+                *ban_consequences(t, form, checked, reach, admin.zone),
             ],
             impacts=await self._lost_permissions(user, scope),
             question="ban",

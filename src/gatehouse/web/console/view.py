@@ -90,6 +90,11 @@ class AdminRequest(msgspec.Struct, frozen=True, kw_only=True):
         return self.signed_in.user
 
     @property
+    def zone(self) -> str:
+        """The time zone of the account, else of the browser."""
+        return self.user.zoneinfo or self.browser.zone
+
+    @property
     def rights(self) -> Rights:
         return self.authenticated.rights
 

@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
+from gatehouse.accounts.field_checks import time_zones
 from gatehouse.accounts.model import SessionStrength
 from gatehouse.accounts.session_model import UserSession
 from gatehouse.accounts.sessions import Sessions
@@ -58,6 +59,7 @@ SESSION_COOKIE: Final = "gh_session"
 DEVICE_COOKIE: Final = "gh_device"
 AGE_COOKIE: Final = "gh_age"
 STAY_COOKIE: Final = "gh_stay"
+ZONE_COOKIE: Final = "gh_zone"  # set by static/console.js; no secret
 STAY_VALUE: Final = "1"
 OWN_COOKIES: Final = frozenset({BROWSER_COOKIE, SESSION_COOKIE, DEVICE_COOKIE, AGE_COOKIE, STAY_COOKIE})
 YEAR_SECONDS: Final = 365 * 86_400
@@ -80,6 +82,7 @@ class Browser(Struct, frozen=True, kw_only=True):
     signed_in: UserSession | None
     agent: str
     stays: bool = False  # the person chose to stay signed in
+    zone: str = ""  # the time zone of the browser, if the console knows it
 
 
 class BrowserSessions:
@@ -94,10 +97,11 @@ class BrowserSessions:
         cookies = self._own_cookies(request)
         session = cookies.get(SESSION_COOKIE)
         signed_in = None if session is None else await self._sessions.find(session)
+        zone = browser_zone(request)
         if signed_in is not None:
             state = request.scope.setdefault("state", {})
             state[SIGNED_IN_LANG_KEY] = signed_in.user.lang
-            state[SIGNED_IN_ZONE_KEY] = signed_in.user.zoneinfo
+            state[SIGNED_IN_ZONE_KEY] = signed_in.user.zoneinfo or zone
         return Browser(
             browser_id=cookies.get(BROWSER_COOKIE) or new_secret(),
             is_new=BROWSER_COOKIE not in cookies,
@@ -107,6 +111,7 @@ class BrowserSessions:
             signed_in=signed_in,
             agent=request.headers.get("user-agent", ""),
             stays=cookies.get(STAY_COOKIE) == STAY_VALUE,
+            zone=zone,
         )
 
     def csrf_token(self, browser: Browser) -> str:
@@ -185,13 +190,19 @@ def is_full_session(signed_in: UserSession | None) -> TypeGuard[UserSession]:
     return signed_in is not None and signed_in.session.strength is SessionStrength.FULL
 
 
+def browser_zone(request: Request) -> str:
+    """Return the time zone that a script of the console found; empty without one, or for an unknown one."""
+    name = request.cookies.get(ZONE_COOKIE, "")
+    return name if name in time_zones() else ""
+
+
 def signed_in_lang(scope: Scope) -> str:
     """The language of the signed-in account; empty if the browser of this request was not read yet."""
     return str(scope.get("state", {}).get(SIGNED_IN_LANG_KEY, ""))
 
 
 def signed_in_zone(scope: Scope) -> str:
-    """The time zone of the signed-in account; empty where none is known."""
+    """The time zone of the signed-in account, else of its browser; empty where none is known."""
     return str(scope.get("state", {}).get(SIGNED_IN_ZONE_KEY, ""))
 
 

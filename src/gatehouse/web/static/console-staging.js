@@ -262,11 +262,11 @@ const set = (value) => {
 };
 
 if (menu) {
-  const date = menu.querySelector("input[type=datetime-local]");
+  const date = menu.querySelector("input[type=date]");
   menu.addEventListener("click", (event) => {
     const { set: value } = event.target.dataset;
     if (value !== undefined) set(value);
-    if (event.target.matches("[data-set-date]") && date.value) set(String(Math.floor(new Date(date.value) / 1000)));
+    if (event.target.matches("[data-set-date]") && date.value) set(date.value) // the server knows where the day ends;
   });
   menu.addEventListener("keydown", (event) => {
     const items = [...menu.querySelectorAll("button, input")];

@@ -11,6 +11,16 @@ collapse.addEventListener("click", () => {
   document.cookie = `gh_sidebar=${collapsed ? "collapsed" : "open"}; Path=/console; Max-Age=31536000; SameSite=Lax`;
 });
 
+// Days end, and times are shown, where the reader is: in the account's time zone, else in this one.
+const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+if (zone) document.cookie = `gh_zone=${zone}; Path=/console; Max-Age=31536000; SameSite=Lax`;
+
+// A day that is typed is chosen.
+document.addEventListener("input", (event) => {
+  const choice = event.target.closest("[data-ends]")?.querySelector('[value="date"]');
+  if (choice && event.target.type === "date") choice.checked = true;
+});
+
 // A toast stays until it is read: a few seconds, longer under the pointer or with the focus, or with something to do.
 const TOAST_SECONDS = 6;
 const TOAST_SECONDS_WITH_FORM = 20;

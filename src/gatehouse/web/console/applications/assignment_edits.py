@@ -96,6 +96,7 @@ class AssignmentState(Struct, frozen=True, kw_only=True):
     by_email: bool  # an import may name people by email
     links_people: bool  # to their pages, which only administrators see
     now: int
+    zone: str  # the reader's time zone
 
     def group(self, person: PersonChange) -> StagedChangeGroup:
         return StagedChangeGroup(
@@ -142,7 +143,7 @@ def parse_edit(state: AssignmentState, edit: CellEdit, records: Mapping[str, Use
         return EditTrouble(word="no_scope", values=values)
     if not state.columns[project_id][role_key].is_open:
         return EditTrouble(word="not_yours", values=values)
-    end = role_cells.read_end(edit.value, state.now, edit.cell)
+    end = role_cells.read_end(edit.value, state.now, edit.cell, state.zone)
     return RoleEdit(role=role, scope=state.scopes[project_id].scope, end=end)
 
 
@@ -167,7 +168,7 @@ def edit_from_line(
             "user_and_role"
         )
     until = line.get("until", "").strip()
-    end = role_cells.read_end("" if until == REMOVE else until or "0", state.now, place)
+    end = role_cells.read_end("" if until == REMOVE else until or "0", state.now, place, state.zone)
     scope_name = line.get("scope", "").strip()
     scope = Scope(scope_name) if scope_name else Scope()
     user_id, role_key = ids.get(name, name), role_name.lower()
@@ -279,6 +280,7 @@ class AssignmentEditor(StagedEditor[AssignmentState]):
             by_email=may_find_by_email(admin, model),
             links_people=admin.rights.administers,
             now=self._clock.now(),
+            zone=admin.zone,
         )
 
     async def edits_from_lines(

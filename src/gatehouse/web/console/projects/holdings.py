@@ -5,7 +5,7 @@ without a role are kept as they are; they are written through the API.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from gatehouse.admin.projects import ProjectListStore
 from gatehouse.admin.role_cells import require_after_epoch
+from gatehouse.kernel.times import zone_of
 from gatehouse.permissions.documents.records import parse_project, project_access_document
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Assignment, ProjectModel, ScopeHoldings
@@ -145,9 +146,9 @@ def role_name(central: ApplicationModel, key: str) -> str:
     return central.roles[key].name if key in central.roles else key
 
 
-def rows_of_holdings(scopes: Mapping[Scope, ScopeHoldings]) -> Sequence[HoldingRow]:
+def rows_of_holdings(scopes: Mapping[Scope, ScopeHoldings], zone: str) -> Sequence[HoldingRow]:
     return [
-        HoldingRow(place=scope_value(scope), role=role.role, until=format_end_field(role.end))
+        HoldingRow(place=scope_value(scope), role=role.role, until=format_end_field(role.end, zone))
         for scope, holdings in scopes.items()
         for role in holdings.roles
     ]
@@ -188,7 +189,7 @@ def remove_row(rows: Sequence[T], do: str) -> list[T]:
 
 
 def scopes_from_rows(
-    rows: Sequence[HoldingRow], stored: Mapping[Scope, ScopeHoldings], places: ProjectPlaces
+    rows: Sequence[HoldingRow], stored: Mapping[Scope, ScopeHoldings], places: ProjectPlaces, zone: str
 ) -> Mapping[Scope, ScopeHoldings]:
     """The holdings of the rows, with the stored direct entries. Raises Malformed."""
     known = {place.value: place.scope for place in (*places.all, *map(places.place_at, stored))}
@@ -197,19 +198,19 @@ def scopes_from_rows(
         scope = known.get(row.place)
         if scope is None:
             raise Malformed("place: choose one in this project").on_screen("choose_in_project")
-        roles.setdefault(scope, []).append(assignment_from_row(row, stored.get(scope, NO_HOLDINGS)))
+        roles.setdefault(scope, []).append(assignment_from_row(row, stored.get(scope, NO_HOLDINGS), zone))
     return {
         scope: replace(stored.get(scope, NO_HOLDINGS), roles=tuple(roles.get(scope, ())))
         for scope in dict.fromkeys((*stored, *roles))
     }
 
 
-def assignment_from_row(row: HoldingRow, stored: ScopeHoldings) -> Assignment:
+def assignment_from_row(row: HoldingRow, stored: ScopeHoldings, zone: str) -> Assignment:
     """An unchanged end keeps its seconds, and one that only programs write."""
     before = next((role for role in stored.roles if role.role == row.role), None)
-    if before is not None and format_end_field(before.end) == row.until:
+    if before is not None and format_end_field(before.end, zone) == row.until:
         return before
-    return Assignment(role=row.role, end=parse_end_field(row.until))
+    return Assignment(role=row.role, end=parse_end_field(row.until, zone))
 
 
 def membership_document(
@@ -221,18 +222,18 @@ def membership_document(
     return project_access_document(kept, names).get(project_id)
 
 
-def format_end_field(end: End) -> str:
-    """The value of a date and time field, in UTC."""
+def format_end_field(end: End, zone: str = "") -> str:
+    """The value of a date and time field, in the reader's time zone."""
     if end.ttl or not end.expired:
         return ""
-    return f"{datetime.fromtimestamp(end.expired, UTC):%Y-%m-%dT%H:%M}"
+    return f"{datetime.fromtimestamp(end.expired, zone_of(zone)):%Y-%m-%dT%H:%M}"
 
 
-def parse_end_field(text: str) -> End:
+def parse_end_field(text: str, zone: str = "") -> End:
     if not text:
         return NO_END
     try:
-        when = datetime.strptime(text[:MINUTE_TEXT_LENGTH], "%Y-%m-%dT%H:%M").replace(tzinfo=UTC)
+        when = datetime.strptime(text[:MINUTE_TEXT_LENGTH], "%Y-%m-%dT%H:%M").replace(tzinfo=zone_of(zone))
         return End(expired=require_after_epoch(int(when.timestamp())))
     except ValueError:
         raise Malformed("Until: enter a date and time such as 2027-01-31T12:00").on_screen("until") from None

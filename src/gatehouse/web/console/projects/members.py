@@ -119,6 +119,7 @@ class ProjectMember(Struct, frozen=True, kw_only=True):
     places: ProjectPlaces
     central: ApplicationModel
     document: Mapping[str, object]  # the membership, as far as it is about them
+    zone: str  # the reader's time zone
 
     @property
     def members_path(self) -> str:
@@ -279,6 +280,7 @@ class MemberScreens:
             places=places,
             central=admin.authenticated.central,
             document=document,
+            zone=admin.zone,
         )
 
     async def _load_users(self, admin: AdminRequest, model: ProjectModel) -> Mapping[str, object]:
@@ -329,13 +331,13 @@ class MemberScreens:
 
 
 def form_of(member: ProjectMember) -> MemberForm:
-    rows = fields_of_rows(rows_of_holdings(member.scopes))
+    rows = fields_of_rows(rows_of_holdings(member.scopes, member.zone))
     return MemberForm(version=member.model.project.version, **rows)
 
 
 def draft_of(member: ProjectMember, form: MemberForm) -> MembershipDraft:
     project_id = member.model.project.project_id
-    scopes = scopes_from_rows(rows_from_form(form), member.scopes, member.places)
+    scopes = scopes_from_rows(rows_from_form(form), member.scopes, member.places, member.zone)
     document = membership_document(scopes, project_id, member.central)
     return MembershipDraft(id=project_id, users={member.person.user_id: document}, version=form.version)
 

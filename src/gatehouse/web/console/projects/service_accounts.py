@@ -141,7 +141,9 @@ class ServiceAccountScreens:
     ) -> Response:
         places, central = await load_places(self._lists, model), admin.authenticated.central
         holds = (
-            membership_document(scopes_from_rows(rows_from_form(form), {}, places), model.project.project_id, central)
+            membership_document(
+                scopes_from_rows(rows_from_form(form), {}, places, ""), model.project.project_id, central
+            )
             or {}
         )
         draft = ServiceAccountDraft(

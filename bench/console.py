@@ -27,6 +27,7 @@ from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.model.condition import GroupCondition
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree
+from gatehouse.storage.accounts.last_seen import ADD_NEVER_SEEN
 from gatehouse.storage.database import Storage
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import user_ids, user_tags, users
@@ -120,6 +121,7 @@ def insert_people(application_id: int, numbers: range) -> Verb[None]:
     names = [name_of(number) for number in numbers]
     yield Statement(lambda: insert(user_ids)).bulk([{"user_id": name} for name in names])
     yield Statement(lambda: insert(users)).bulk([a_row(name) for name in names])
+    yield ADD_NEVER_SEEN.bulk([{"user_id": name} for name in names])
     yield Statement(lambda: insert(user_tags)).bulk([{"user_id": name_of(n), "tag": tag_of(n)} for n in numbers])
     assignments = [
         an_assignment(application_id, number, n) for number in numbers if number < HOLDERS for n in range(3)

@@ -16,7 +16,7 @@ from tests.support.builders import NOW
 
 from gatehouse.storage.sqlite.runner import sqlite_path
 from gatehouse.storage.statements import JsonDocument, Statement, Verb
-from gatehouse.storage.tables.accounts import login_tokens, sessions, user_ids, user_tags, users
+from gatehouse.storage.tables.accounts import last_seen, login_tokens, sessions, user_ids, user_tags, users
 from gatehouse.storage.tables.audit import audit_events
 from gatehouse.storage.tables.gamesessions import game_sessions
 from gatehouse.storage.tables.oauth import grants
@@ -139,6 +139,7 @@ class RowTemplates:
                 "reg_time": f"{NOW} - n",
                 "version": "1",
             },
+            last_seen: {**owner, "seen_at": f"{NOW} - n"},
             user_tags: {**owner, "tag": "'team' || CAST(n % 500 AS TEXT)"},
             sessions: {
                 **owner,

@@ -37,6 +37,7 @@ from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, rend
 from gatehouse.permissions.model.condition import GroupCondition
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.role import Role
+from gatehouse.storage.accounts.last_seen import ADD_NEVER_SEEN
 from gatehouse.storage.database import Storage, open_storage
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import user_ids, user_tags, users
@@ -168,6 +169,7 @@ def insert_people(application_id: int, numbers: range) -> Verb[None]:
     names = [name_of(number) for number in numbers]
     yield Statement(lambda: insert(user_ids)).bulk([{"user_id": name} for name in names])
     yield Statement(lambda: insert(users)).bulk([a_row(name) for name in names])
+    yield ADD_NEVER_SEEN.bulk([{"user_id": name} for name in names])
     yield Statement(lambda: insert(user_tags)).bulk(
         [{"user_id": name_of(number), "tag": tag_of(number + n)} for number in numbers for n in range(TAGS_PER_USER)]
     )
@@ -183,7 +185,6 @@ def a_row(name: str) -> dict[str, object]:
         "login_key": login,
         "nick_key": search_key(person.nick),
         "name_key": search_key(person.name),
-        "seen_at": 0,
     }
     columns = {column.name for column in users.c} - keys.keys()
     return {**keys, **{column: getattr(person, column) for column in columns}}

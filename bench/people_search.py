@@ -13,6 +13,7 @@ from bench.many_users import AT_ONCE, MANY_USERS, a_row, name_of, tag_of
 from sqlalchemy import insert
 
 from gatehouse.admin.people_search import PeopleQuestion, PeopleSearchStore
+from gatehouse.storage.accounts.last_seen import ADD_NEVER_SEEN
 from gatehouse.storage.database import open_storage
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import user_ids, user_tags, users
@@ -62,6 +63,7 @@ def insert_people(numbers: range) -> Verb[None]:
     names = [name_of(number) for number in numbers]
     yield Statement(lambda: insert(user_ids)).bulk([{"user_id": name} for name in names])
     yield Statement(lambda: insert(users)).bulk([a_searched_row(number) for number in numbers])
+    yield ADD_NEVER_SEEN.bulk([{"user_id": name} for name in names])
     tags = [*((n, tag_of(n)) for n in numbers), *((n, COMMON_TAG) for n in numbers if n % 2)]
     yield Statement(lambda: insert(user_tags)).bulk([{"user_id": name_of(n), "tag": tag} for n, tag in tags])
     empty = {"login": {}, "private_data": {}, "public_data": {}, "secret_data": {}, "version": 1}

@@ -41,6 +41,7 @@ RESTORED_AS_IT_WAS = frozenset(
         *("ban_digests", "bans", "images", "retired_device_keys", "user_aliases", "user_devices", "usernames"),
         *("application_ids", "group_members", "groups", "project_names", "project_services", "projects"),
         "grant_keys",
+        "last_seen",
         *("accepted_terms", "protected_sites", "stored_settings"),
         "schema_versions",
         *("scope_records", "access_keys", "application_keys"),  # stored secrets, like those of clients

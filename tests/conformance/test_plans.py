@@ -20,6 +20,7 @@ from tests.support.statement_coverage import all_statements
 
 LARGE: Final = frozenset(
     {
+        "last_seen",
         *("users", "user_ids", "user_tags", "user_purchases", "user_records", "scope_records", "role_assignments"),
         *("sessions", "login_tokens", "once", "attempts", "interactions", "passkeys", "totp_factors"),
         *("recovery_codes", "consents", "grants", "game_sessions", "group_members", "audit_events"),

@@ -19,7 +19,7 @@ from gatehouse.storage.permissions.record_checks import OWNED_PROJECTS, owners_o
 from gatehouse.storage.permissions.row_readers import UNEXPIRED
 from gatehouse.storage.runner import SqlStore, snapshot_read
 from gatehouse.storage.statements import EMPTY_DOCUMENT, InStringList, Row, Statement, Verb
-from gatehouse.storage.tables.accounts import sessions, users
+from gatehouse.storage.tables.accounts import last_seen, sessions
 from gatehouse.storage.tables.audit import audit_events
 from gatehouse.storage.tables.oauth import clients, grants
 from gatehouse.storage.tables.permissions import applications, role_assignments, roles, scope_records, user_records
@@ -108,7 +108,7 @@ ACCOUNT_STATE = Statement(
         .where(sessions.c.user_id == THIS_USER)
         .scalar_subquery()
         .label("session_seen_at"),
-        select(users.c.seen_at).where(users.c.user_id == THIS_USER).scalar_subquery().label("seen_at"),
+        select(last_seen.c.seen_at).where(last_seen.c.user_id == THIS_USER).scalar_subquery().label("seen_at"),
         select(func.max(audit_events.c.at))
         .where(
             audit_events.c.subject == THIS_USER,

@@ -42,7 +42,7 @@ from gatehouse.admin.search import find_people_exactly
 from gatehouse.fields.derive import copy_as
 from gatehouse.storage.permissions.row_readers import UNEXPIRED
 from gatehouse.storage.statements import Bytewise, InStringList, Row, Statement, Verb
-from gatehouse.storage.tables.accounts import identities, passkeys, totp_factors, user_tags, users
+from gatehouse.storage.tables.accounts import identities, last_seen, passkeys, totp_factors, user_tags, users
 from gatehouse.storage.tables.permissions import role_assignments, roles
 
 DAY: Final = 86_400  # seconds
@@ -177,21 +177,27 @@ _ORDERS: Final[Mapping[PeopleSort, tuple[ColumnElement[Any], ...]]] = {
     PeopleSort.NAME_DOWN: (_NAME.desc(), users.c.user_id),
     PeopleSort.EMAIL: (_NO_EMAIL, Bytewise(users.c.login_key), users.c.user_id),
     PeopleSort.EMAIL_DOWN: (_NO_EMAIL, Bytewise(users.c.login_key).desc(), users.c.user_id),
-    PeopleSort.SEEN: (users.c.seen_at, users.c.user_id),
-    PeopleSort.SEEN_DOWN: (users.c.seen_at.desc(), users.c.user_id.desc()),
+    PeopleSort.SEEN: (last_seen.c.seen_at, last_seen.c.user_id),
+    PeopleSort.SEEN_DOWN: (last_seen.c.seen_at.desc(), last_seen.c.user_id.desc()),
 }
+_SEEN: Final = last_seen.c.user_id == users.c.user_id  # every account has a row
+_BY_ACCOUNT: Final = "sqlite_autoindex_last_seen_1"  # SQLite's name for the index of the primary key
 PEOPLE_ROWS = Statement(
-    lambda: select(
-        users.c.user_id,
-        users.c.kind,
-        users.c.nick,
-        users.c.login,
-        users.c.email_verified,
-        users.c.blocked,
-        users.c.reg_time,
-        users.c.seen_at,
-        users.c.user_id.in_(_ADMINISTRATORS).label("administers"),
-    ).where(InStringList(users.c.user_id, "ids"))
+    lambda: (
+        select(
+            users.c.user_id,
+            users.c.kind,
+            users.c.nick,
+            users.c.login,
+            users.c.email_verified,
+            users.c.blocked,
+            users.c.reg_time,
+            last_seen.c.seen_at,
+            users.c.user_id.in_(_ADMINISTRATORS).label("administers"),
+        )
+        .join(last_seen, _SEEN)
+        .where(InStringList(users.c.user_id, "ids"))
+    )
 )
 PROVIDERS = Statement(
     lambda: select(identities.c.provider).distinct().order_by(identities.c.provider).limit(MAX_PROVIDERS)
@@ -220,12 +226,18 @@ class ListStatements(Struct, frozen=True, kw_only=True):
 
 @cache
 def list_statements(shape: ListShape) -> ListStatements:
-    ids: Select[Any] = select(users.c.user_id).where(*_conditions(shape))
-    counted = select(func.count().label("total")).select_from(ids.limit(MAX_COUNTED + 1).subquery())
+    conditions, seen = _conditions(shape), _seen_conditions(shape)
+    ids: Select[Any] = select(users.c.user_id).where(*conditions)
+    joined = ids.join(last_seen, _SEEN).where(*seen)
+    # Otherwise SQLite sorts everyone who was seen since then.
+    filtered = joined.with_hint(last_seen, f"INDEXED BY {_BY_ACCOUNT}", "sqlite") if seen else ids
+    in_order = joined if shape.sort in (PeopleSort.SEEN, PeopleSort.SEEN_DOWN) else filtered
+    to_count = select(last_seen.c.user_id).where(*seen) if seen and not conditions else filtered
+    counted = select(func.count().label("total")).select_from(to_count.limit(MAX_COUNTED + 1).subquery())
     return ListStatements(
-        ids=Statement(lambda: ids.order_by(*_ORDERS[shape.sort]).limit(SIZE).offset(OFFSET)),
+        ids=Statement(lambda: in_order.order_by(*_ORDERS[shape.sort]).limit(SIZE).offset(OFFSET)),
         counted=Statement(lambda: counted),
-        few=Statement(lambda: ids.order_by(*_ORDERS[PeopleSort.NEWEST]).limit(FEW + 1)),
+        few=Statement(lambda: filtered.order_by(*_ORDERS[PeopleSort.NEWEST]).limit(FEW + 1)),
     )
 
 
@@ -236,6 +248,7 @@ SORT_FEW: Final = dict(
             _ORDERS.values(),
             lambda order: (
                 select(users.c.user_id)
+                .join(last_seen, _SEEN)
                 .where(InStringList(users.c.user_id, "ids"))
                 .order_by(*order)
                 .limit(SIZE)
@@ -259,9 +272,13 @@ def _conditions(shape: ListShape) -> list[ColumnElement[bool]]:
         found.append(contains_text(_SEARCHED_TEXTS, respelled=shape.respelled))
     if shape.bounded:
         found.append(IS_SEARCHED)
-    if shape.seen is not SeenFilter.ANY:
-        found.append(users.c.seen_at < _SINCE if shape.seen is SeenFilter.NOT_QUARTER else users.c.seen_at >= _SINCE)
     return found
+
+
+def _seen_conditions(shape: ListShape) -> list[ColumnElement[bool]]:
+    if shape.seen is SeenFilter.ANY:
+        return []
+    return [last_seen.c.seen_at < _SINCE if shape.seen is SeenFilter.NOT_QUARTER else last_seen.c.seen_at >= _SINCE]
 
 
 def list_people(query: PeopleListQuery, page_request: PageRequest, now: int) -> Verb[Page[PersonListItem]]:

@@ -20,6 +20,7 @@ from gatehouse.storage.tables.accounts import (
     accepted_terms,
     identities,
     interactions,
+    last_seen,
     login_tokens,
     passkeys,
     recovery_codes,
@@ -54,6 +55,7 @@ DROP_USER = Statement(
 )
 DROP_USER_DATA = Statement.for_each(
     (
+        last_seen,
         *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
         group_members,
         *(identities, totp_factors, passkeys, recovery_codes, sessions, site_sessions, login_tokens, outbox),

@@ -47,6 +47,7 @@ from gatehouse.images.model import StoredImage, picture_owner
 from gatehouse.kernel.digests import sha256
 from gatehouse.storage import single_use
 from gatehouse.storage.accounts.ban_aware import BanAwareStore, BanFollower, write_with_bans
+from gatehouse.storage.accounts.last_seen import ADD_NEVER_SEEN
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.epoch import USER_REV, next_rev
 from gatehouse.storage.images import put_image
@@ -118,7 +119,7 @@ SETUP_CLOSED: Final = "setup_closed"
 HASH_KINDS: Final = "hash_kinds"  # how many accounts have a password hash of each kind, as JSON
 
 FIXED_COLUMNS: Final = frozenset({"user_id", "kind", "reg_time", "rev", "version"})  # never changed by a save
-SEPARATE_COLUMNS: Final = frozenset({"username", "bans", "seen_at", "lost_at"})  # not by what a save says
+SEPARATE_COLUMNS: Final = frozenset({"username", "bans", "lost_at"})  # not by what a save says
 CHANGEABLE_COLUMNS: Final = tuple(
     column.name for column in users.c if column.name not in FIXED_COLUMNS | SEPARATE_COLUMNS
 )
@@ -147,7 +148,7 @@ _PURCHASES = select(JoinedLines(user_purchases.c.provider + _SPACE + user_purcha
     user_purchases.c.user_id == users.c.user_id
 )
 _PASSKEYS = select(func.count()).where(passkeys.c.user_id == users.c.user_id)
-_NOT_READ: Final = frozenset({"shared_key", "nick_key", "name_key", "seen_at", "lost_at"})  # for searches and lists
+_NOT_READ: Final = frozenset({"shared_key", "nick_key", "name_key", "lost_at"})  # for searches and lists
 SELECT_USER = select(
     *(
         USER_REV.label(column.name) if column.name == "rev" else column
@@ -359,6 +360,7 @@ def insert_user(user: User) -> Verb[None]:
         raise LoginTaken
     if not (yield INSERT_USER(**{**insert_values(user), "username": None})):
         raise LoginTaken
+    yield ADD_NEVER_SEEN(user_id=user.user_id)
     if user.username is not None:
         yield from assign_username(user.user_id, user.username)
     yield from _insert_user_sets(user)
@@ -382,6 +384,7 @@ def insert_users(people: Sequence[User]) -> Verb[None]:
     """Insert what `insert_user` inserts, for many accounts at once; a name that is taken is a Conflict."""
     yield ADD_ID.bulk([{"user_id": user.user_id} for user in people])
     yield ADD_USER.bulk([insert_values(user) for user in people])
+    yield ADD_NEVER_SEEN.bulk([{"user_id": user.user_id} for user in people])
     yield ADD_USERNAME.bulk(
         [{"digest": sha256(user.username).hex(), "user_id": user.user_id} for user in people if user.username]
     )
@@ -608,7 +611,6 @@ def insert_values(user: User) -> dict[str, object]:
         "reg_time": user.reg_time,
         "username": user.username,
         "bans": [],
-        "seen_at": 0,
         "lost_at": 0,
         "rev": user.rev,
         "version": user.version,

@@ -4,6 +4,7 @@ from sqlalchemy import Column, Index, LargeBinary, PrimaryKeyConstraint, Table, 
 
 from gatehouse.storage.statements import Bytewise, JsonDocument
 from gatehouse.storage.tables.columns import (
+    UPDATED_IN_PLACE,
     document_column,
     flag_column,
     metadata,
@@ -57,7 +58,6 @@ users = Table(
     time_column("updated_at", server_default=text("0")),  # last change of the profile; 0 since registration
     text_column("nick_key", server_default=text("''")),  # this and the next: as a search compares them
     text_column("name_key", server_default=text("''")),
-    time_column("seen_at", server_default=text("0")),  # to a minute; 0 for never (docs/decisions/0060)
     time_column("lost_at", server_default=text("0")),  # when its address went to its owner and it ended (R10)
     # Bans that were active when one was last saved or lifted: read with the account (docs/decisions/0044).
     Column("bans", JsonDocument, nullable=False, server_default=text("'[]'")),
@@ -72,7 +72,6 @@ users = Table(
     Index("ix_users_search", "reg_time", "user_id", "nick_key", "name_key", "login_key", "blocked", "kind"),
     # Indexes of the console's list of people and of its filters.
     Index("ix_users_reg_time", "reg_time", "user_id"),
-    Index("ix_users_seen_at", "seen_at", "user_id"),
     # For the highest one (storage/epoch.py); most accounts have never ended everything.
     Index("ix_users_rev", "rev", postgresql_where=text("rev > 0"), sqlite_where=text("rev > 0")),
     Index(
@@ -96,6 +95,16 @@ users = Table(
         postgresql_where=text("kind = 'service'"),
         sqlite_where=text("kind = 'service'"),
     ),
+)
+
+last_seen = (
+    Table(  # one row for every account; apart from it, because it changes with most sign-ins (docs/decisions/0060)
+        "last_seen",
+        metadata,
+        text_column("user_id", primary_key=True),
+        time_column("seen_at"),  # to a minute; 0 for never
+        Index("ix_last_seen_seen_at", "seen_at", "user_id"),
+    )
 )
 
 # Prefix indexes for the console's search among a hundred thousand people.
@@ -337,4 +346,5 @@ interactions = Table(  # a running sign-in flow of a person
     time_column("ends_at"),
     number_column("version"),
     Index(None, "ends_at"),
+    postgresql_with=UPDATED_IN_PLACE,
 )

@@ -6,6 +6,7 @@ from sqlalchemy import BigInteger, Column, Index, LargeBinary, PrimaryKeyConstra
 
 from gatehouse.storage.statements import JsonDocument
 from gatehouse.storage.tables.columns import (
+    UPDATED_IN_PLACE,
     Position,
     document_column,
     metadata,
@@ -107,6 +108,7 @@ tallies = Table(  # how often people signed in, by the hour
     text_column("what"),
     number_column("times"),
     PrimaryKeyConstraint("hour", "what"),
+    postgresql_with=UPDATED_IN_PLACE,
 )
 
 sign_in_targets = Table(  # how often people signed in to each application or client, by the hour
@@ -116,6 +118,7 @@ sign_in_targets = Table(  # how often people signed in to each application or cl
     text_column("target"),  # "application <id>" or "client <id>"
     number_column("times"),
     PrimaryKeyConstraint("hour", "target"),
+    postgresql_with=UPDATED_IN_PLACE,
 )
 
 active_people = Table(  # who signed in, by the hour, as sketches (kernel/sketches.py)
@@ -123,4 +126,5 @@ active_people = Table(  # who signed in, by the hour, as sketches (kernel/sketch
     metadata,
     Column("hour", BigInteger, primary_key=True, autoincrement=False),
     Column("sketch", LargeBinary, nullable=False),
+    postgresql_with=UPDATED_IN_PLACE,
 )

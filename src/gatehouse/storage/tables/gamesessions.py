@@ -2,7 +2,14 @@
 
 from sqlalchemy import Column, Index, LargeBinary, PrimaryKeyConstraint, Table, text
 
-from gatehouse.storage.tables.columns import flag_column, metadata, number_column, text_column, time_column
+from gatehouse.storage.tables.columns import (
+    UPDATED_IN_PLACE,
+    flag_column,
+    metadata,
+    number_column,
+    text_column,
+    time_column,
+)
 
 game_sessions = Table(  # interface §2.2
     "game_sessions",
@@ -41,6 +48,7 @@ game_sessions = Table(  # interface §2.2
     time_column("closed_at"),
     Index(None, "ends_at"),
     Index(None, "user_id"),
+    postgresql_with=UPDATED_IN_PLACE,
 )
 
 game_watchers = Table(  # nodes at which the owner of a game session has a socket open

@@ -3,13 +3,21 @@
 from sqlalchemy import Column, Index, LargeBinary, PrimaryKeyConstraint, Table, text
 
 from gatehouse.storage.statements import JsonDocument
-from gatehouse.storage.tables.columns import document_column, metadata, number_column, text_column, time_column
+from gatehouse.storage.tables.columns import (
+    UPDATED_IN_PLACE,
+    document_column,
+    metadata,
+    number_column,
+    text_column,
+    time_column,
+)
 
 installation = Table(  # facts about this installation: base_url, master_key_check, setup_closed, epoch, timeline
     "installation",
     metadata,
     text_column("name", primary_key=True),
     text_column("value"),
+    postgresql_with=UPDATED_IN_PLACE,
 )
 
 installation_epoch = Table(  # no account and no client has a lower `rev` (storage/epoch.py); without a row it is 0
@@ -54,6 +62,7 @@ once = Table(  # single-use secrets, by their digest
     PrimaryKeyConstraint("kind", "digest"),
     Index(None, "kind", "subject"),
     Index(None, "expires_at"),
+    postgresql_with=UPDATED_IN_PLACE,
 )
 
 attempts = Table(  # failed guesses, exact and surviving restarts (checklist LG-06, LG-13; defaults S-15)
@@ -64,6 +73,7 @@ attempts = Table(  # failed guesses, exact and surviving restarts (checklist LG-
     time_column("first_at"),
     time_column("blocked_until"),
     Index(None, "blocked_until"),
+    postgresql_with=UPDATED_IN_PLACE,
 )
 
 

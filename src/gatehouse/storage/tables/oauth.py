@@ -3,6 +3,7 @@
 from sqlalchemy import BigInteger, Column, Index, LargeBinary, PrimaryKeyConstraint, Table, Text, false, text, true
 
 from gatehouse.storage.tables.columns import (
+    UPDATED_IN_PLACE,
     document_column,
     flag_column,
     metadata,
@@ -96,6 +97,7 @@ grants = Table(  # one sign-in to one client, with its code and the number of it
         postgresql_where=text("revoked_at > 0"),
         sqlite_where=text("revoked_at > 0"),
     ),
+    postgresql_with=UPDATED_IN_PLACE,
 )
 
 consents = Table(
@@ -124,6 +126,7 @@ device_requests = Table(  # RFC 8628
     time_column("created_at"),
     time_column("ends_at"),
     Index(None, "ends_at"),
+    postgresql_with=UPDATED_IN_PLACE,
 )
 
 logout_calls = Table(  # back-channel logout calls to clients

@@ -3,6 +3,7 @@
 from sqlalchemy import BigInteger, Column, Index, PrimaryKeyConstraint, Table, UniqueConstraint, text
 
 from gatehouse.storage.tables.columns import (
+    UPDATED_IN_PLACE,
     document_column,
     flag_column,
     metadata,
@@ -32,6 +33,7 @@ projects = Table(
     # Grows with every change of the project, its groups, applications and connections: caches compare it.
     number_column("model_version", server_default=text("1")),
     Index(None, "author"),
+    postgresql_with=UPDATED_IN_PLACE,
 )
 
 project_names = Table(  # ids and aliases, of removed projects too: one name, one project (R5)

@@ -69,6 +69,8 @@ class MappedClaims(Struct, eq=False):
     ) -> dict[str, object]:
         """Return what the user holds in one application, by scope: at most 6 KB, with `claims_omitted` (R9)."""
         sources = application_sources(application_id, scopes)
+        if not sources:
+            return {}
         read = await self.load(user_id, sources, client_id=client_id)
         return fitting_claims(read, sources, MAX_APPLICATION_CLAIMS)
 
@@ -90,7 +92,7 @@ class MappedClaims(Struct, eq=False):
 
 def application_sources(application_id: int | None, scopes: Collection[str]) -> dict[str, ClaimSource]:
     """Return the sources of `groups`, `roles` and `permissions`, by scope; none without an application."""
-    if application_id is None:
+    if application_id is None or APPLICATION_CLAIMS.keys().isdisjoint(scopes):
         return {}
     return {
         scope: ClaimSource(application_id=application_id, told=content)

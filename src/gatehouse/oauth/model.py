@@ -319,8 +319,10 @@ class GrantHolder(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def scopes(self) -> tuple[str, ...]:
         """The scopes of the grant that the client is still allowed."""
-        allowed = self.client.scopes
-        return tuple(scope for scope in self.grant.scopes if scope in allowed)
+        granted, allowed = self.grant.scopes, self.client.scopes
+        if set(allowed).issuperset(granted):
+            return granted
+        return tuple(scope for scope in granted if scope in allowed)
 
 
 class Consent(msgspec.Struct, frozen=True, kw_only=True):

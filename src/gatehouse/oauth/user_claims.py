@@ -1,6 +1,7 @@
 """The claims of profile oidc about a person: by scope, and as the parameter `claims` requests them (R9)."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import cache
 from typing import Final
 
 from msgspec import Struct
@@ -26,27 +27,35 @@ CLAIMS_BY_SCOPE: Final[Mapping[str, tuple[str, ...]]] = {
     PROFILE: PROFILE_CLAIMS,
     **{name: (name,) for name in APPLICATION_CLAIMS},
 }
+USERINFO_SCOPES: Final = frozenset(CLAIMS_BY_SCOPE)
+APPLICATION_SCOPES: Final = frozenset(APPLICATION_CLAIMS)
+ID_TOKEN_SCOPES: Final = APPLICATION_SCOPES | {EMAIL, PROFILE}
+PROFILE_NAMES: Final = frozenset(PROFILE_CLAIMS)
 # A claim that is requested by name needs this scope among those of the client, and the person's consent to it.
 SCOPE_OF_CLAIM: Final[Mapping[str, str]] = {
     claim: scope for scope, claims in CLAIMS_BY_SCOPE.items() for claim in claims
 }
 
-ProfileReader = Callable[[User], Awaitable[Mapping[str, object]]]
+ProfileReader = Callable[[User], Awaitable[dict[str, object]]]
 
 
 def claims_at(place: str, holder: GrantHolder, scopes: Collection[str]) -> frozenset[str]:
     """Return the names of the claims for the id_token or for userinfo: of the scopes, and those requested by name."""
-    by_scope = {
-        claim for scope in scopes_at(place, holder.client) if scope in scopes for claim in CLAIMS_BY_SCOPE[scope]
-    }
-    return frozenset(by_scope | requested_at(place, holder))
+    by_scope = claims_of_scopes(scopes_at(place, holder.client).intersection(scopes))
+    return by_scope | requested_at(place, holder) if holder.grant.wanted_claims else by_scope
 
 
-def scopes_at(place: str, client: Client) -> Collection[str]:
+@cache
+def claims_of_scopes(scopes: frozenset[str]) -> frozenset[str]:
+    """Return the names of the claims of these scopes, each of which has some."""
+    return frozenset(claim for scope in scopes for claim in CLAIMS_BY_SCOPE[scope])
+
+
+def scopes_at(place: str, client: Client) -> frozenset[str]:
     """Return the scopes whose claims are given in this place (R9); OpenID Connect Core §5.4 names userinfo only."""
     if place == USERINFO:
-        return CLAIMS_BY_SCOPE
-    return (*APPLICATION_CLAIMS, EMAIL, PROFILE) if client.claims_in_id_token else (*APPLICATION_CLAIMS,)
+        return USERINFO_SCOPES
+    return ID_TOKEN_SCOPES if client.claims_in_id_token else APPLICATION_SCOPES
 
 
 def requested_at(place: str, holder: GrantHolder) -> set[str]:
@@ -60,13 +69,19 @@ class UserClaims(Struct, eq=False):
 
     profile_claims: ProfileReader
 
-    async def claims_of(self, user: User, names: Collection[str]) -> dict[str, object]:
+    async def claims_of(self, user: User, names: frozenset[str]) -> dict[str, object]:
         """Return the claims of these names; those about applications are read elsewhere."""
-        known: dict[str, object] = {
-            "email": user.login,
-            "email_verified": user.email_verified if user.login is not None else None,
-            "phone_verified": user.phone_verified,
-        }
-        if not set(PROFILE_CLAIMS).isdisjoint(names):
-            known |= await self.profile_claims(user)
-        return {name: value for name, value in known.items() if name in names and value is not None}
+        claims: dict[str, object] = {}
+        if user.login is not None:
+            if "email" in names:
+                claims["email"] = user.login
+            if "email_verified" in names:
+                claims["email_verified"] = user.email_verified
+        if "phone_verified" in names:
+            claims["phone_verified"] = user.phone_verified
+        if not PROFILE_NAMES.isdisjoint(names):
+            profile = await self.profile_claims(user)
+            if names >= PROFILE_NAMES:
+                return claims | profile
+            claims |= {name: value for name, value in profile.items() if name in names}
+        return claims

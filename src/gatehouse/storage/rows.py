@@ -1,6 +1,6 @@
 """Convert records and rows without copies."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from operator import attrgetter
 from sys import intern
@@ -51,23 +51,27 @@ class RecordColumns(Generic[T]):
         self._memo: dict[tuple[object, ...], _Memo[T]] = {}
         self.width: Final = len(self._names)
 
-    def convert(self, values: tuple[object, ...], decoders: Mapping[str, Decoder]) -> T:
-        """Return the record of these values of the driver."""
-        types = tuple(map(type, values))
-        known = self._memo.get(values)
-        if known is not None and known.types == types:
-            return known.record
-        fields: dict[str, Any] = dict(zip(self._names, values, strict=True))
-        for name, decode in decoders.items():
-            fields[name] = decode(fields[name])
-        record = self._make(fields)
-        self._remember(values, types, record)
-        return record
-
     def decoder(self, decoders: Sequence[Decoder | None]) -> Callable[[tuple[object, ...]], T]:
-        """Return `convert` for a database with these decoders, one for each column."""
+        """Return a function that makes a record of the driver's values, for a database with these decoders.
+
+        There is one decoder for each column, or None.
+        """
         of_names = {name: decode for name, decode in zip(self._names, decoders, strict=True) if decode is not None}
-        return lambda values: self.convert(values, of_names)
+        recall = self._memo.get
+
+        def convert(values: tuple[object, ...]) -> T:
+            types = tuple(map(type, values))
+            known = recall(values)
+            if known is not None and known.types == types:
+                return known.record
+            fields: dict[str, Any] = dict(zip(self._names, values, strict=True))
+            for name, decode in of_names.items():
+                fields[name] = decode(fields[name])
+            record = self._make(fields)
+            self._remember(values, types, record)
+            return record
+
+        return convert
 
     def _remember(self, values: tuple[object, ...], types: tuple[type, ...], record: T) -> None:
         if sum(len(value) for value in values if isinstance(value, str | bytes)) > MAX_LENGTH:

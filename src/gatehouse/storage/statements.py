@@ -8,6 +8,7 @@ from collections import namedtuple
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property, partial
+from operator import itemgetter
 from sys import intern
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
@@ -216,20 +217,20 @@ Verb: TypeAlias = Generator[VerbStep, list[Row], T]
 class CompiledStatement(msgspec.Struct, frozen=True):
     sql: str
     parameter_order: tuple[str, ...]  # the name of the parameter at each position
+    in_order: Callable[[Mapping[str, object]], Sequence[object]]  # the parameters at their positions
     parameter_count: int  # the number of parameters
     constants: Mapping[str, object]
     encoders: Mapping[str, Callable[[object], object]]
     decode: Callable[[Sequence[object]], Row]
 
-    def driver_values(self, parameters: Mapping[str, object]) -> list[object]:
+    def driver_values(self, parameters: Mapping[str, object]) -> Sequence[object]:
         """Return the parameters as the driver expects them; a missing or unknown one is a bug and raises."""
         given = {**self.constants, **parameters} if self.constants else parameters
         if len(given) != self.parameter_count:
             raise KeyError(f"parameters {sorted(given)} do not match {sorted(set(self.parameter_order))}")
-        if not self.encoders:
-            return [given[name] for name in self.parameter_order]
-        encoded = {name: encode(given[name]) for name, encode in self.encoders.items()}
-        return [encoded[name] if name in encoded else given[name] for name in self.parameter_order]
+        if self.encoders:
+            given = {**given, **{name: encode(given[name]) for name, encode in self.encoders.items()}}
+        return self.in_order(given)
 
 
 class BatchedStatement(msgspec.Struct, frozen=True, eq=False):
@@ -240,7 +241,7 @@ class BatchedStatement(msgspec.Struct, frozen=True, eq=False):
     decode: Callable[[Sequence[object]], Row]  # the type of a row without its query number
 
     def driver_values(self, parameters: Mapping[str, object]) -> list[object]:
-        return self.compiled.driver_values({**parameters, QUERY_NUMBER: 0})
+        return list(self.compiled.driver_values({**parameters, QUERY_NUMBER: 0}))
 
     def split_rows(self, answers: Sequence[Sequence[object]], queries: int) -> list[list[Row]]:
         """Return the rows of each query, in order."""
@@ -310,10 +311,12 @@ class Statement:
         binds = {intern(str(name)): bind for bind, name in compiled.bind_names.items()}
         names = tuple(binds)
         places = tuple(intern(str(name)) for name in compiled.positiontup or ())
+        # On PostgreSQL a parameter used twice is listed twice, but numbered and given once.
+        order = places if target is DatabaseKind.SQLITE else tuple(dict.fromkeys(places))
         return CompiledStatement(
             sql=compiled.string,
-            # On PostgreSQL a parameter used twice is listed twice, but numbered and given once.
-            parameter_order=places if target is DatabaseKind.SQLITE else tuple(dict.fromkeys(places)),
+            parameter_order=order,
+            in_order=_reader_of(order),
             parameter_count=len(names),
             constants={name: binds[name].value for name in names if _is_constant(binds[name])},
             encoders={name: _encode for name in names if isinstance(binds[name].type, JsonDocument)},
@@ -331,9 +334,9 @@ class Statement:
             place = slice(first, first + record.width)
             converted.append((place, record.decoder(decoders[place])))
             first = place.stop
-        make: Callable[[Iterable[object]], Row] = namedtuple(  # type: ignore[attr-defined]  # noqa: PYI024
-            "Row", [*self._records, *column_names(columns[first:])]
-        )._make
+        # `Row._make` is a function in Python; this is what it calls.
+        row_type = namedtuple("Row", [*self._records, *column_names(columns[first:])])  # type: ignore[misc]  # noqa: PYI024
+        make: Callable[[Iterable[object]], Row] = partial(tuple.__new__, row_type)
         decoded = [(place, decode) for place, decode in enumerate(decoders) if place >= first and decode is not None]
 
         def decode_row(values: Sequence[object]) -> Row:
@@ -341,10 +344,17 @@ class Statement:
             for place, decode in decoded:
                 row[place] = decode(row[place])
             if converted:
-                row[:first] = [convert(tuple(row[place])) for place, convert in converted]
+                row[:first] = [convert(tuple(values[place])) for place, convert in converted]
             return make(row)
 
         return decode_row if decoded or converted else make
+
+
+def _reader_of(names: Sequence[str]) -> Callable[[Mapping[str, object]], Sequence[object]]:
+    """Return a function that reads these members of a mapping, in order."""
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda given: tuple(given[name] for name in names)
 
 
 def _is_constant(bind: BindParameter[Any]) -> bool:

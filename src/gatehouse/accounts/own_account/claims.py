@@ -1,6 +1,8 @@
 """What the scope `profile` tells about a person (OpenID Connect Core 1.0 §5.1, R9)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from itertools import compress
+from operator import attrgetter
 from typing import Final
 
 from msgspec import Struct
@@ -13,6 +15,11 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.images.model import image_url
 
+CLAIM_NAMES: Final = (
+    *("name", "preferred_username", "nickname", "picture", "locale", "updated_at"),
+    *(one.field.claim for one in CLAIM_FIELDS),
+)
+field_values: Final[Callable[[User], tuple[object, ...]]] = attrgetter(*(one.path for one in CLAIM_FIELDS))
 SERVICE_ORIGIN: Final = AuditOrigin(actor="service")
 
 
@@ -21,18 +28,18 @@ class ProfileClaims(Struct, kw_only=True, eq=False):
     recorder: Recorder
     base_url: str
 
-    async def claims_of(self, user: User) -> Mapping[str, object]:
+    async def claims_of(self, user: User) -> dict[str, object]:
         """Return the claims that are known; a person without a user name gets one first."""
-        claims: Mapping[str, object] = {
-            "name": user.name or " ".join(filter(None, (user.given_name, user.family_name))) or user.nick,
-            "preferred_username": await self.username_of(user),
-            "nickname": user.nick,
-            "picture": image_url(self.base_url, user.picture),
-            "locale": user.lang,
-            "updated_at": user.updated_at or user.reg_time,
-            **{one.field.claim: one.value_of(user) for one in CLAIM_FIELDS},
-        }
-        return {name: value for name, value in claims.items() if value}
+        values = (
+            user.name or " ".join(filter(None, (user.given_name, user.family_name))) or user.nick,
+            user.username or await self.username_of(user),
+            user.nick,
+            image_url(self.base_url, user.picture),
+            user.lang,
+            user.updated_at or user.reg_time,
+            *field_values(user),
+        )
+        return dict(compress(zip(CLAIM_NAMES, values, strict=True), values))
 
     async def username_of(self, user: User) -> str | None:
         """Return the user name; the first one is made from the nick and stored, and can be changed at once."""

@@ -5,7 +5,7 @@ failover: broken connections are dropped, and new ones find the primary.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from itertools import chain, repeat
@@ -384,7 +384,7 @@ class EncodedStep(Struct, frozen=True):
     """A step with its parameters encoded."""
 
     step: VerbStep
-    values: list[Any]
+    values: Sequence[Any]
 
 
 def encode_step(step: VerbStep) -> EncodedStep:

@@ -14,6 +14,7 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from gatehouse.kernel.addresses import Address, Network, any_network_contains, parse_address, source_of
+from gatehouse.web.http.request_headers import headers_by_name
 
 CALLER_ADDRESS_KEY: Final = "caller"
 FOREIGN_SITE_KEY: Final = "foreign_site"  # in the state: the browser shows the answer under another host name
@@ -79,7 +80,7 @@ class CallerAddress(Struct, frozen=True, kw_only=True):
 
 def resolve_caller_address(scope: Scope, trusted_proxies: tuple[Network, ...]) -> CallerAddress:
     """Return the caller's address, from the peer of the connection and the headers. Raises UnreadableChain."""
-    forwarded = not CHAIN_HEADERS.isdisjoint(dict(scope["headers"]))
+    forwarded = not CHAIN_HEADERS.isdisjoint(headers_by_name(scope))
     host = (scope.get("client") or ("", 0))[0]
     if not trusted_proxies:
         return cached_direct_caller(host, proven=not forwarded)

@@ -4,7 +4,7 @@
 and sends a whole one in one write. It is plain ASGI, because Starlette's BaseHTTPMiddleware hides a disconnect.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from operator import itemgetter
 from typing import Final, Protocol
@@ -144,6 +144,26 @@ class RespondingApp(Protocol):
         """Return a response that is whole, or send it and return None."""
 
 
+class ResponseSender(Struct, eq=False):
+    """Sends the messages of a response, with the common headers."""
+
+    context: "RequestContext"
+    send: Send
+    state: Mapping[str, object]
+    own: Header  # of this request only
+    status: int = 0  # of the response; 0 before it begins
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] in RESPONSE_STARTS:
+            self.status = message["status"]
+            present = message.get("headers", ())
+            missing: Iterable[Header] = self.context.missing_headers(present).headers
+            if FOREIGN_SITE_KEY in self.state:  # its owner decides about https on its subdomains
+                missing = [header for header in missing if header is not HSTS]
+            message["headers"] = [*present, *missing, self.own]
+        await self.send(message)
+
+
 class RequestContext:
     """Gives a request its id and its caller, and adds the common headers to every response.
 
@@ -176,55 +196,40 @@ class RequestContext:
         state["request_id"] = request_id
         current_request_id.set(request_id)  # never reset: every request is a task of its own
         begun = self._log.monotonic() if self._log else 0.0
-        status = 0
         own = (b"x-request-id", request_id.encode())
-
-        async def send_with_headers(message: Message) -> None:
-            nonlocal status
-            if message["type"] in RESPONSE_STARTS:
-                status = message["status"]
-                present = message.get("headers", ())
-                missing: Iterable[Header] = self._missing_from(present).headers
-                if FOREIGN_SITE_KEY in state:  # its owner decides about https on its subdomains
-                    missing = [header for header in missing if header is not HSTS]
-                message["headers"] = [*present, *missing, own]
-            await send(message)
-
+        sender = ResponseSender(self, send, state, own)
         try:
-            response = await self._respond(scope, receive, send_with_headers)
+            try:
+                state[CALLER_ADDRESS_KEY] = resolve_caller_address(scope, self._trusted_proxies)
+            except UnreadableChain:
+                await self._errors.refuse(HTTPStatus.BAD_REQUEST, scope, receive, sender)
+                return
+            response = await self._app.respond(scope, receive, sender)
             if response is not None:
-                missing = self._missing_from(response.raw_headers)
+                missing = self.missing_headers(response.raw_headers)
                 write = scope.get(WRITE_RESPONSE_KEY)
                 if write is None or missing.lines is None or FOREIGN_SITE_KEY in state:
-                    await response(scope, receive, send_with_headers)
+                    await response(scope, receive, sender)
                 else:
-                    status = response.status_code
+                    sender.status = response.status_code
                     try:
-                        await write(status, [*response.raw_headers, own], missing.lines, response.body)
+                        await write(sender.status, [*response.raw_headers, own], missing.lines, response.body)
                     except ValueError as error:  # a header with a line break; nothing is sent yet
                         response = await self._errors.response_for(scope, error)
-                        await response(scope, receive, send_with_headers)
+                        await response(scope, receive, sender)
         finally:
             if self._log is not None and scope["type"] == "http":
                 caller = state.get(CALLER_ADDRESS_KEY)
                 self._log.record_request(
                     endpoint=state.get("endpoint", OTHER),
                     method=scope["method"],
-                    status=status,
+                    status=sender.status,
                     begun=begun,
                     source=caller.source if caller else NO_SOURCE,
                     request_id=request_id,
                 )
 
-    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
-        try:
-            scope["state"][CALLER_ADDRESS_KEY] = resolve_caller_address(scope, self._trusted_proxies)
-        except UnreadableChain:
-            await self._errors.refuse(HTTPStatus.BAD_REQUEST, scope, receive, send)
-            return None
-        return await self._app.respond(scope, receive, send)
-
-    def _missing_from(self, present: Iterable[Header]) -> "MissingHeaders":
+    def missing_headers(self, present: Iterable[Header]) -> "MissingHeaders":
         """Return the common headers that a response lacks.
 
         A page may set its own policy, a static file its own caching.

@@ -14,7 +14,7 @@ from gatehouse.kernel.errors import Refused
 from gatehouse.kernel.web_urls import parse_web_url
 from gatehouse.permissions.documents.sites import origin_text
 from gatehouse.web.http.client_address import FOREIGN_SITE_KEY, caller_address_of
-from gatehouse.web.http.parse import header_values
+from gatehouse.web.http.request_headers import header_values
 
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", ""})
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -22,23 +22,23 @@ BUCKETS: Final = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.
 MEDIA_TYPE: Final = CONTENT_TYPE_LATEST
 
 
-class Durations:
+class Durations(Struct, eq=False):
     """A histogram over BUCKETS."""
 
-    __slots__ = ("_counts", "total")
-
-    def __init__(self) -> None:
-        self._counts = [0] * (len(BUCKETS) + 1)
-        self.total = 0.0  # seconds
-
-    def add(self, seconds: float) -> None:
-        self._counts[bisect_left(BUCKETS, seconds)] += 1
-        self.total += seconds
+    counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
+    total: float = 0.0  # seconds
 
     def buckets(self) -> list[tuple[str, float]]:
         """The upper bound of each bucket, and how many requests took at most that long."""
         bounds = [*map(floatToGoString, BUCKETS), "+Inf"]
-        return list(zip(bounds, accumulate(self._counts), strict=True))
+        return list(zip(bounds, accumulate(self.counts), strict=True))
+
+
+class RequestCount(Struct, eq=False):
+    """The requests with the same labels, and the durations of all requests of their endpoint."""
+
+    durations: Durations
+    total: int = 0
 
 
 class Figure(Struct, frozen=True, kw_only=True):
@@ -71,19 +71,24 @@ class Metrics(Collector):
         self._names = frozenset(endpoint_names)
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        self._requests: dict[tuple[str, str, int], int] = {}
+        self._requests: dict[tuple[str, str, int], RequestCount] = {}
         self._seconds: dict[str, Durations] = {}
         self.registry.register(self)
 
     def observe(self, *, endpoint: str, method: str, status: int, seconds: float) -> None:
         """Count one request; all unknown endpoints share one label, as do all unknown methods."""
+        count = self._requests.get((endpoint, method, status)) or self._count_of(endpoint, method, status)
+        count.total += 1
+        durations = count.durations
+        durations.counts[bisect_left(BUCKETS, seconds)] += 1
+        durations.total += seconds
+
+    def _count_of(self, endpoint: str, method: str, status: int) -> RequestCount:
         name = endpoint if endpoint in self._names else OTHER
         labels = (name, method if method in METHODS else OTHER, status)
-        self._requests[labels] = self._requests.get(labels, 0) + 1
-        durations = self._seconds.get(name)
-        if durations is None:
-            durations = self._seconds[name] = Durations()
-        durations.add(seconds)
+        if labels not in self._requests:
+            self._requests[labels] = RequestCount(self._seconds.setdefault(name, Durations()))
+        return self._requests[labels]
 
     def collect(self) -> Iterator[Metric]:
         """Build the request metrics when they are read, so that a request only has to count."""
@@ -92,7 +97,7 @@ class Metrics(Collector):
         )
         by_class: Counter[tuple[str, str, str]] = Counter()
         for (name, method, status), count in self._requests.items():
-            by_class[name, method, status_class(status)] += count
+            by_class[name, method, status_class(status)] += count.total
         for labels, total in by_class.items():
             requests.add_metric(labels, total)
         seconds = HistogramMetricFamily(

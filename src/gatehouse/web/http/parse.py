@@ -12,12 +12,13 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
-from starlette.types import Message, Scope
+from starlette.types import Message
 
 from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.errors import BadInput
 from gatehouse.web.http import parse_form, parse_json
 from gatehouse.web.http.errors import UnsupportedMediaType
+from gatehouse.web.http.request_headers import header_values
 
 BODY_KEY: Final = "gatehouse.body"  # the scope key of the body that was read
 MAX_CONTENT_TYPE_LENGTH: Final = 256  # characters; a longer one is not passed to the library parsers
@@ -56,11 +57,6 @@ ANY_BODY: Final = frozenset(BodyKind)
 class ContentType(msgspec.Struct, frozen=True):
     kind: BodyKind
     boundary: str = ""
-
-
-def header_values(scope: Scope, name: bytes) -> list[str]:
-    """Return the values of a header, one per line; `name` is in lower case."""
-    return [value.decode("latin-1") for given, value in scope["headers"] if given == name]
 
 
 async def raw_body(request: Request) -> bytes:

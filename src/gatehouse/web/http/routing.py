@@ -23,12 +23,13 @@ from gatehouse.kernel.errors import TooMany, Unavailable
 from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.errors import Dialect, ErrorRenderer
-from gatehouse.web.http.parse import JSON_ONLY, BodyKind, header_values
-from gatehouse.web.http.responses import Header
+from gatehouse.web.http.parse import JSON_ONLY, BodyKind
+from gatehouse.web.http.request_headers import header_values, headers_by_name
 
 DEFAULT_BODY_LIMIT: Final = 256 * 1024  # bytes (S-19)
 SCHEMA_BODY_LIMIT: Final = 4 * 1024 * 1024
 UPLOAD_BODY_LIMIT: Final = MAX_UPLOAD_BYTES + 65_536  # an image and the form around it
+BODY_HEADERS: Final = frozenset({b"content-length", b"transfer-encoding", b"content-encoding"})
 PARAMETER_PATTERN: Final = re.compile(r"\{(?P<name>\w+)(?::(?P<kind>int|path))?\}")
 NUMBER_PATTERN: Final = re.compile(r"[0-9]{1,18}")
 MAX_LENGTH_DIGITS: Final = 19  # of a Content-Length
@@ -162,7 +163,7 @@ async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "websocket":
         await WebSocketClose()(scope, receive, send)
         return
-    check_announced_body(scope["headers"], DEFAULT_BODY_LIMIT)
+    check_announced_body(scope, DEFAULT_BODY_LIMIT)
     raise HTTPException(404)
 
 
@@ -248,9 +249,9 @@ class PathDispatcher:
         if scope["type"] == "lifespan":
             await self._router(scope, receive, send)
             return None
-        app = self._application_of(scope) if scope["type"] == "http" else None
+        app = self._exact.get(scope["path"]) or self._matching_application(scope)
         try:
-            if app is not None:
+            if app is not None and scope["type"] == "http":
                 return await app.respond(scope, receive, send)
             await self._router(scope, receive, send)
         except Exception as error:  # noqa: BLE001 - ErrorRenderer tells the foreseen from the others
@@ -262,13 +263,9 @@ class PathDispatcher:
             return await send_unless_whole(response, scope, receive, send)
         return None
 
-    def _application_of(self, scope: Scope) -> "PathApplication | None":
-        """Return the application of the path, with its parameters in the scope."""
-        path = scope["path"]
-        exact = self._exact.get(path)
-        if exact is not None:
-            return exact
-        found = self._patterns.find(path)
+    def _matching_application(self, scope: Scope) -> "PathApplication | None":
+        """Return the application whose pattern the path matches, with its parameters in the scope."""
+        found = self._patterns.find(scope["path"]) if scope["type"] == "http" else None
         if found is None:
             return None
         app, scope["path_params"] = found
@@ -277,10 +274,15 @@ class PathDispatcher:
 
 async def send_unless_whole(response: Response, scope: Scope, receive: Receive, send: Send) -> Response | None:
     """Return a response that only sends its body; send any other."""
-    if type(response).__call__ is Response.__call__ and response.background is None:
+    if is_whole(response):
         return response
     await response(scope, receive, send)
     return None
+
+
+def is_whole(response: Response) -> bool:
+    """Whether a response does nothing but send its body."""
+    return type(response).__call__ is Response.__call__ and response.background is None
 
 
 class PathApplication:
@@ -301,39 +303,34 @@ class PathApplication:
 
     async def respond(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
         """Return the response if it is whole; None for one that was sent."""
-        endpoint = self._by_method.get(scope["method"], self._first)
-        state = scope["state"]
+        method, state = scope["method"], scope["state"]
+        endpoint = self._by_method.get(method, self._first)
         state["endpoint"], state["dialect"] = endpoint.name, endpoint.dialect
         if endpoint.error_headers:
             state[ERROR_HEADERS_KEY] = endpoint.error_headers
-        has_body = check_announced_body(scope["headers"], endpoint.body_limit)
+        has_body = check_announced_body(scope, endpoint.body_limit)
         origin = ""
-        if self._client_methods:
+        if self._client_methods and b"origin" in headers_by_name(scope):
             origin = state[ALLOWED_ORIGIN_KEY] = await self._registered_origin(scope)  # errors too, to be readable
-        if has_body:
-            body = LimitedBody(receive, endpoint.body_limit)
-            receive = body.receive
-            response = await self._answer_within(body, Request(scope, receive, send), endpoint, origin)
+        if not scope["path"].isprintable():
+            raise HTTPException(404)  # a parameter accepts any text
+        if method not in self._by_method:
+            response = self._preflight_response(method, origin)
         else:
-            response = await self._answer(Request(scope, receive, send), endpoint, origin)
+            wait = self._limiter.admit(endpoint.rate_class, caller_address_of(scope).source)
+            if wait:
+                raise TooMany(wait, f"{endpoint.rate_class} requests from one source")
+            if has_body:
+                body = LimitedBody(receive, endpoint.body_limit)
+                receive = body.receive
+                response = await body.answer_within(endpoint.handler, Request(scope, receive, send))
+            else:
+                response = await endpoint.handler(Request(scope, receive, send))
         if self._allows_any_origin:
             response.headers["Access-Control-Allow-Origin"] = "*"
         if origin:
             allow_origin(response, origin)
-        return await send_unless_whole(response, scope, receive, send)
-
-    async def _answer_within(
-        self, body: "LimitedBody", request: Request, endpoint: Endpoint, origin: str
-    ) -> Response:
-        try:
-            response = await self._answer(request, endpoint, origin)
-        except Exception:
-            if body.is_exceeded:
-                raise unread_body(413) from None
-            raise
-        if body.is_exceeded:
-            raise unread_body(413)
-        return response
+        return response if is_whole(response) else await send_unless_whole(response, scope, receive, send)
 
     async def _registered_origin(self, scope: Scope) -> str:
         """Return the caller's origin if a client registered it; the handler reports an unavailable database."""
@@ -344,17 +341,6 @@ class PathApplication:
             return given[0] if await self._is_registered_origin(given[0]) else ""
         except Unavailable:
             return ""
-
-    async def _answer(self, request: Request, endpoint: Endpoint, origin: str) -> Response:
-        if not request.scope["path"].isprintable():
-            raise HTTPException(404)  # a parameter accepts any text
-        method = request.scope["method"]
-        if method not in self._by_method:
-            return self._preflight_response(method, origin)
-        wait = self._limiter.admit(endpoint.rate_class, caller_address_of(request.scope).source)
-        if wait:
-            raise TooMany(wait, f"{endpoint.rate_class} requests from one source")
-        return await endpoint.handler(request)
 
     def _preflight_response(self, method: str, origin: str) -> Response:
         """The response to a CORS preflight; any other method is not allowed."""
@@ -396,13 +382,15 @@ def allow_origin(response: Response, origin: str) -> None:
 # its real length while it is read.
 
 
-def check_announced_body(headers: Iterable[Header], limit: int) -> bool:
+def check_announced_body(scope: Scope, limit: int) -> bool:
     """Refuse a body by its headers. Returns whether there is one.
 
     A compressed body is never decompressed: a few kilobytes can become gigabytes.
     """
     has_body = False
-    for name, value in headers:
+    if BODY_HEADERS.isdisjoint(headers_by_name(scope)):
+        return has_body
+    for name, value in scope["headers"]:
         if name == b"content-length":
             has_body = True
             # Others were refused before (request_head.py).
@@ -430,6 +418,18 @@ class LimitedBody:
         self._receive = receive
         self._left = limit
         self.is_exceeded = False
+
+    async def answer_within(self, handler: Handler, request: Request) -> Response:
+        """Return the response of the handler. Raises HTTPException if the body exceeds the limit."""
+        try:
+            response = await handler(request)
+        except Exception:
+            if self.is_exceeded:
+                raise unread_body(413) from None
+            raise
+        if self.is_exceeded:
+            raise unread_body(413)
+        return response
 
     async def receive(self) -> Message:
         if not self.is_exceeded:

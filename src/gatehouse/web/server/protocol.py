@@ -6,7 +6,7 @@ order, and nothing more is read. Every duration runs on the Clock.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, auto
 from http import HTTPStatus
 from typing import Final, cast
@@ -14,18 +14,16 @@ from urllib.parse import unquote
 
 import httptools
 
+from gatehouse.web.http.request_headers import HEADERS_BY_NAME_KEY
 from gatehouse.web.http.responses import Header
 from gatehouse.web.server.compact import FlowControl, has_hung_up
 from gatehouse.web.server.exchange import HttpExchange
 from gatehouse.web.server.limits import Deadline
 from gatehouse.web.server.request_head import (
-    CHECKED_HEADERS,
-    SEPARATORS,
+    RequestHead,
     RequestRefused,
-    check_head_size,
     check_headers,
     check_request_line,
-    expects_continue,
     refusal_from,
 )
 from gatehouse.web.server.response_head import bare_response
@@ -33,7 +31,6 @@ from gatehouse.web.server.state import ServedConnection, ServerState
 
 CONNECTION_KEY: Final = "gatehouse.line"  # the scope key of the connection
 PARSE_SLICE: Final = 4_096  # bytes given to the parser at a time: a limit is noticed within one slice
-BLANK: Final = b" \t"  # spaces around a value are not part of it (RFC 9110 §5.5)
 ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 
 
@@ -60,12 +57,9 @@ class HttpProtocol(ServedConnection):
     __slots__ = (
         "__weakref__",
         "_answering",
-        "_checked",
         "_client",
         "_client_owes",
         "_client_reads",
-        "_head_lines",
-        "_head_size",
         "_headers",
         "_is_starting",
         "_keeps_alive",
@@ -98,10 +92,7 @@ class HttpProtocol(ServedConnection):
         self._requests = 0
         self._unreported = 0  # bytes fed since the parser last handed out a whole head or a piece of a body
         self._url = b""
-        self._head_lines = 0  # headers of the head, and trailers
-        self._head_size = 0  # bytes of their names and values
-        self._headers: list[Header] = []
-        self._checked: list[Header] = []  # those that decide about the connection
+        self._headers: list[Header] = []  # of the head, with names in lower case; or trailers, which no one reads
         self._is_starting = False
         self._receiving: HttpExchange | None = None
         self._answering: HttpExchange | None = None
@@ -210,9 +201,7 @@ class HttpProtocol(ServedConnection):
         self._phase = HEAD
         self._requests += 1
         self._url = b""
-        self._head_lines = self._head_size = 0
         self._headers = []
-        self._checked = []
 
     def on_url(self, url: bytes) -> None:
         self._url += url
@@ -220,39 +209,31 @@ class HttpProtocol(ServedConnection):
             raise RequestRefused(HTTPStatus.REQUEST_URI_TOO_LONG)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Collect a header of the head, or a trailer, which no one reads.
-
-        A name with an underscore is dropped: a caller can imitate with it a header that only a proxy may set (S-11).
-        """
-        name = name.lower()
-        self._head_size += len(name) + len(value) + SEPARATORS
-        self._head_lines += 1
-        if name in CHECKED_HEADERS:
-            self._checked.append((name, value))
-        if b"_" not in name:
-            self._headers.append((name, value.strip(BLANK)))
+        self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         self._unreported = 0
         parser = self._parser
         method, version = parser.get_method(), parser.get_http_version()
         check_request_line(method, self._url, version)
-        check_head_size(self._head_lines, self._head_size, self._limits)
-        check_headers(self._checked, version)
+        head = check_headers(self._headers, version, self._limits)
+        self._headers = head.headers
         if len(self._queue) >= self._limits.pipelined + (self._answering is None):  # the first runs in a moment
             raise RequestRefused(HTTPStatus.BAD_REQUEST)
         if not parser.should_upgrade():  # otherwise the parser stops after the head
-            self._queue_exchange(method, version)
+            self._queue_exchange(method, version, head)
 
-    def _queue_exchange(self, method: bytes, version: str) -> None:
+    def _queue_exchange(self, method: bytes, version: str, head: RequestHead) -> None:
         if self._answering is not None or self._queue:
             self.flow.pause_reading()
         exchange = HttpExchange(
-            self._scope_of(method, version),
+            scope=self._scope_of(method, version, head.by_name),
             transport=self.transport,
             flow=self.flow,
             clock=self._state.clock,
-            expects_continue=expects_continue(self._checked, version),
+            is_head=method == b"HEAD",
+            has_chunks=version != "1.0",
+            expects_continue=head.expects_continue,
             on_end=self._on_exchange_end,
         )
         self._keeps_alive = version != "1.0" and self._parser.should_keep_alive()
@@ -261,7 +242,7 @@ class HttpProtocol(ServedConnection):
         self._headers = []  # of the trailers: the other list belongs to the application
         self._queue.append(exchange)
 
-    def _scope_of(self, method: bytes, version: str) -> dict[str, object]:
+    def _scope_of(self, method: bytes, version: str, by_name: Mapping[bytes, bytes]) -> dict[str, object]:
         raw_path, _, query = self._url.partition(b"?")
         path = raw_path.decode("ascii")
         return {
@@ -277,6 +258,7 @@ class HttpProtocol(ServedConnection):
             "raw_path": raw_path,
             "query_string": query,
             "headers": self._headers,
+            HEADERS_BY_NAME_KEY: by_name,
             "state": {},
             CONNECTION_KEY: self,
         }
@@ -345,11 +327,12 @@ class HttpProtocol(ServedConnection):
         """
         if self._is_starting:
             return
-        self._is_starting = True
-        while self._queue and self._answering is None and not self._leaving:
-            exchange = self._answering = self._queue.pop(0)
-            self._state.start_task(exchange.run(self._state.app))
-        self._is_starting = False
+        if self._queue:
+            self._is_starting = True
+            while self._queue and self._answering is None and not self._leaving:
+                exchange = self._answering = self._queue.pop(0)
+                self._state.start_task(exchange.run(self._state.app))
+            self._is_starting = False
         if self._refusal is not None and self._answering is None and not self._leaving:
             self._send_refusal(self._refusal)
 
@@ -425,17 +408,22 @@ class HttpProtocol(ServedConnection):
 
     def _update_deadline(self) -> None:
         """Start the deadline of the current phase, unless it is running already."""
-        owed = (self._phase, self._requests, self._answering)
-        if self._leaving or self._refusal is not None or owed == self._watched:
+        if self._leaving or self._refusal is not None:
+            return
+        phase, answering = self._phase, self._answering
+        if phase is BETWEEN and answering is not None:  # the client owes nothing
+            self._watched = None
+            self._client_owes.cancel()
+            return
+        owed = (phase, self._requests, answering)
+        if owed == self._watched:
             return
         self._watched = owed
-        self._client_owes.cancel()
-        if self._phase is BETWEEN:
-            if self._answering is None:
-                self._client_owes.set(self._limits.idle, self._close)
-        elif self._phase is BODY:
+        if phase is BETWEEN:
+            self._client_owes.set(self._limits.idle, self._close)
+        elif phase is BODY:
             self._client_owes.set(self._limits.body, self._on_deadline)
-        elif self._phase is HEAD:
+        elif phase is HEAD:
             self._client_owes.set(self._limits.head, self._on_deadline)
         else:
             self._client_owes.set(self._limits.head, self._close)

@@ -1,10 +1,13 @@
 """Checks of a request's head; a refused request gets a bare status that the protocol writes itself."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from itertools import chain
+from operator import itemgetter
 from typing import Final
 
 import httptools
+from msgspec import Struct
 
 from gatehouse.web.http.responses import Header
 from gatehouse.web.server.limits import ProtocolLimits
@@ -30,10 +33,19 @@ def refusal_from(error: httptools.HttpParserError) -> RequestRefused:
 # Content-Length beside Transfer-Encoding by itself. The checks here refuse what the parser accepts.
 
 
-CHECKED_HEADERS: Final = frozenset({b"host", b"content-length", b"transfer-encoding", b"expect"})
+BLANK: Final = b" \t"  # spaces around a value are not part of it (RFC 9110 §5.5)
 SEPARATORS: Final = len(b": \r\n")
 MAX_CONTENT_LENGTH_DIGITS: Final = 19  # digits of a Content-Length; no real body is longer
 SUPPORTED_VERSIONS: Final = ("1.0", "1.1")
+name_of: Final = itemgetter(0)
+
+
+class RequestHead(Struct, frozen=True):
+    """The headers of a request that passed the checks."""
+
+    headers: list[Header]
+    by_name: Mapping[bytes, bytes]  # of a repeated header the last value
+    expects_continue: bool  # the client sends its body only when it is asked to (RFC 9110 §10.1.1)
 
 
 def check_request_line(method: bytes, target: bytes, version: str) -> None:
@@ -48,32 +60,46 @@ def check_request_line(method: bytes, target: bytes, version: str) -> None:
         raise RequestRefused(HTTPStatus.BAD_REQUEST)
 
 
-def check_head_size(lines: int, size: int, limits: ProtocolLimits) -> None:
-    if lines > limits.headers or size > limits.header_bytes:
+def check_headers(given: Sequence[Header], version: str, limits: ProtocolLimits) -> RequestHead:
+    """Check the headers as the parser found them, with names in lower case.
+
+    A name with an underscore is dropped: a caller can imitate with it a header that only a proxy may set (S-11).
+    """
+    names = list(map(name_of, given))
+    check_head_size(given, limits)
+    framings = names.count(b"content-length") + names.count(b"transfer-encoding")
+    if framings:
+        check_framing(given, version)
+    # RFC 9112 §3.2 asks for one Host. Its value is never used (R0). The parser refuses most double framings, but one
+    # parser alone is not relied on (HT-04).
+    hosts = names.count(b"host")
+    if hosts > 1 or (hosts == 0 and version == "1.1") or framings > 1:
+        raise RequestRefused(HTTPStatus.BAD_REQUEST)
+    headers = [(name, value.strip(BLANK)) for name, value in given]
+    if b"_" in b"".join(names):
+        headers = [header for header in headers if b"_" not in header[0]]
+    by_name = dict(headers)
+    # HTTP/1.0 has no 100.
+    expects_continue = b"expect" in by_name and version != "1.0" and (b"expect", b"100-continue") in lower(given)
+    return RequestHead(headers, by_name, expects_continue)
+
+
+def check_head_size(headers: Sequence[Header], limits: ProtocolLimits) -> None:
+    size = len(b"".join(chain.from_iterable(headers))) + SEPARATORS * len(headers)
+    if len(headers) > limits.headers or size > limits.header_bytes:
         raise RequestRefused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
 
 
-def check_headers(headers: Sequence[Header], version: str) -> None:
-    """Check those of CHECKED_HEADERS that a request has."""
-    hosts = framings = 0
+def check_framing(headers: Sequence[Header], version: str) -> None:
     for name, value in headers:
-        if name == b"host":
-            hosts += 1
-        elif name == b"content-length":
-            framings += 1
+        if name == b"content-length":
             check_content_length(value)
         elif name == b"transfer-encoding":
-            framings += 1
             check_transfer_encoding(value, version)
-    # RFC 9112 §3.2 asks for one Host. Its value is never used (R0). The parser refuses most double framings, but one
-    # parser alone is not relied on (HT-04).
-    if hosts > 1 or (hosts == 0 and version == "1.1") or framings > 1:
-        raise RequestRefused(HTTPStatus.BAD_REQUEST)
 
 
-def expects_continue(headers: Sequence[Header], version: str) -> bool:
-    """Whether the client sends its body only when it is asked to; HTTP/1.0 has no 100 (RFC 9110 §10.1.1)."""
-    return version != "1.0" and any(name == b"expect" and value.lower() == b"100-continue" for name, value in headers)
+def lower(headers: Sequence[Header]) -> list[Header]:
+    return [(name, value.lower()) for name, value in headers]
 
 
 def check_content_length(value: bytes) -> None:

@@ -13,9 +13,9 @@ from gatehouse.oauth.errors import InvalidClient, InvalidRequest
 from gatehouse.tokens.claims import InvalidToken
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
-from gatehouse.web.http.parse import BodyKind, content_type, header_values, query_pairs, raw_body, read_body
+from gatehouse.web.http.parse import BodyKind, content_type, query_pairs, raw_body, read_body
+from gatehouse.web.http.request_headers import header_values
 
-BEARER: Final = re.compile(r"bearer +([^\s,]+)", re.ASCII | re.IGNORECASE)
 BASIC: Final = re.compile(r"basic +([A-Za-z0-9+/]+={0,2})", re.ASCII | re.IGNORECASE)
 FORM_ONLY: Final = frozenset({BodyKind.FORM})
 
@@ -34,10 +34,10 @@ def credentials_of(request: Request, asked: ClientCredentialFields) -> ClientCre
     if len(given) > 1:
         raise InvalidClient("duplicate Authorization header")
     header = given[0] if given else ""
-    bearer = BEARER.fullmatch(header)
-    basic_id, basic_secrets = ("", ()) if bearer or not header else read_basic(header)
+    proof = bearer_token(header)
+    basic_id, basic_secrets = ("", ()) if proof or not header else read_basic(header)
     return ClientCredentials(
-        proof=bearer[1] if bearer else "",
+        proof=proof,
         basic_id=basic_id,
         basic_secrets=basic_secrets,
         client_id=asked.client_id,
@@ -60,7 +60,11 @@ def read_basic(header: str) -> tuple[str, tuple[str, ...]]:
     client_id, colon, secret = text.partition(":")
     if not client_id or not colon:
         raise InvalidClient("the Authorization header is neither Bearer nor Basic")
-    return unquote_plus(client_id), tuple(dict.fromkeys((secret, unquote_plus(secret))))
+    return decode_plus(client_id), tuple(dict.fromkeys((secret, decode_plus(secret))))
+
+
+def decode_plus(text: str) -> str:
+    return unquote_plus(text) if "%" in text or "+" in text else text
 
 
 def refuse_query(request: Request, into: type[msgspec.Struct]) -> None:
@@ -79,10 +83,17 @@ def bearer_of(request: Request) -> str:
     given = header_values(request.scope, b"authorization")
     if not given:
         return ""
-    found = BEARER.fullmatch(given[0])
-    if found is None or len(given) > 1:
+    token = bearer_token(given[0])
+    if not token or len(given) > 1:
         raise InvalidToken("the Authorization header is duplicated or not a Bearer token")
-    return found[1]
+    return token
+
+
+def bearer_token(header: str) -> str:
+    """Return the token of `Bearer <token>`; empty for any other header."""
+    scheme, _, rest = header.partition(" ")
+    token = rest.lstrip(" ")
+    return token if scheme.lower() == "bearer" and token.split() == [token] and "," not in token else ""
 
 
 async def access_token_of(request: Request) -> str:

@@ -18,7 +18,8 @@ from gatehouse.permissions.documents.grammar import ApplicationDigits
 from gatehouse.web.api.permissions.authentication import CredentialFields, credentials_of
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
 from gatehouse.web.http.errors import Dialect
-from gatehouse.web.http.parse import header_values, raw_body, read_query
+from gatehouse.web.http.parse import raw_body, read_query
+from gatehouse.web.http.request_headers import header_values
 from gatehouse.web.http.routing import Endpoint, RateClass, RequiredAuth
 from gatehouse.web.server.protocol import CONNECTION_KEY
 

@@ -18,7 +18,8 @@ from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.idempotency import CallerKey
 from gatehouse.web.api.permissions.authentication import CredentialFields, credentials_of
 from gatehouse.web.api.permissions.envelope import JSON
-from gatehouse.web.http.parse import header_values, read_json_object
+from gatehouse.web.http.parse import read_json_object
+from gatehouse.web.http.request_headers import header_values
 from gatehouse.web.http.responses import NO_STORE
 from gatehouse.web.http.routing import Endpoint, Handler
 

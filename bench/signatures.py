@@ -8,7 +8,8 @@ from tests.support.tokens import example_claims
 from gatehouse.keys.keyring import open_key
 from gatehouse.keys.model import Algorithm, KeyPurpose
 from gatehouse.tokens.claims import UserJwtClaims
-from gatehouse.tokens.signer import RS256_PADDING, SHA_256, sign_inline, signing_input
+from gatehouse.tokens.rsa_signatures import RS256_PADDING, SHA_256
+from gatehouse.tokens.signer import sign_inline, signing_input
 
 
 def signatures() -> list[Figure]:

@@ -32,6 +32,7 @@ from gatehouse.tokens.claims import (
     StaticServiceClaims,
     UserJwtClaims,
 )
+from gatehouse.tokens.rsa_signatures import ThreadedSignatures
 from gatehouse.tokens.signer import Signer, sign_inline
 from gatehouse.tokens.verifier import ApplicationPublicKey, TokenVerifier
 from tests.support.clock import MovableClock
@@ -110,7 +111,7 @@ async def token_setup(executor: ThreadPoolExecutor) -> TokenSetup:
         clock=clock,
         store=store,
         keyring=keyring,
-        signer=Signer(keyring=keyring, clock=clock, executor=executor),
+        signer=Signer(keyring=keyring, clock=clock, rsa=ThreadedSignatures(executor)),
         verifier=TokenVerifier(issuer=ISSUER, keyring=keyring, application_keys=applications, clock=clock),
         applications=applications,
     )

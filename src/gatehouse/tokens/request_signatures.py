@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from gatehouse.keys.model import BadPublicKey
 from gatehouse.keys.rsa_public_keys import MAX_KEY_CHARACTERS, parse_rsa_public_key
-from gatehouse.tokens.signer import RS256_PADDING, SHA_256
+from gatehouse.tokens.rsa_signatures import RS256_PADDING, SHA_256
 
 
 def is_signed_request(signature: str, body: bytes, public_key: str) -> bool:

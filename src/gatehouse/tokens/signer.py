@@ -4,19 +4,15 @@ It uses the primitives directly, which adds about 10 µs to the signature. The h
 encoded once.
 """
 
-import asyncio
 from collections.abc import Mapping
-from concurrent.futures import Executor
 from functools import lru_cache
 from typing import Final
 
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
-from cryptography.hazmat.primitives.hashes import SHA256
 from msgspec import Struct
 
 from gatehouse.kernel.clock import Clock
@@ -26,21 +22,18 @@ from gatehouse.keys.keyring import Keyring, OpenedKey
 from gatehouse.keys.model import KeyAlgorithm
 from gatehouse.tokens.claim_sizes import MAX_ISSUED_TOKEN
 from gatehouse.tokens.claims import Claims, GeneratedServiceClaims, TokenTooLong
+from gatehouse.tokens.rsa_signatures import SHA_256, RsaSignatures
 
 P256_BYTES: Final = 32
-RS256_PADDING: Final = PKCS1v15()
-SHA_256: Final = SHA256()
 ES256_SIGNATURE: Final = ECDSA(SHA_256)
 
 encode_payload: Final = msgspec.json.Encoder().encode
 
 
 class Signer(Struct, kw_only=True, eq=False):
-    """`executor` is a small thread pool for RSA, whose signatures would block the event loop."""
-
     keyring: Keyring
     clock: Clock
-    executor: Executor
+    rsa: RsaSignatures
 
     async def sign(
         self,
@@ -80,9 +73,7 @@ class Signer(Struct, kw_only=True, eq=False):
 
     async def _signature(self, private: PrivateKey | HmacKey, message: bytes) -> bytes:
         if isinstance(private, RSAPrivateKey):
-            return await asyncio.get_running_loop().run_in_executor(
-                self.executor, private.sign, message, RS256_PADDING, SHA_256
-            )
+            return await self.rsa.sign(private, message)
         return sign_inline(private, message)
 
 

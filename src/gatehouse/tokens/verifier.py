@@ -30,7 +30,8 @@ from gatehouse.tokens.claims import (
     StaticServiceClaims,
     typ_of,
 )
-from gatehouse.tokens.signer import ES256_SIGNATURE, P256_BYTES, RS256_PADDING, SHA_256
+from gatehouse.tokens.rsa_signatures import RS256_PADDING, SHA_256
+from gatehouse.tokens.signer import ES256_SIGNATURE, P256_BYTES
 
 MAX_ACCEPTED_TOKEN: Final = 16_384  # characters (S-05)
 # Others demand processing: fetch a key, know an extension, unpack (checklist UI-20, UI-21).

@@ -15,6 +15,7 @@ from gatehouse.kernel.ids import new_node_id
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.nodes import Node
 from gatehouse.keys.rotation import KeyRotation, RotationPolicy
+from gatehouse.tokens.rsa_signatures import InlineSignatures, RsaSignatures, ThreadedSignatures
 from gatehouse.tokens.signer import Signer
 
 RSA_THREADS: Final = 2
@@ -38,11 +39,15 @@ def build_keys(core: Core) -> KeyServices:
             store=core.storage.keys, masters=masters, recorder=core.recorder, clock=clock, policy=policy
         ),
         rotation_policy=policy,
-        signer=Signer(
-            keyring=keyring, clock=clock, executor=ThreadPoolExecutor(RSA_THREADS, thread_name_prefix="rsa")
-        ),
+        signer=Signer(keyring=keyring, clock=clock, rsa=rsa_signatures(core.settings.server.workers)),
         node_reporter=NodeReporter(store=core.storage.nodes, masters=masters, clock=clock, node=this_node()),
     )
+
+
+def rsa_signatures(workers: int) -> RsaSignatures:
+    if 1 < workers >= len(os.sched_getaffinity(0)):
+        return InlineSignatures()
+    return ThreadedSignatures(ThreadPoolExecutor(RSA_THREADS, thread_name_prefix="rsa"))
 
 
 def this_node() -> Node:

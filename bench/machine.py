@@ -6,6 +6,7 @@ import platform
 import re
 import shlex
 import subprocess
+import sys
 import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,10 +63,18 @@ def this_machine() -> Machine:
 
 
 def python_build() -> str:
-    """Return whether the interpreter was configured with PGO and LTO, which take off a tenth of the time or more."""
+    """Return whether the interpreter was built with PGO and LTO, which take off a tenth of the time or more."""
+    if is_packaged_by_debian():
+        return "packaged by Debian, with PGO and LTO"
     configured = shlex.split(str(sysconfig.get_config_var("CONFIG_ARGS") or ""))
     chosen = [name for flag, name in OPTIMIZATIONS.items() if flag in configured]
     return f"configured with {' and '.join(chosen)}" if chosen else "configured without PGO and LTO"
+
+
+def is_packaged_by_debian() -> bool:
+    """Debian's packages do not say how they were built: PGO and LTO are flags of its build, not of `configure`."""
+    package = Path(f"/usr/share/doc/python{sys.version_info.major}.{sys.version_info.minor}/changelog.Debian.gz")
+    return sys.base_prefix == "/usr" and package.exists()
 
 
 def versions() -> dict[str, str]:

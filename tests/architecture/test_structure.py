@@ -24,6 +24,7 @@ LAZY_IMPORTS = {
     ("app/endpoints.py", "gatehouse.app.console.sections"),
     ("app/endpoints.py", "gatehouse.app.console.shared"),
     ("app/management.py", "gatehouse.app.services.listing"),
+    ("app/page_endpoints.py", "gatehouse.app.services.people"),
     ("languages.py", "babel.core"),
     ("languages.py", "babel.dates"),
     ("languages.py", "babel.numbers"),

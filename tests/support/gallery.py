@@ -14,12 +14,14 @@ from starlette.types import ASGIApp
 from gatehouse.accounts.address_proofs.model import EndedMethods
 from gatehouse.accounts.model import OWN_FIELDS, SignInMethod
 from gatehouse.accounts.terms.model import TermsDocument
+from gatehouse.admin.access_invitations import NamedInvitation
 from gatehouse.admin.own_permissions import EffectiveRule, OwnPermissions, OwnScope, Reason, RuleSource
 from gatehouse.fields.derive import form_rows
 from gatehouse.kernel.graphics import Color
 from gatehouse.oauth.api_model import SCOPE_MARK
 from gatehouse.oauth.model import APPLICATION_SCOPES, LINK_FIELDS, SCOPES
 from gatehouse.permissions.evaluation.contributions import SourceKind
+from gatehouse.permissions.model.invitation import AccessInvitation, InvitedAccess
 from gatehouse.permissions.model.rules import ROOT, ResourceKind, Rule, RuleSection, Scope
 from gatehouse.sign_in_flow.model import DestinationLink, FormPost
 from gatehouse.sign_in_flow.questions import ConsentRequest, NetworkNearness
@@ -199,6 +201,20 @@ TERMS: Final = TermsContext(
 )
 PUZZLE: Final = Puzzle(puzzle="register.4.1788003600.sample", difficulty=4, expires=NOW + 3_600)
 CONFIRM: Final = page.ReauthenticationContext(csrf=CSRF, interaction=ASK, login=ANNA, has_password=True)
+
+
+def an_invitation(application: str = "", role: str = "", project: str = "", group: str = "") -> NamedInvitation:
+    access = InvitedAccess(application_id=50001, role=role, end=NOW + 3 * DAY if role else 0)
+    sent = AccessInvitation(
+        invitation_id="i1",
+        user_id="1000000001",
+        login=ANNA,
+        inviter="1000000002",
+        access=access,
+        created_at=NOW,
+        expires_at=NOW + 7 * DAY,
+    )
+    return NamedInvitation(invitation=sent, application=application, role=role, project=project, group=group)
 
 
 def own_place(scope: Scope, *sources: RuleSource) -> OwnScope:
@@ -577,6 +593,20 @@ STATES: Final[Mapping[str, PageContext]] = {
         nick="Anna",
         problem=PageProblem(what=ProblemKind.INPUT, text="the password must have at least 10 characters"),
     ),
+    "invitations": account.InvitationsContext(
+        csrf=CSRF,
+        email_verified=True,
+        refused=True,
+        invitations=(
+            an_invitation(application="Sky Raiders", role="moderator", project="Mind Games"),
+            an_invitation(group="Testers"),
+            an_invitation(),
+        ),
+    ),
+    "invitations-unverified": account.InvitationsContext(
+        csrf=CSRF, email_verified=False, invitations=(an_invitation(group="Testers"),)
+    ),
+    "invitations-none": account.InvitationsContext(csrf=CSRF, email_verified=True, invitations=()),
     "forgot": page.ForgotContext(csrf=CSRF),
     "forgot-throttled": page.ForgotContext(
         csrf=CSRF, login=ANNA, problem=PageProblem(what=ProblemKind.THROTTLED, seconds=7_300)

@@ -14,7 +14,7 @@ from gatehouse.accounts.account_editor import AccountEditor
 from gatehouse.accounts.administration import Administration
 from gatehouse.accounts.errors import BadAccount, UserChanged
 from gatehouse.accounts.field_checks import check_lang
-from gatehouse.accounts.invitations import Invitation, Invitations
+from gatehouse.accounts.invitations import Invitation
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, AccountKind, User
 from gatehouse.accounts.own_account.erasure import Erasure
 from gatehouse.accounts.profile_fields import AccountChanges
@@ -27,6 +27,7 @@ from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.session_model import Session
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.store import AccountStore
+from gatehouse.admin.access_invitations import NO_ACCESS, AccessInvitations
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.images.loading import ImageLoader, NewImage
 from gatehouse.images.model import PICTURE, BadImage, image_url
@@ -37,6 +38,7 @@ from gatehouse.permissions.commands.user_schemas import RecordDraft, UserRecordC
 from gatehouse.permissions.documents.ends import end_members
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel, Assignment, UserRecord
+from gatehouse.permissions.model.invitation import InvitedAccess
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import Operation, require_operation
 
@@ -61,7 +63,7 @@ class PeopleAdmin:
         accounts: AccountStore,
         administration: Administration,
         editing: AccountEditor,
-        invitations: Invitations,
+        invitations: AccessInvitations,
         recovery: PasswordRecovery,
         erasure: Erasure,
         consents: Consents,
@@ -110,17 +112,16 @@ class PeopleAdmin:
             login=login, nick=named, password=password, origin=actor.origin, lang=check_lang(lang), more=more
         )
 
-    async def invite(self, actor: Actor, *, login: str, nick: str, lang: str) -> Invitation:
-        require_operation(actor.rights, Operation.ADMINISTER)
-        named = nick.strip() or login.partition("@")[0]
-        return await self._invite(actor, login=login, nick=named, lang=check_lang(lang))
-
-    async def _invite(self, actor: Actor, *, login: str, nick: str, lang: str) -> Invitation:
+    async def invite(
+        self, actor: Actor, *, login: str, nick: str, lang: str, access: InvitedAccess = NO_ACCESS
+    ) -> Invitation:
         """Return the invitation, without its link for an account that was signed in to.
 
         Such an account could be taken over with it (R9).
         """
-        invitation = await self._invitations.invite(login=login, nick=nick, lang=lang, origin=actor.origin)
+        invitation = await self._invitations.invite(actor, login=login, nick=nick, lang=lang, access=access)
+        if not invitation.path:
+            return invitation
         state = await self._lists.account_state(invitation.user.user_id, self._clock.now())
         return replace(invitation, path="") if state.seen_at else invitation
 
@@ -171,7 +172,7 @@ class PeopleAdmin:
         """Email a link to set a password: an invitation if there never was one, which is returned."""
         user = await self.person(actor, user_id)
         if user.password_hash is None and not user.email_verified:
-            return await self._invite(actor, login=user.login or "", nick=user.nick, lang=user.lang)
+            return await self.invite(actor, login=user.login or "", nick=user.nick, lang=user.lang)
         await self._recovery.send_link(user, actor.origin)
         return None
 

@@ -1,10 +1,17 @@
 """The pages people see: setup, sign-in, registration, their own account."""
 
+from collections.abc import Callable
+from functools import cache, partial
+
+from gatehouse.accounts.model import User
+from gatehouse.admin.access_invitations import AccessInvitations
 from gatehouse.app.services import Services
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.gamesessions.purpose import KIND as GAME
 from gatehouse.oauth.device_sign_in import KIND as DEVICE
 from gatehouse.throttle.quotas import Quota
 from gatehouse.web.http.routing import Endpoint
+from gatehouse.web.pages.access_invitations import InvitationsPage
 from gatehouse.web.pages.account import AccountPage, ConnectedApplicationForms
 from gatehouse.web.pages.account_data import PersonalDataForms
 from gatehouse.web.pages.account_factors import FactorForms
@@ -195,10 +202,32 @@ def registration_endpoints(services: Services, pages: PageRenderer) -> list[Endp
             mail_is_logged=is_logged,
         ).endpoints(),
         *verify.endpoints(),
-        *InvitePage(invitations=services.registration.invitations, forms=forms).endpoints(),
+        *InvitePage(
+            invitations=services.registration.invitations,
+            accept_access=partial(accept_access, services),
+            forms=forms,
+        ).endpoints(),
         *ForgotPage(recovery=recovery, forms=forms, mail_is_logged=is_logged).endpoints(),
         *ResetPage(recovery=recovery, forms=forms).endpoints(),
     ]
+
+
+def lazy_access_invitations(services: Services) -> Callable[[], AccessInvitations]:
+    @cache
+    def load() -> AccessInvitations:
+        from gatehouse.app.services.people import access_invitations  # noqa: PLC0415 - few processes use it
+
+        return access_invitations(services)
+
+    return load
+
+
+async def accept_access(services: Services, user: User, origin: AuditOrigin) -> None:
+    """Give what an invitation carried, with the account as it is after its link was used."""
+    now = services.clock.now()
+    if await services.storage.access_invitations.of_user(user.user_id, now, 1):
+        accepted = await services.storage.accounts.user(user.user_id)
+        await lazy_access_invitations(services)().accept_all(accepted, origin)
 
 
 def provider_endpoints(
@@ -292,6 +321,7 @@ def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         *profile.endpoints(),
         *factors.endpoints(),
         *provider_endpoints(services, pages, account, view),
+        *InvitationsPage(invitations=lazy_access_invitations(services), view=view).endpoints(),
         *SessionForms(sessions=services.accounts.sessions, view=view).endpoints(),
         *ConnectedApplicationForms(consents=services.oauth.consents, view=view).endpoints(),
         *data.endpoints(),

@@ -72,6 +72,14 @@ class AuditEvent(StrEnum):
         "user.invitation_accepted",
         "An invitation was accepted; the email is verified, if it was the link of the email.",
     )
+    ACCESS_INVITED = "invitation.sent", "A person was invited to hold a role or to join a group."
+    ACCESS_ACCEPTED = "invitation.accepted", "A person accepted a role or group that they were invited to."
+    ACCESS_DECLINED = "invitation.declined", "A person declined a role or group that they were invited to."
+    ACCESS_WITHDRAWN = "invitation.withdrawn", "An invitation into a project was withdrawn."
+    ACCESS_NOT_GIVEN = (
+        "invitation.failed",
+        "An accepted invitation gave nothing: the inviter lost the right, the role ended or is gone; high.",
+    )
     RESET_ASKED = "password.reset_asked", "A password reset link was sent."
     RESET_SHOWN = "password.reset_shown", "A password reset link was shown to an administrator; high."
     PASSWORD_RESET = "password.reset", "A password was reset by email; sessions and tokens ended."

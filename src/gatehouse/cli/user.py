@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -12,15 +13,25 @@ from gatehouse.accounts.email_links import INVITATION_LIFETIME
 from gatehouse.accounts.model import CENTRAL_APPLICATION, User
 from gatehouse.accounts.own_account.export import PersonalDataExport
 from gatehouse.app.services import Services
+from gatehouse.app.services.people import access_invitations
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.cli import user_bans
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.output import format_time, print_table
 from gatehouse.cli.records import LIST_USERS, print_record
-from gatehouse.cli.services import PasswordSource, find_user, operator_origin, password_options, run_with_services
+from gatehouse.cli.services import (
+    PasswordSource,
+    find_application,
+    find_user,
+    operator_actor,
+    operator_origin,
+    password_options,
+    run_with_services,
+)
 from gatehouse.fields.derive import copy_as
 from gatehouse.languages import LANGUAGES
+from gatehouse.permissions.model.invitation import InvitedAccess
 from gatehouse.personal_data.model import DataCall, DataRequest
 from gatehouse.web.api.permissions.users import UserEntry, user_entry
 
@@ -179,27 +190,61 @@ def create(
 @user.command()
 @common_options
 @json_option
-@click.argument("login")
+@click.argument("logins", metavar="LOGIN...", nargs=-1, required=True)
 @click.option("--nick", default="", help="Display name; the person can change it.  [default: from LOGIN]")
 @click.option("--lang", type=click.Choice(LANGUAGES), default="en", help="Language of the email.  [default: en]")
-def invite(invocation: Invocation, *, login: str, nick: str, lang: str, as_json: bool) -> None:
-    """Create an account without a password and email its owner a link to set one.
+@click.option("--role", metavar="APPLICATION/ROLE", help="Role that the person gets when they accept.")
+@click.option("--project", default="", help="Project in which the role counts.")
+@click.option("--until", type=click.DateTime(["%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d"]), help="End of the role, in UTC.")
+@click.option("--group", default="", help="ID of a group that the person joins when they accept.")
+def invite(
+    invocation: Invocation,
+    *,
+    logins: tuple[str, ...],
+    nick: str,
+    lang: str,
+    role: str | None,
+    project: str,
+    until: datetime | None,
+    group: str,
+    as_json: bool,
+) -> None:
+    """Create accounts without a password and email their owners a link to set one.
 
-    The link works once and expires after a week. Inviting the same person again sends a new link.
+    The link works once and expires after a week. Inviting the same person again sends a new link. With a role or a
+    group, people who have an account get an email too, and accept after signing in.
     """
+    if (project or until) and not role:
+        raise click.UsageError("--project and --until need --role")
 
-    async def work(services: Services) -> User:
-        invitation = await services.registration.invitations.invite(
-            login=login, nick=nick or login.partition("@")[0], lang=lang, origin=operator_origin()
-        )
-        return invitation.user
+    async def work(services: Services) -> list[User]:
+        end = int(until.replace(tzinfo=UTC).timestamp()) if until else 0
+        access = await invited_access(services, role, project=project, end=end, group=group)
+        actor, invitations = await operator_actor(services), access_invitations(services)
+        return [
+            (await invitations.invite(actor, login=one, nick=nick, lang=lang, access=access)).user for one in logins
+        ]
 
     invited = run_with_services(invocation, work)
+    entries = [{"user_id": user.user_id, "login": user.login, "expires_in": INVITATION_LIFETIME} for user in invited]
     if as_json:
-        print_json({"user_id": invited.user_id, "login": invited.login, "expires_in": INVITATION_LIFETIME})
+        print_json(entries[0] if len(entries) == 1 else entries)
     else:
-        click.echo(invited.user_id)
-        click.echo(f"Invitation to {invited.login} queued.", err=True)
+        for user in invited:
+            click.echo(user.user_id)
+            click.echo(f"Invitation to {user.login} queued.", err=True)
+
+
+async def invited_access(
+    services: Services, role: str | None, *, project: str, end: int, group: str
+) -> InvitedAccess:
+    if not role:
+        return InvitedAccess(group_id=group)
+    application, slash, name = role.rpartition("/")
+    if not slash:
+        raise click.UsageError("--role needs APPLICATION/ROLE, like 50001/moderator")
+    found = await find_application(services, application)
+    return InvitedAccess(application_id=found.application_id, role=name, end=end, project_id=project, group_id=group)
 
 
 @user.command()

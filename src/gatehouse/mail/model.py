@@ -34,6 +34,7 @@ class MailTemplate(StrEnum):
     VERIFY = "verify", "path", "minutes"  # the address of a new account, or a new address
     ALREADY_REGISTERED = "already_registered", "address"  # so that the page responds alike
     INVITE = "invite", "path", "days"
+    ACCESS_INVITE = "access_invite", "path", "days"  # to a role or group, for someone who has an account
     RESET = "reset", "path", "minutes", "address"
     METHODS_ENDED = "methods_ended", "ended", "address", "device"  # `ended`: EndedMethods.names, with spaces
     EMAIL_CHANGED_OLD = "email_changed_old", "address", "device"

@@ -14,11 +14,13 @@ from msgspec import Struct
 from gatehouse.accounts.bans.model import Ban, BanDigest
 from gatehouse.audit.model import AuditRecord
 from gatehouse.images.model import StoredImage
+from gatehouse.mail.model import OutboxMail
 from gatehouse.permissions.model.access_key import AccessKey
 from gatehouse.permissions.model.application import Application, ApplicationKey
 from gatehouse.permissions.model.candidates import ApplicationSnapshot, CandidateFilter, CandidatePage, DryRunResult
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, ProjectModel, Structure, UserRecord
 from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.invitation import AccessInvitation
 from gatehouse.permissions.model.project import ErasureCounts, Project
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree
@@ -218,6 +220,26 @@ class GroupStore(Protocol):
         Raises GroupListed for one that stands in allow or disallow of its project; VersionConflict when `seen` is
         given and is not its version.
         """
+
+
+class AccessInvitationStore(Protocol):
+    async def add(self, invitation: AccessInvitation, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
+        """Store it with its emails; the inviter's earlier one for the same access is replaced."""
+
+    async def of_user(self, user_id: str, now: int, most: int) -> Sequence[AccessInvitation]:
+        """Return those that this account could accept now, the newest first."""
+
+    async def into_project(self, project_id: str, now: int, most: int) -> Sequence[AccessInvitation]:
+        """Return those that people could accept now, the newest first."""
+
+    async def take(self, invitation_id: str, user_id: str, entry: AuditRecord, now: int) -> bool:
+        """Delete the account's open invitation; False when there is none. Of two callers one gets True."""
+
+    async def record_failure(self, entry: AuditRecord) -> None:
+        """Store the record of an accepted invitation that gave nothing."""
+
+    async def withdraw(self, invitation_id: str, project_id: str, entry: AuditRecord) -> bool:
+        """Delete an invitation into this project; False when there is none."""
 
 
 class ApplicationKeyStore(Protocol):

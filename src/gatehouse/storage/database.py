@@ -37,6 +37,7 @@ from gatehouse.storage.permissions.applications import ApplicationStorage
 from gatehouse.storage.permissions.candidates import CandidateStorage
 from gatehouse.storage.permissions.facts import PermissionStorage
 from gatehouse.storage.permissions.groups import GroupStorage
+from gatehouse.storage.permissions.invitations import AccessInvitationStorage
 from gatehouse.storage.permissions.keys import ApplicationKeyStorage
 from gatehouse.storage.permissions.projects import ProjectStorage
 from gatehouse.storage.permissions.service_accounts import ServiceAccountStorage
@@ -56,6 +57,7 @@ class Storage(Struct, frozen=True, kw_only=True):
     """The stores of all packages on one database."""
 
     runner: Runner
+    access_invitations: AccessInvitationStorage
     accounts: AccountStorage
     bans: BanStorage
     ban_copies: BanCopies
@@ -138,6 +140,7 @@ def build_storage(runner: Runner) -> Storage:
     known_clients, ban_copies = ClientCache(runner), BanCopies()
     return Storage(
         runner=runner,
+        access_invitations=AccessInvitationStorage(runner),
         accounts=AccountStorage(runner, ban_copies),
         bans=BanStorage(runner, ban_copies),
         ban_copies=ban_copies,

@@ -20,6 +20,7 @@ from gatehouse.storage.tables.accounts import interactions, login_tokens, sessio
 from gatehouse.storage.tables.audit import idempotency_keys
 from gatehouse.storage.tables.gamesessions import game_sessions, game_watchers
 from gatehouse.storage.tables.installation import attempts, once
+from gatehouse.storage.tables.invitations import access_invitations
 from gatehouse.storage.tables.oauth import grants as granted
 
 RETENTION_AFTER_END: Final = 86_400  # seconds; a second use is distinguished from an unknown secret
@@ -46,6 +47,7 @@ INTERACTIONS = batch_delete(interactions, interactions.c.ends_at <= bindparam("b
 GAMES = batch_delete(game_sessions, game_sessions.c.ends_at <= bindparam("by"))
 WATCHERS = batch_delete(game_watchers, game_watchers.c.seen_at <= bindparam("by"))
 DEVICES = batch_delete(user_devices, user_devices.c.seen_at <= bindparam("by"))
+INVITATIONS = batch_delete(access_invitations, access_invitations.c.expires_at <= bindparam("by"))
 IDEMPOTENCY_KEYS = batch_delete(idempotency_keys, idempotency_keys.c.ends_at <= bindparam("by"))
 GRANTS = tuple(batch_delete(granted, *conditions) for conditions in grants.SWEEP_CONDITIONS)
 
@@ -61,7 +63,16 @@ def expired_deletes(now: int) -> Iterator[BoundStatement]:
     long_ago = now - RETENTION_AFTER_END
     yield ONCE(by=long_ago)
     yield ATTEMPTS(now=now, by=long_ago)
-    for statement in (ENDED_SESSIONS, IDLE_SESSIONS, SITE_SESSIONS, TOKENS, INTERACTIONS, GAMES, IDEMPOTENCY_KEYS):
+    for statement in (
+        ENDED_SESSIONS,
+        IDLE_SESSIONS,
+        SITE_SESSIONS,
+        TOKENS,
+        INTERACTIONS,
+        GAMES,
+        INVITATIONS,
+        IDEMPOTENCY_KEYS,
+    ):
         yield statement(by=now)
     yield DEVICES(by=earliest_device_use(now))
     yield WATCHERS(by=now - gamesessions.WATCHER_TIMEOUT)

@@ -18,6 +18,8 @@ ACCOUNT_EVENTS: Final = (
         AuditEvent.USER_ERASED,
     ),
     *(AuditEvent.USER_REMOVED, AuditEvent.USER_REGISTERED, AuditEvent.REGISTERED_AGAIN, AuditEvent.USER_INVITED),
+    *(AuditEvent.ACCESS_INVITED, AuditEvent.ACCESS_ACCEPTED, AuditEvent.ACCESS_DECLINED),
+    *(AuditEvent.ACCESS_WITHDRAWN, AuditEvent.ACCESS_NOT_GIVEN),
     *(
         AuditEvent.INVITATION_ACCEPTED,
         AuditEvent.VERIFICATION_SENT,

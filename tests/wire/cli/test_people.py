@@ -136,6 +136,18 @@ def test_a_person_is_invited_by_mail_and_the_link_is_not_printed(gatehouse: Comm
     assert "must be an email address" in gatehouse.expect_failure("user", "invite", "bob")
 
 
+def test_several_people_are_invited_with_a_role_that_ends(gatehouse: CommandLine) -> None:
+    logins = ("eve@studio.example", "rob@studio.example")
+    role = ("--role", "1/administrator", "--until", "2038-01-01")
+    invited = gatehouse.json("user", "invite", *logins, *role)
+    assert [one["login"] for one in invited] == list(logins)
+    events = [record["event"] for record in gatehouse.json("audit", "show", "--subject", invited[0]["user_id"])]
+    assert sorted(events) == ["invitation.sent", "user.invited"]
+    assert "no application" in gatehouse.expect_failure("user", "invite", *logins, "--role", "Nothing/at_all")
+    assert "APPLICATION/ROLE" in gatehouse.expect_failure("user", "invite", *logins, "--role", "moderator", code=2)
+    assert "need --role" in gatehouse.expect_failure("user", "invite", *logins, "--project", "x", code=2)
+
+
 def test_a_person_is_banned_listed_and_let_in_again(gatehouse: CommandLine) -> None:
     user_id = gatehouse("user", "create", *BOB, "--no-password").strip()
     saved = gatehouse.json("user", "ban", user_id, "--text", "Cheating", "--reason", "ticket 1", "--days", "3")

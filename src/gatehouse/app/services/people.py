@@ -1,10 +1,36 @@
 """What administrators do to accounts, for the console and the API; loaded at the first use."""
 
+from gatehouse.admin.access_invitations import AccessInvitations
+from gatehouse.admin.inviter_rights import InviterRights
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_admin import PeopleAdmin, PersonSignIn
 from gatehouse.admin.people_search import PeopleSearchStore
 from gatehouse.app.services import Services
+from gatehouse.throttle.quotas import Quota
 from gatehouse.web.api.permissions.user_admin import UserAdminServices
+
+
+def access_invitations(services: Services) -> AccessInvitations:
+    storage = services.storage
+    return AccessInvitations(
+        invitations=services.registration.invitations,
+        logins=storage.registration,
+        store=storage.access_invitations,
+        rights=InviterRights(
+            authenticator=services.permissions.authenticator,
+            permission_loader=services.permissions.loader,
+            models=storage.permissions,
+            clock=services.clock,
+        ),
+        projects=storage.projects,
+        groups=storage.groups,
+        group_commands=services.commands.groups,
+        records=services.commands.user_records,
+        quota=Quota(store=storage.throttle, clock=services.clock),
+        composer=services.mail.composer,
+        recorder=services.core.recorder,
+        clock=services.clock,
+    )
 
 
 def people_admin(services: Services) -> PeopleAdmin:
@@ -12,7 +38,7 @@ def people_admin(services: Services) -> PeopleAdmin:
         accounts=services.storage.accounts,
         administration=services.accounts.administration,
         editing=services.accounts.editor,
-        invitations=services.registration.invitations,
+        invitations=access_invitations(services),
         recovery=services.registration.password_recovery,
         erasure=services.accounts.erasure,
         consents=services.oauth.consents,
@@ -35,6 +61,7 @@ def user_admin_services(services: Services) -> UserAdminServices:
     runner = services.storage.runner
     return UserAdminServices(
         people_admin=people_admin(services),
+        invitations=access_invitations(services),
         lists=PeopleListStore(runner),
         find_nick=PeopleSearchStore(runner).nick_in_application,
         account_of_former_id=services.storage.profile.account_of_former_id,

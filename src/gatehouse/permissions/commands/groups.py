@@ -80,7 +80,7 @@ class GroupCommands(Struct, kw_only=True, eq=False):
         return await (self._create(actor, draft) if group_id is None else self._change(actor, group_id, draft))
 
     async def delete(self, actor: Actor, group_id: str, version: int | UnsetType = UNSET) -> None:
-        group = await self._find_managed_group(actor, group_id, Operation.GROUP_DELETE)
+        group = await self.find_group(actor, group_id, Operation.GROUP_DELETE)
         record = self._record(AuditEvent.GROUP_REMOVED, actor, group, {"title": group.title})
         await self.store.delete_group(group_id, (record,), seen=expected_version(version))
 
@@ -102,7 +102,7 @@ class GroupCommands(Struct, kw_only=True, eq=False):
 
     async def save_access(self, actor: Actor, group_id: str, draft: AccessDraft) -> Group:
         """Save conditions and listed users; what is absent stays."""
-        await self._find_managed_group(actor, group_id, Operation.GROUP_ACCESS)
+        await self.find_group(actor, group_id, Operation.GROUP_ACCESS)
         access = read_access(draft, "data")
         who = await self._subject(actor)
 
@@ -120,7 +120,7 @@ class GroupCommands(Struct, kw_only=True, eq=False):
             raise Malformed(f"data.users: no user {error.detail}") from None
 
     async def save_tags(self, actor: Actor, group_id: str, draft: TagsDraft) -> Group:
-        await self._find_managed_group(actor, group_id, Operation.GROUP_TAGS)
+        await self.find_group(actor, group_id, Operation.GROUP_TAGS)
         wanted = draft.checked_tags
 
         def change(state: Group) -> EditResult[Group]:
@@ -153,7 +153,7 @@ class GroupCommands(Struct, kw_only=True, eq=False):
         return await self.store.create_group(group, (entry,), most=MAX_GROUPS)
 
     async def _change(self, actor: Actor, group_id: str, draft: GroupDraft) -> Group:
-        seen = await self._find_managed_group(actor, group_id, Operation.GROUP_SAVE)
+        seen = await self.find_group(actor, group_id, Operation.GROUP_SAVE)
         if draft.project_id is not UNSET and not await self._is_in(seen, draft.project_id):
             raise Malformed("data.project_id: a group cannot be moved to another project").on_screen("group_moved")
 
@@ -180,7 +180,7 @@ class GroupCommands(Struct, kw_only=True, eq=False):
         facts = await self.people.facts(actor.user_id, ())
         return ConditionSubject(actor.user_id) if facts is None else facts.subject
 
-    async def _find_managed_group(self, actor: Actor, group_id: str, operation: Operation) -> Group:
+    async def find_group(self, actor: Actor, group_id: str, operation: Operation) -> Group:
         """The group, if the actor may do this; others do not learn whether it exists."""
         try:
             group = await self.store.group(grammar.check_group_id(group_id, "group_id"))

@@ -37,6 +37,7 @@ from gatehouse.storage.tables.accounts import (
 )
 from gatehouse.storage.tables.audit import audit_refusals, idempotency_keys
 from gatehouse.storage.tables.installation import once as once_table
+from gatehouse.storage.tables.invitations import access_invitations
 from gatehouse.storage.tables.oauth import consents, grants
 from gatehouse.storage.tables.outgoing import outbox
 from gatehouse.storage.tables.permissions import role_assignments, scope_records, user_records
@@ -57,7 +58,7 @@ DROP_USER_DATA = Statement.for_each(
     (
         last_seen,
         *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
-        group_members,
+        *(group_members, access_invitations),
         *(identities, totp_factors, passkeys, recovery_codes, sessions, site_sessions, login_tokens, outbox),
         *(grants, consents, idempotency_keys, user_devices, retired_device_keys, user_aliases, accepted_terms),
     ),
@@ -65,6 +66,7 @@ DROP_USER_DATA = Statement.for_each(
 )
 DROP_ACCOUNT = Statement(lambda: delete(users).where(users.c.user_id == bindparam("of")).returning(*_ADDRESS))
 DROP_TRACES = (
+    Statement(lambda: delete(access_invitations).where(access_invitations.c.inviter == bindparam("of"))),
     Statement(lambda: delete(once_table).where(once_table.c.subject == bindparam("of"))),
     Statement(lambda: delete(interactions).where(interactions.c.user_id == bindparam("of"))),
     Statement(lambda: delete(audit_refusals).where(audit_refusals.c.subject == bindparam("of"))),

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from gatehouse.accounts.model import AccountField
+from gatehouse.admin.access_invitations import NamedInvitation
 from gatehouse.admin.own_permissions import NO_PERMISSIONS, OwnPermissions
 from gatehouse.fields.model import DescribedField
 from gatehouse.web.pages.contexts import PageContext
@@ -49,6 +50,15 @@ class SignInHistoryRow(Struct, frozen=True, kw_only=True):
     device: str
     place: str
     address: str
+
+
+class InvitationsContext(PageContext, frozen=True, kw_only=True):
+    template = "invitations.html"
+
+    csrf: str
+    invitations: Sequence[NamedInvitation]
+    email_verified: bool
+    refused: bool = False  # the access could not be given
 
 
 class DataRequestStatus(Struct, frozen=True, kw_only=True):

@@ -108,6 +108,7 @@ RETURN_ADDRESSES: Final[Mapping[str, str]] = {
     Path.TOTP: Path.TOTP,
     Path.PASSKEY: Path.PASSKEY,
     Path.DELETE: Path.DELETE,
+    Path.INVITATIONS: Path.INVITATIONS,
     Path.DOCS_SESSION: Path.DOCS,
     Path.EMAIL: section_address(AccountSection.EMAIL),
     Path.USERNAME: section_address(AccountSection.PROFILE),

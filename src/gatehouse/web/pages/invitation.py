@@ -1,12 +1,16 @@
 """The page of an invitation: the invited person chooses a name and a password."""
 
+from collections.abc import Awaitable, Callable
+
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.invitations import Invitations
 from gatehouse.accounts.model import OpenLink, User
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.fields.secrets import SecretText
 from gatehouse.web.http.browser import Browser, device_name
 from gatehouse.web.http.parse import read_query
@@ -36,6 +40,7 @@ class InviteForm(CsrfForm, frozen=True, kw_only=True):
 
 class InvitePage(Struct, kw_only=True, eq=False):
     invitations: Invitations
+    accept_access: Callable[[User, AuditOrigin], Awaitable[object]]  # of a role or group, if it came with one
     forms: PublicForms
 
     async def show(self, request: Request) -> Response:
@@ -70,7 +75,7 @@ class InvitePage(Struct, kw_only=True, eq=False):
     async def _accept(self, request: Request, browser: Browser, owner: User, form: InviteForm) -> None:
         refuse_different_passwords(form.password, form.repeated)
         asker = self.forms.link_requester(request)
-        await self.invitations.accept(
+        accepted = await self.invitations.accept(
             form.token,
             proving_browser_of(browser, owner),
             nick=form.nick,
@@ -79,6 +84,7 @@ class InvitePage(Struct, kw_only=True, eq=False):
             origin=asker.origin,
             device=device_name(browser.agent),
         )
+        await self.accept_access(accepted, replace(asker.origin, actor=accepted.user_id))
 
     def endpoints(self) -> list[Endpoint]:
         show, submit = self.forms.with_dead_link_page(self.show), self.forms.with_dead_link_page(self.submit)

@@ -68,6 +68,7 @@ class Path(StrEnum):
     SESSION_END = "/account/sessions/end"  # POST session_id
     SESSIONS_END_OTHERS = "/account/sessions/end-others"  # POST
     APPLICATION_REVOKE = "/account/applications/revoke"  # POST client_id
+    INVITATIONS = "/account/invitations"  # GET; POST invitation_id, decision = accept | decline
     LOOK = "/account/look"  # POST lang, theme
     EXPORT = "/account/export"  # POST: a file
     EXPORT_ASK = "/account/export/applications"  # POST: requests the data that applications store

@@ -85,6 +85,7 @@ class Notice(StrEnum):
     SESSION_ENDED = "session_ended"
     OTHERS_ENDED = "others_ended"
     APPLICATION_REVOKED = "application_revoked"
+    INVITATION_ACCEPTED = "invitation_accepted"
     LOOK_CHANGED = "look_changed"
     DATA_ASKED = "data_asked"
     CODE_SENT = "code_sent"
@@ -173,6 +174,7 @@ NOTICE_SECTIONS: Final[Mapping[Notice, AccountSection]] = {
     Notice.SESSION_ENDED: AccountSection.SESSIONS,
     Notice.OTHERS_ENDED: AccountSection.SESSIONS,
     Notice.APPLICATION_REVOKED: AccountSection.APPLICATIONS,
+    Notice.INVITATION_ACCEPTED: AccountSection.PERMISSIONS,
     Notice.LOOK_CHANGED: AccountSection.LOOK,
     Notice.DATA_ASKED: AccountSection.DATA,
 }

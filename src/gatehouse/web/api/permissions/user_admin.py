@@ -3,8 +3,8 @@
 Everything here is what the console does, through the same services.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, Literal, TypeAlias, assert_never
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Any, Final, Literal, TypeAlias, assert_never
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -15,6 +15,7 @@ from gatehouse.accounts.invitations import Invitation
 from gatehouse.accounts.model import ACCOUNT_FIELDS, AccountField, User
 from gatehouse.accounts.own_account.export import DataExport, PersonalDataExport
 from gatehouse.accounts.second_factors.model import Factor
+from gatehouse.admin.access_invitations import AccessInvitations
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_admin import PeopleAdmin
 from gatehouse.fields.derive import patch_members, with_members
@@ -28,6 +29,7 @@ from gatehouse.permissions.commands.users import read_labels
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.errors import Malformed, PersonNotFound
+from gatehouse.permissions.model.invitation import InvitedAccess
 from gatehouse.permissions.questions.check import refuse_about_others
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import Operation, is_open
@@ -77,12 +79,36 @@ class NamedUserData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     user_id: str | UnsetType = UNSET
 
 
+class InvitedRoleData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A role that the person gets when they accept; without `project_id` in the whole application."""
+
+    application_id: ApplicationId
+    name: str
+    project_id: str = ""
+    expired: Annotated[int, msgspec.Meta(ge=0)] = 0  # Unix seconds; 0 for no end
+
+
 class InvitationData(NamedUserData, frozen=True, kw_only=True):
-    """A new address, or an existing account."""
+    """A new address, or an existing account; with `project_id` as its owners invite, by mail only (R9)."""
 
     login: str | UnsetType = UNSET
     nick: str | UnsetType = UNSET
     lang: str | UnsetType = UNSET
+    project_id: str = ""
+    role: InvitedRoleData | None = None
+    group_id: str = ""
+
+    @property
+    def access(self) -> InvitedAccess:
+        if self.role is None:
+            return InvitedAccess(group_id=self.group_id)
+        return InvitedAccess(
+            application_id=grammar.parse_application_id(self.role.application_id),
+            role=self.role.name,
+            end=self.role.expired,
+            project_id=self.role.project_id,
+            group_id=self.group_id,
+        )
 
 
 class EndSessionsData(NamedUserData, frozen=True, kw_only=True):
@@ -158,6 +184,12 @@ class InvitedUserEntry(msgspec.Struct, frozen=True, kw_only=True):
     link: str  # empty unless the account was never signed in to
 
 
+class ProjectInvitationEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """The same for an address with an account and for one without."""
+
+    invited: Sequence[str]
+
+
 class UserExportEntry(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str  # of the request to the applications; empty when none of them has an address for it
     export: PersonalDataExport
@@ -171,6 +203,7 @@ class UserAdminServices(msgspec.Struct, frozen=True, kw_only=True):
     """What the console uses, loaded at the first request."""
 
     people_admin: PeopleAdmin
+    invitations: AccessInvitations
     lists: PeopleListStore
     find_nick: FindNick  # of a person with a record in the application
     account_of_former_id: AccountOfFormerId
@@ -255,12 +288,17 @@ class UserAdminEndpoint(Struct, kw_only=True, eq=False):
             return {}
         return {"picture": await self.load().people_admin.load_picture(actor, data.picture, user_id)}
 
-    async def _invite(self, actor: Actor, data: InvitationData) -> InvitedUserEntry:
+    async def _invite(self, actor: Actor, data: InvitationData) -> InvitedUserEntry | ProjectInvitationEntry:
         """Invite an address, or send an existing account a link to set a password."""
-        people = self.load().people_admin
+        people, lang = self.load().people_admin, "en" if data.lang is UNSET else data.lang
+        if data.project_id:
+            invited = await self.load().invitations.invite_to_project(
+                actor, data.project_id, [data.login or ""], lang=lang, access=data.access
+            )
+            return ProjectInvitationEntry(invited=invited)
         if data.user_id is UNSET:
             invitation: Invitation | None = await people.invite(
-                actor, login=data.login or "", nick=data.nick or "", lang="en" if data.lang is UNSET else data.lang
+                actor, login=data.login or "", nick=data.nick or "", lang=lang, access=data.access
             )
         else:
             invitation = await people.send_password_link(actor, named_user(data))

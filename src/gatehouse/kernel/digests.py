@@ -3,8 +3,11 @@
 import hashlib
 import hmac
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+HMAC_BLOCK: Final = 64  # bytes of a block of SHA-256
+INNER_PAD: Final = bytes(byte ^ 0x36 for byte in range(256))  # RFC 2104 §2
+OUTER_PAD: Final = bytes(byte ^ 0x5C for byte in range(256))
 SecretPair: TypeAlias = tuple[str | bytes, str | bytes]  # what was given, and what is expected
 
 
@@ -14,6 +17,23 @@ def sha256(text: str | bytes) -> bytes:
 
 def hmac_sha256(key: bytes, message: bytes) -> bytes:
     return hmac.digest(key, message, "sha256")
+
+
+class HmacSha256:
+    """HMAC-SHA256 with one key, whose two states are prepared: half the cost of `hmac_sha256` (RFC 2104 §4)."""
+
+    __slots__ = ("_inner", "_outer")
+
+    def __init__(self, key: bytes) -> None:
+        block = (key if len(key) <= HMAC_BLOCK else sha256(key)).ljust(HMAC_BLOCK, b"\0")
+        self._inner = hashlib.sha256(block.translate(INNER_PAD))
+        self._outer = hashlib.sha256(block.translate(OUTER_PAD))
+
+    def digest(self, message: bytes) -> bytes:
+        inner, outer = self._inner.copy(), self._outer.copy()
+        inner.update(message)
+        outer.update(inner.digest())
+        return outer.digest()
 
 
 def constant_time_equal(given: str | bytes, expected: str | bytes) -> bool:

@@ -12,19 +12,22 @@ from cryptography.hazmat.primitives.serialization import (
     load_der_public_key,
 )
 
-from gatehouse.fields.secrets import SecretBytes, SecretRecord
-from gatehouse.kernel.digests import hmac_sha256
+from gatehouse.kernel.digests import HmacSha256
 
 SECRET_KEY_BYTES: Final = 32  # R2
 
 
-class HmacKey(SecretRecord, frozen=True):
-    """A secret key of HMAC-SHA256, which has no public half."""
+class HmacKey:
+    """A secret key of HMAC-SHA256, which has no public half. Its repr does not show it."""
 
-    secret: SecretBytes
+    __slots__ = ("_hmac", "secret")
+
+    def __init__(self, secret: bytes) -> None:
+        self.secret = secret
+        self._hmac = HmacSha256(secret)
 
     def sign(self, message: bytes) -> bytes:
-        return hmac_sha256(self.secret, message)
+        return self._hmac.digest(message)
 
 
 PrivateKey = RSAPrivateKey | EllipticCurvePrivateKey | Ed25519PrivateKey

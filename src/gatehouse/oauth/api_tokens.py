@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
+from gatehouse.kernel.digests import HmacSha256, constant_time_equal
 from gatehouse.keys.encoding import decode_base64url, encode_base64url
 from gatehouse.keys.keyring import Keyring
 from gatehouse.oauth.api_model import Api, resource_in
@@ -94,7 +94,7 @@ class OpaquePayload(msgspec.Struct, frozen=True, array_like=True):
 
 class OpaqueTokens:
     def __init__(self, key: bytes) -> None:
-        self._key = key
+        self._hmac = HmacSha256(key)
 
     def encode(self, payload: OpaquePayload) -> str:
         body = msgspec.json.encode(payload)
@@ -114,7 +114,7 @@ class OpaqueTokens:
         return msgspec.json.decode(body, type=OpaquePayload)
 
     def _mac(self, body: bytes) -> bytes:
-        return hmac_sha256(self._key, VERSION + body)[:MAC_BYTES]
+        return self._hmac.digest(VERSION + body)[:MAC_BYTES]
 
 
 class ApiTokens(Struct, kw_only=True, eq=False):

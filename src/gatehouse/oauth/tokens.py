@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
+from gatehouse.kernel.digests import HmacSha256, constant_time_equal
 from gatehouse.keys.encoding import decode_base64url, encode_base64url
 from gatehouse.oauth.model import SCOPES
 
@@ -43,7 +43,7 @@ def scopes_in(bits: int) -> frozenset[str]:
 
 class AccessTokens:
     def __init__(self, key: bytes) -> None:
-        self._key = key
+        self._hmac = HmacSha256(key)
 
     def encode(self, grant_id: str, scopes: Iterable[str], ends_at: int, *, distrust_count: int) -> str:
         body = b"".join(
@@ -73,7 +73,7 @@ class AccessTokens:
         )
 
     def _mac(self, body: bytes) -> bytes:
-        return hmac_sha256(self._key, body)[:MAC_BYTES]
+        return self._hmac.digest(body)[:MAC_BYTES]
 
 
 def decode_access_token(token: str) -> bytes | None:

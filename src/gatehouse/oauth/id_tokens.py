@@ -95,6 +95,8 @@ class IdTokens(Struct, kw_only=True, eq=False):
         client = holder.client
         mapped = {name: source for name, source in client.claims.items() if name not in RESERVED_CLAIMS}
         sources = {**application_sources(client.application_id, names), **mapped}
+        if not sources:
+            return {}
         marked = msgspec.structs.replace(claims, claims_omitted=tuple(sources))
         left = payload_bytes_left(marked, MAX_ID_TOKEN) - json_length(person)
         return fitting_claims(

@@ -24,3 +24,10 @@ def header_values(scope: Scope, name: bytes) -> list[str]:
     if len(by_name) == len(headers):
         return [by_name[name].decode("latin-1")]
     return [value.decode("latin-1") for given, value in headers if given == name]
+
+
+def bearer_token(header: str) -> str:
+    """Return the token of `Bearer <token>`; empty for any other header."""
+    scheme, _, rest = header.partition(" ")
+    token = rest.lstrip(" ")
+    return token if scheme.lower() == "bearer" and token.split() == [token] and "," not in token else ""

@@ -14,7 +14,7 @@ from gatehouse.tokens.claims import InvalidToken
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.parse import BodyKind, content_type, query_pairs, raw_body, read_body
-from gatehouse.web.http.request_headers import header_values
+from gatehouse.web.http.request_headers import bearer_token, header_values
 
 BASIC: Final = re.compile(r"basic +([A-Za-z0-9+/]+={0,2})", re.ASCII | re.IGNORECASE)
 FORM_ONLY: Final = frozenset({BodyKind.FORM})
@@ -87,13 +87,6 @@ def bearer_of(request: Request) -> str:
     if not token or len(given) > 1:
         raise InvalidToken("the Authorization header is duplicated or not a Bearer token")
     return token
-
-
-def bearer_token(header: str) -> str:
-    """Return the token of `Bearer <token>`; empty for any other header."""
-    scheme, _, rest = header.partition(" ")
-    token = rest.lstrip(" ")
-    return token if scheme.lower() == "bearer" and token.split() == [token] and "," not in token else ""
 
 
 async def access_token_of(request: Request) -> str:

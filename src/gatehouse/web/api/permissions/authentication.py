@@ -18,8 +18,8 @@ from gatehouse.tokens.claims import InvalidToken
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.parse import query_pairs, received_body
+from gatehouse.web.http.request_headers import bearer_token
 
-BEARER: Final = re.compile(r"bearer +([^\s,]+)", re.ASCII | re.IGNORECASE)
 CREDENTIAL_HEADERS: Final = frozenset(
     {b"authorization", b"factor", b"service-jwt", b"signature", b"application-id", b"request-sign"}
 )
@@ -78,10 +78,10 @@ def read_credential_headers(headers: Iterable[tuple[bytes, bytes]]) -> Mapping[b
 def parse_bearer(given: str | None) -> str:
     if given is None:
         return ""
-    found = BEARER.fullmatch(given)
-    if found is None:
+    token = bearer_token(given)
+    if not token:
         raise InvalidToken("the Authorization header is not a Bearer token")
-    return found[1]
+    return token
 
 
 def decode_header(header: bytes) -> str:

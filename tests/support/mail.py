@@ -23,8 +23,9 @@ from msgspec.structs import replace
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.mail.composer import Composer, MailBrand
-from gatehouse.mail.delivery import Sender, SmtpSecurity, SmtpServer, SmtpTransport
+from gatehouse.mail.delivery import Sender, SmtpSecurity, SmtpServer
 from gatehouse.mail.model import ClaimedMail, MailTemplate, Message, OutboxMail, OutboxStatus
+from gatehouse.mail.smtp import SmtpTransport
 from tests.support.builders import NOW
 from tests.support.keys import master_keys
 from tests.support.processes import LOOPBACK, free_port

@@ -9,11 +9,9 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, lru_cache, partial
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from jinja2 import Template as Words
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.graphics import BLACK, TEXT_CONTRAST, WHITE, Color, adjust_for_contrast
@@ -29,6 +27,9 @@ from gatehouse.mail.model import (
     is_mailable,
     mail_sealing_purpose,
 )
+
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
 
 # Backgrounds of links in templates/layout.html: the card and the page around it.
 LIGHT_BACKGROUNDS: Final = (WHITE, Color.parse("#eef2f5"))
@@ -148,7 +149,9 @@ class Composer:
 
 
 @cache  # templates are compiled once per process
-def jinja_environment(*, escaping: bool) -> Environment:
+def jinja_environment(*, escaping: bool) -> "Environment":
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - few processes write emails
+
     return Environment(
         loader=PackageLoader("gatehouse.mail"),
         autoescape=escaping,  # noqa: S701 - off for plain text only
@@ -169,7 +172,7 @@ def plural_form(lang: str, count: str, /, **forms: str) -> str:
     return forms[plural_category(lang, int(count))]
 
 
-def subject_of(words: Words, context: Mapping[str, object]) -> str:
+def subject_of(words: "Template", context: Mapping[str, object]) -> str:
     subject = "".join(words.blocks["subject"](words.new_context(dict(context))))
     if not is_plain_line(subject):
         raise BadMessage("the subject must be one line")

@@ -7,8 +7,9 @@ from email.policy import default as modern
 import msgspec
 import pytest
 
-from gatehouse.mail.delivery import SmtpSecurity, SmtpServer, error_text, to_email_message
+from gatehouse.mail.delivery import SmtpSecurity, SmtpServer
 from gatehouse.mail.model import MailTemplate
+from gatehouse.mail.smtp import error_text, to_email_message
 from tests.support.clock import MovableClock
 from tests.support.mail import SENDER, TO, a_mail, a_message
 

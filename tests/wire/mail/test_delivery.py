@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gatehouse.mail.delivery import SmtpSecurity, SmtpTransport
+from gatehouse.mail.delivery import SmtpSecurity
 from gatehouse.mail.model import MailTemplate, OutboxMail, RecipientRefused, ServerUnusable, Undelivered
 from gatehouse.mail.outbox import BATCH_SIZE, OutboxWorker
+from gatehouse.mail.smtp import SmtpTransport
 from gatehouse.storage.database import Storage
 from tests.support.clock import MovableClock
 from tests.support.keys import master_keys

@@ -2,16 +2,20 @@
 
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from gatehouse.app.services.core import Core
 from gatehouse.languages import LANGUAGES
 from gatehouse.mail.composer import Composer, mail_brand
-from gatehouse.mail.delivery import MailTransport, PrintingTransport, Sender, SmtpSecurity, SmtpServer, SmtpTransport
+from gatehouse.mail.delivery import MailTransport, PrintingTransport, Sender, SmtpSecurity, SmtpServer
 from gatehouse.mail.outbox import OutboxWorker
 from gatehouse.settings.model import Settings
 from gatehouse.web.pages.translations import language_policy
+
+if TYPE_CHECKING:
+    from gatehouse.mail.smtp import SmtpTransport
 
 PrintMessage = Callable[[str], object]
 
@@ -53,7 +57,9 @@ def mail_transport(settings: Settings, print_with: PrintMessage | None) -> MailT
     return None if print_with is None else PrintingTransport(print_with)
 
 
-def smtp_transport(settings: Settings) -> SmtpTransport:
+def smtp_transport(settings: Settings) -> "SmtpTransport":
+    from gatehouse.mail.smtp import SmtpTransport  # noqa: PLC0415 - many installations have no mail server
+
     mail = settings.mail
     server = SmtpServer(
         host=mail.host,

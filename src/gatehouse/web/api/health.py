@@ -20,7 +20,6 @@ from structlog.typing import FilteringBoundLogger
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.throttle.rate_limiter import RateLimiter
-from gatehouse.web.http import metrics
 from gatehouse.web.http.context import RequestContext
 from gatehouse.web.http.errors import Dialect, ErrorRenderer, plain_error_page
 from gatehouse.web.http.metrics import Metrics
@@ -132,7 +131,9 @@ class HealthEndpoints(Struct, kw_only=True, eq=False):
     async def show_metrics(self, request: Request) -> Response:
         if not self.details_allowed(request):
             raise HTTPException(401)
-        return Response(self.metrics.text(), 200, NO_STORE, media_type=metrics.MEDIA_TYPE)
+        from gatehouse.web.http.metrics_text import MEDIA_TYPE, metrics_text  # noqa: PLC0415 - few processes are asked
+
+        return Response(metrics_text(self.metrics), 200, NO_STORE, media_type=MEDIA_TYPE)
 
     def endpoints(self) -> list[Endpoint]:
         return [

@@ -2,24 +2,17 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Final
 
 from msgspec import Struct, field
-from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
-from prometheus_client.utils import floatToGoString
 
 OTHER: Final = "other"  # every path and method that is not in the table
 METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "POST"})
 STATUS_CLASSES: Final = ("1xx", "2xx", "3xx", "4xx", "5xx")
 NO_RESPONSE: Final = "none"  # the client disconnected before a response began
 BUCKETS: Final = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 35.0)  # a poll is held 30 s
-MEDIA_TYPE: Final = CONTENT_TYPE_LATEST
 
 
 class Durations(Struct, eq=False):
@@ -28,10 +21,9 @@ class Durations(Struct, eq=False):
     counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
     total: float = 0.0  # seconds
 
-    def buckets(self) -> list[tuple[str, float]]:
-        """The upper bound of each bucket, and how many requests took at most that long."""
-        bounds = [*map(floatToGoString, BUCKETS), "+Inf"]
-        return list(zip(bounds, accumulate(self.counts), strict=True))
+    def cumulative(self) -> list[int]:
+        """How many requests took at most as long as each of BUCKETS, and how many there were."""
+        return list(accumulate(self.counts))
 
 
 class RequestCount(Struct, eq=False):
@@ -50,15 +42,9 @@ class Figure(Struct, frozen=True, kw_only=True):
     labels: tuple[str, ...] = ()
     counts: bool = False  # a counter, which only grows; otherwise a gauge
 
-    def collect(self) -> Metric:
-        family = (CounterMetricFamily if self.counts else GaugeMetricFamily)(self.name, self.help, labels=self.labels)
-        for labels, value in self.read().items():
-            family.add_metric(labels, value)
-        return family
 
-
-class Metrics(Collector):
-    """The metrics of one process, in a registry of their own."""
+class Metrics:
+    """The metrics of one process; metrics_text.py writes them for Prometheus."""
 
     def __init__(
         self,
@@ -69,11 +55,8 @@ class Metrics(Collector):
         """`figures` are read when the metrics are."""
         self.figures: Final = figures
         self._names = frozenset(endpoint_names)
-        self.registry = CollectorRegistry()
-        ProcessCollector(registry=self.registry)
+        self.durations: Final[dict[str, Durations]] = {}  # by endpoint
         self._requests: dict[tuple[str, str, int], RequestCount] = {}
-        self._seconds: dict[str, Durations] = {}
-        self.registry.register(self)
 
     def observe(self, *, endpoint: str, method: str, status: int, seconds: float) -> None:
         """Count one request; all unknown endpoints share one label, as do all unknown methods."""
@@ -87,29 +70,15 @@ class Metrics(Collector):
         name = endpoint if endpoint in self._names else OTHER
         labels = (name, method if method in METHODS else OTHER, status)
         if labels not in self._requests:
-            self._requests[labels] = RequestCount(self._seconds.setdefault(name, Durations()))
+            self._requests[labels] = RequestCount(self.durations.setdefault(name, Durations()))
         return self._requests[labels]
 
-    def collect(self) -> Iterator[Metric]:
-        """Build the request metrics when they are read, so that a request only has to count."""
-        requests = CounterMetricFamily(
-            "gatehouse_requests", "Completed requests.", labels=("endpoint", "method", "status")
-        )
+    def requests(self) -> Mapping[tuple[str, str, str], int]:
+        """The completed requests by endpoint, method and class of status, added up when they are read."""
         by_class: Counter[tuple[str, str, str]] = Counter()
         for (name, method, status), count in self._requests.items():
             by_class[name, method, status_class(status)] += count.total
-        for labels, total in by_class.items():
-            requests.add_metric(labels, total)
-        seconds = HistogramMetricFamily(
-            "gatehouse_request_seconds", "Time from request to end of response.", labels=("endpoint",)
-        )
-        for name, durations in self._seconds.items():
-            seconds.add_metric((name,), durations.buckets(), durations.total)
-        yield from (requests, seconds)
-        yield from (figure.collect() for figure in self.figures)
-
-    def text(self) -> bytes:
-        return generate_latest(self.registry)
+        return by_class
 
 
 def status_class(status: int) -> str:

@@ -6,9 +6,8 @@ Language and theme come from a link, a cookie or the account.
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import fields
@@ -40,6 +39,9 @@ from gatehouse.web.pages.vocabulary import (
     ProblemKind,
     Theme,
 )
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 LANG_PARAMETER: Final = "lang"  # the parameter
 UI_LOCALES: Final = "ui_locales"  # of a client, at authorize and logout (OpenID Connect Core §3.1.2.1)
@@ -150,7 +152,6 @@ class PageRenderer:
         self._languages = languages or load_languages()
         self._preferences = DisplayPreferenceCookies(self._offered_languages, https=https)
         self._choices = choices
-        self._templates = template_environment(assets)
 
     def with_part(self, part: str, choices: Mapping[str, object]) -> "PageRenderer":
         """Return a renderer with the texts and enums of one more part."""
@@ -228,8 +229,10 @@ class PageRenderer:
         self, context: PageContext, look: DisplayPreferences, frame: Mapping[str, object] = MappingProxyType({})
     ) -> str:
         values = {field.name: getattr(context, field.name) for field in fields(context)}
-        return self._templates.get_template(context.template).render(
-            {**self._shared_context(look), **frame, **values}
+        return (
+            template_environment(self._assets)
+            .get_template(context.template)
+            .render({**self._shared_context(look), **frame, **values})
         )
 
     def language_of(self, request: Request) -> str:
@@ -297,7 +300,9 @@ class PageRenderer:
 
 
 @lru_cache(maxsize=1)  # templates are compiled once per process
-def template_environment(assets: Assets) -> Environment:
+def template_environment(assets: Assets) -> "Environment":
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - a start needs no page
+
     environment = Environment(
         loader=PackageLoader("gatehouse.web"),
         autoescape=True,

@@ -9,7 +9,7 @@ from msgspec import Struct
 from gatehouse.admin.idempotency import Idempotency
 from gatehouse.app.services import Services
 from gatehouse.web.api.permissions.idempotency import IdempotentCreates
-from gatehouse.web.api.permissions.listing import Cursors, ListAsk, ListedPage, Lists, ReadPage
+from gatehouse.web.api.permissions.listing import Cursors, ListedPage, Lists, PageQuery, ReadPage
 from gatehouse.web.http.routing import Endpoint
 
 IDEMPOTENT: Final = frozenset(
@@ -72,8 +72,8 @@ def page_readers(services: Services) -> Mapping[str, ReadPage]:
         return list_readers(services)
 
     def reader(name: str) -> ReadPage:
-        async def read_page(ask: ListAsk) -> ListedPage:
-            return await load()[name](ask)
+        async def read_page(page: PageQuery) -> ListedPage:
+            return await load()[name](page)
 
         return read_page
 

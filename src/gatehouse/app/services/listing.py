@@ -15,7 +15,7 @@ from gatehouse.app.services.activity import visible_audit_log
 from gatehouse.permissions.errors import Malformed, NoRight
 from gatehouse.permissions.questions.check import refuse_about_others
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
-from gatehouse.web.api.permissions.listing import ListAsk, ListedPage, ReadPage, keyed_page
+from gatehouse.web.api.permissions.listing import ListedPage, PageQuery, ReadPage, keyed_page
 from gatehouse.web.api.permissions.lookups import activity_entry
 from gatehouse.web.api.permissions.user_admin import UserName
 from gatehouse.web.api.permissions.users import user_entry
@@ -31,94 +31,94 @@ class ListReader:
         self._people = PeopleSearchStore(runner)
         self._activity = ActivityStore(runner)
 
-    async def applications(self, ask: ListAsk) -> ListedPage:
-        who, after = await self._readable(ask), FIRST_NUMBER if ask.position is None else ask.position
-        rows = await self._store.applications(who, ask.query, ask.filters.project_id, after, ask.limit)
-        return keyed_page(rows, "application_id", ask.limit)
+    async def applications(self, page: PageQuery) -> ListedPage:
+        who, after = await self._readable(page), FIRST_NUMBER if page.position is None else page.position
+        rows = await self._store.applications(who, page.query, page.filters.project_id, after, page.limit)
+        return keyed_page(rows, "application_id", page.limit)
 
-    async def projects(self, ask: ListAsk) -> ListedPage:
-        rows = await self._store.projects(await self._listable(ask), ask.query, ask.position or "", ask.limit)
-        return keyed_page(rows, "id", ask.limit)
+    async def projects(self, page: PageQuery) -> ListedPage:
+        rows = await self._store.projects(await self._listable(page), page.query, page.position or "", page.limit)
+        return keyed_page(rows, "id", page.limit)
 
-    async def groups(self, ask: ListAsk) -> ListedPage:
-        who, project = await self._listable(ask), ask.filters.project_id
-        rows = await self._store.groups(who, ask.query, project, ask.position or "", ask.limit)
-        return keyed_page(rows, "id", ask.limit)
+    async def groups(self, page: PageQuery) -> ListedPage:
+        who, project = await self._listable(page), page.filters.project_id
+        rows = await self._store.groups(who, page.query, project, page.position or "", page.limit)
+        return keyed_page(rows, "id", page.limit)
 
-    async def clients(self, ask: ListAsk) -> ListedPage:
+    async def clients(self, page: PageQuery) -> ListedPage:
         """Clients of the request's application; administrators list those of all."""
-        visit = ask.visit
-        if visit.application_id is not None:
-            visit.require_application(Operation.APPLICATION_SAVE)
+        authenticated = page.authenticated
+        if authenticated.application_id is not None:
+            authenticated.require_application(Operation.APPLICATION_SAVE)
         else:
-            require_operation(visit.rights, Operation.ADMINISTER)
-        about = visit.application_id or ANY_APPLICATION
-        rows = await self._store.clients(ask.query, about, ask.position or "", ask.limit)
-        return keyed_page(rows, "client_id", ask.limit)
+            require_operation(authenticated.rights, Operation.ADMINISTER)
+        about = authenticated.application_id or ANY_APPLICATION
+        rows = await self._store.clients(page.query, about, page.position or "", page.limit)
+        return keyed_page(rows, "client_id", page.limit)
 
-    async def service_accounts(self, ask: ListAsk) -> ListedPage:
+    async def service_accounts(self, page: PageQuery) -> ListedPage:
         """Service accounts of one project; administrators list those of all."""
-        project = ask.filters.project_id
+        project = page.filters.project_id
         operation = Operation.SERVICE_ACCOUNTS if project else Operation.ADMINISTER
-        require_operation(ask.visit.rights, operation, GuardTarget(project_id=project or None))
-        rows = await self._store.service_accounts(ask.query, project, ask.position or "", ask.limit)
-        return keyed_page(rows, "user_id", ask.limit)
+        require_operation(page.authenticated.rights, operation, GuardTarget(project_id=project or None))
+        rows = await self._store.service_accounts(page.query, project, page.position or "", page.limit)
+        return keyed_page(rows, "user_id", page.limit)
 
-    async def activity(self, ask: ListAsk) -> ListedPage:
+    async def activity(self, page: PageQuery) -> ListedPage:
         """Audit records that the console shows the caller, the newest first; a page may be short."""
-        given = ask.filters
-        visibility = await self._services.admin.visibility_loader.load(ask.visit.rights)
-        subjects = await visible_audit_log(self._services).subjects(ask.visit, visibility, given.subject)
+        given = page.filters
+        visibility = await self._services.admin.visibility_loader.load(page.authenticated.rights)
+        subjects = await visible_audit_log(self._services).subjects(page.authenticated, visibility, given.subject)
         found = await self._activity.activity(
             ActivityFilter(
                 events=(given.event,) if given.event else (),
                 actor=given.actor,
                 subject=given.subject,
                 subjects=subjects,
-                application_id=ask.visit.application_id or ANY_APPLICATION,
-                text=ask.query,
+                application_id=page.authenticated.application_id or ANY_APPLICATION,
+                text=page.query,
                 since=parse_time(given.since, "since"),
                 until=parse_time(given.until, "until") or FOREVER,
-                after=None if ask.position is None else ActivityCursor(**ask.position),
+                after=None if page.position is None else ActivityCursor(**page.position),
             ),
-            ask.limit,
+            page.limit,
         )
-        records = [activity_entry(redact_record(record, ask.visit.rights)) for record in found.records]
+        records = [activity_entry(redact_record(record, page.authenticated.rights)) for record in found.records]
         return ListedPage(records=records, position=None if found.after is None else asdict(found.after))
 
-    async def people(self, ask: ListAsk) -> ListedPage:
+    async def people(self, page: PageQuery) -> ListedPage:
         """Everyone for administrators; people with a record in the application for its readers, by nick only."""
-        given, visit = ask.filters, ask.visit
-        administers = is_open(visit.rights, Operation.ADMINISTER)
+        given, authenticated = page.filters, page.authenticated
+        administers = is_open(authenticated.rights, Operation.ADMINISTER)
         if not administers:
-            refuse_about_others(visit)
+            refuse_about_others(authenticated)
             if given.given:
                 raise NoRight("filters are for administrators")
         found = await self._people.search(
             PeopleQuestion(
-                text=ask.query,
+                text=page.query,
                 login=given.login,
                 tag=given.tag,
                 since=parse_time(given.registered_since, "registered_since"),
                 blocked=given.blocked,
-                application_id=visit.application_id
+                application_id=authenticated.application_id
                 if administers
-                else visit.named_application().application.application_id,
+                else authenticated.named_application().application.application_id,
             ),
-            None if ask.position is None else PersonPosition(**ask.position),
-            ask.limit,
+            None if page.position is None else PersonPosition(**page.position),
+            page.limit,
         )
         records = [
             user_entry(user, self._services.base_url) if administers else user_name(user) for user in found.users
         ]
         return ListedPage(records=records, position=None if found.after is None else asdict(found.after))
 
-    async def _readable(self, ask: ListAsk) -> Listable:
+    async def _readable(self, page: PageQuery) -> Listable:
         """Return what the caller may list, with only those applications that `get` answers.
 
         The console shows more: someone who may do anything to an application finds it there.
         """
-        who, caller = await self._listable(ask), ask.visit.caller
+        who, caller = await self._listable(page), page.authenticated.caller
         if who.everything or caller.facts is None:
             return who
         now = self._services.clock.now()
@@ -131,8 +131,8 @@ class ListReader:
         ]
         return replace(who, applications=readable, banned_from=banned)
 
-    async def _listable(self, ask: ListAsk) -> Listable:
-        rights = ask.visit.rights
+    async def _listable(self, page: PageQuery) -> Listable:
+        rights = page.authenticated.rights
         return listable(rights, await self._services.admin.visibility_loader.load(rights))
 
 

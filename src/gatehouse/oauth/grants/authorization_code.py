@@ -46,7 +46,7 @@ class AuthorizationCodeGrant(Struct, kw_only=True, eq=False):
         api = await self.access.check(token_request, holder)
         now = self.clock.now()
         generation = 1 if OFFLINE_ACCESS in holder.scopes else 0
-        taking = await self.store.redeem_code(
+        outcome = await self.store.redeem_code(
             sha256(token_request.code),
             now,
             generation=generation,
@@ -57,8 +57,8 @@ class AuthorizationCodeGrant(Struct, kw_only=True, eq=False):
                 details={"client_id": client.client_id, "grant_id": holder.grant.grant_id},
             ),
         )
-        if taking is not RedeemOutcome.REDEEMED:
-            raise InvalidGrant(f"the code of grant {holder.grant.grant_id}: {taking.name}")
+        if outcome is not RedeemOutcome.REDEEMED:
+            raise InvalidGrant(f"the code of grant {holder.grant.grant_id}: {outcome.name}")
         return await self.token_issuer.issue(
             holder, scopes=holder.grant.scopes, generation=generation, refreshed_at=now, api=api
         )

@@ -139,22 +139,22 @@ class GameSocketEndpoint:
         """
         scope["state"]["dialect"] = Dialect.GAME
         try:
-            visit, presented = self._read_handshake(HTTPConnection(scope))
+            socket, presented = self._read_handshake(HTTPConnection(scope))
         except GatehouseError as error:
             refused = await self._record_violation(error, HTTPConnection(scope))
             await self._errors.render(problem_of(refused), scope)(scope, receive, send)
             return
         try:
-            ending = await self._join(visit, presented)
+            ending = await self._join(socket, presented)
         except TooMany as error:
-            visit.on_released()
+            socket.on_released()
             await self._errors.render(problem_of(error), scope)(scope, receive, send)
             return
-        await self._finish_handshake(visit, scope, send)
+        await self._finish_handshake(socket, scope, send)
         if ending is None:
-            self._presence.schedule_check(visit.gsid)  # events before the handshake, or the end of the session
+            self._presence.schedule_check(socket.gsid)  # events before the handshake, or the end of the session
         else:
-            visit.close_with_reason(*ending)
+            socket.close_with_reason(*ending)
 
     async def _record_violation(self, error: GatehouseError, connection: HTTPConnection) -> GatehouseError:
         """Record a request from a page of another site, with an id that can be looked up, like every violation."""
@@ -175,7 +175,7 @@ class GameSocketEndpoint:
         gsid = connection.scope["path"].removeprefix(SOCKET_PATH_PREFIX)
         presented = proof_from(connection, gsid.encode())  # a handshake has no body to sign (R4)
         self._sources.acquire(caller.source)
-        visit = GameSocket(
+        socket = GameSocket(
             gsid=gsid,
             origin=origin_of(connection, ACTOR),
             source=caller.source,
@@ -183,7 +183,7 @@ class GameSocketEndpoint:
             sources=self._sources,
             clock=self._clock,
         )
-        return visit, presented
+        return socket, presented
 
     async def _join(
         self, game_socket: GameSocket, presented: GameClientProof

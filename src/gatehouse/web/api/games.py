@@ -139,15 +139,15 @@ class CloseGsidResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: str = OK
 
 
-def read_id_token_request(ask: GetGsidRequest) -> IdTokenRequest | None:
+def read_id_token_request(body: GetGsidRequest) -> IdTokenRequest | None:
     """Return the id_token that the game asks for; client and nonce go together (R10)."""
-    if not ask.id_token_client and not ask.nonce:
+    if not body.id_token_client and not body.nonce:
         return None
-    if not ask.id_token_client or not ask.nonce:
+    if not body.id_token_client or not body.nonce:
         raise BadInput("id_token_client and nonce: both or neither")
-    if json_length(ask.nonce) > MAX_NONCE_BYTES:  # the id_token contains it whole
+    if json_length(body.nonce) > MAX_NONCE_BYTES:  # the id_token contains it whole
         raise BadInput(f"nonce: at most {MAX_NONCE_BYTES} bytes")
-    return IdTokenRequest(client_id=ask.id_token_client, nonce=ask.nonce)
+    return IdTokenRequest(client_id=body.id_token_client, nonce=body.nonce)
 
 
 class GameSessionEndpoints(Struct, kw_only=True, eq=False):
@@ -161,20 +161,20 @@ class GameSessionEndpoints(Struct, kw_only=True, eq=False):
     base_url: str
 
     async def register(self, request: Request) -> Response:
-        ask = await read_json_or_form(request, GetGsidRequest)
-        check_switches(ask, "qr", "code")
-        by = await self._read_proof(request, ProofFields(public_key=ask.public_key, ip=ask.ip, ts=ask.ts))
-        address, proven = by.address_for((ask.app_id, ask.gapp_id))
+        body = await read_json_or_form(request, GetGsidRequest)
+        check_switches(body, "qr", "code")
+        by = await self._read_proof(request, ProofFields(public_key=body.public_key, ip=body.ip, ts=body.ts))
+        address, proven = by.address_for((body.app_id, body.gapp_id))
         wish = RegistrationRequest(
             options=msgspec.structs.replace(
-                read_login_options(ask, str(address)), id_token=read_id_token_request(ask)
+                read_login_options(body, str(address)), id_token=read_id_token_request(body)
             ),
             public_key=check_public_key("public_key", by.public_key) or "",
-            distr=ask.distr,
-            wants_code=ask.code == ON,
+            distr=body.distr,
+            wants_code=body.code == ON,
             address=address,
             address_proven=proven,
-            guest_id=await self._find_guest(request, ask),
+            guest_id=await self._find_guest(request, body),
         )
         given = await self.registration.register(wish, origin_of(request, ACTOR))
         url = f"{self.base_url}/?gsid={given.session.gsid}"
@@ -184,37 +184,37 @@ class GameSessionEndpoints(Struct, kw_only=True, eq=False):
             ts=self.clock.now(),
             started=given.session.created_at,
             url=url,
-            qr=qr_data_uri(url) if ask.qr == ON else "",
+            qr=qr_data_uri(url) if body.qr == ON else "",
             code=given.session.code,
         )
         return json_response(answer, headers={"Location": f"{RESULT_PATH}?location={given.location}"})
 
-    async def _find_guest(self, request: Request, ask: GetGsidRequest) -> str:
+    async def _find_guest(self, request: Request, body: GetGsidRequest) -> str:
         """Return the guest who upgrades; empty for an ordinary sign-in."""
-        if not ask.intent:
+        if not body.intent:
             return ""
-        if ask.intent != ChallengeIntent.UPGRADE:
+        if body.intent != ChallengeIntent.UPGRADE:
             raise BadInput("intent must be upgrade")
-        if ask.id_token_client:
+        if body.id_token_client:
             raise BadInput("id_token_client: not with intent upgrade; sign in again afterwards")
-        proof = DeviceProof(device_key=ask.device_key, challenge=ask.challenge, signature=ask.signature)
+        proof = DeviceProof(device_key=body.device_key, challenge=body.challenge, signature=body.signature)
         try:
             return (await self.guests.find_to_upgrade(proof)).user_id
         except DeviceProofRefused as error:
             raise await self.records.violation("", origin_of(request, ACTOR), f"intent: {error}") from error
 
     async def poll(self, request: Request) -> Response:
-        ask = await read_json_or_form(request, GsidResultRequest)
-        check_switches(ask, "states")
-        presented = await self._read_proof(request, ask, ask.gsid)
+        body = await read_json_or_form(request, GsidResultRequest)
+        check_switches(body, "states")
+        presented = await self._read_proof(request, body, body.gsid)
         line: ClientConnection = request.scope[CONNECTION_KEY]
         try:
             answer = await self.polls.poll(
-                ask.gsid, presented, line, origin_of(request, ACTOR), states=ask.states == ON
+                body.gsid, presented, line, origin_of(request, ACTOR), states=body.states == ON
             )
         except ClientGone as gone:
             raise ClientDisconnect from gone
-        return json_response(self._poll_response(answer, with_state=ask.states == ON))
+        return json_response(self._poll_response(answer, with_state=body.states == ON))
 
     def _poll_response(self, answer: PollAnswer, *, with_state: bool) -> dict[str, object]:
         state = {"state": answer.session.stage.value} if with_state else {}
@@ -237,8 +237,8 @@ class GameSessionEndpoints(Struct, kw_only=True, eq=False):
         }
 
     async def info(self, request: Request) -> Response:
-        ask = await read_json_or_form(request, GsidInfoRequest)
-        found = await self.game_sessions.info(ask.gsid, address_only_proof(request), origin_of(request, ACTOR))
+        body = await read_json_or_form(request, GsidInfoRequest)
+        found = await self.game_sessions.info(body.gsid, address_only_proof(request), origin_of(request, ACTOR))
         session = found.session
         session_info = copy_as(
             GameSessionInfo,
@@ -251,14 +251,14 @@ class GameSessionEndpoints(Struct, kw_only=True, eq=False):
         return json_response(GameSessionInfoResponse(session=session_info))
 
     async def close(self, request: Request) -> Response:
-        ask = await read_json_or_form(request, CloseGsidRequest)
-        presented = await self._read_proof(request, ask, ask.gsid)
-        await self.game_sessions.close(ask.gsid, presented, ask.status, origin_of(request, ACTOR))
+        body = await read_json_or_form(request, CloseGsidRequest)
+        presented = await self._read_proof(request, body, body.gsid)
+        await self.game_sessions.close(body.gsid, presented, body.status, origin_of(request, ACTOR))
         return json_response(CloseGsidResponse())
 
-    async def _read_proof(self, request: Request, ask: ProofFields, gsid: str = "") -> GameClientProof:
+    async def _read_proof(self, request: Request, body: ProofFields, gsid: str = "") -> GameClientProof:
         try:
-            return await read_proof(request, self.keys, ask)
+            return await read_proof(request, self.keys, body)
         except InvalidToken as error:
             raise await self.records.violation(gsid, origin_of(request, ACTOR), f"Signature: {error}") from error
 

@@ -61,31 +61,31 @@ class GuestEndpoint(Struct, kw_only=True, eq=False):
 
     async def log_in(self, request: Request) -> Response:
         refuse_other_sites(request)
-        ask = await read_json_or_form(request, GuestRequest)
-        if not ask.signature and not ask.request_id:
-            return json_response(await self._challenge("CHALLENGE", request, ask))
-        step = SecondFactorFields(request_id=ask.request_id, otp=ask.otp, method=ask.method)
+        body = await read_json_or_form(request, GuestRequest)
+        if not body.signature and not body.request_id:
+            return json_response(await self._challenge("CHALLENGE", request, body))
+        step = SecondFactorFields(request_id=body.request_id, otp=body.otp, method=body.method)
         try:
-            return await self.completion.respond(request, step, partial(self._prove, request, ask))
+            return await self.completion.respond(request, step, partial(self._prove, request, body))
         except PuzzleUnsolved:
-            return json_response(await self._challenge("PUZZLE", request, ask))
+            return json_response(await self._challenge("PUZZLE", request, body))
 
-    async def _read_options(self, request: Request, ask: GuestRequest) -> LoginOptions:
+    async def _read_options(self, request: Request, body: GuestRequest) -> LoginOptions:
         """Return the options with all named applications: guests may sign in to some only."""
-        options = read_login_options(ask, str(caller_address_of(request.scope).address))
+        options = read_login_options(body, str(caller_address_of(request.scope).address))
         return await self.login_result.with_service_application(options)
 
-    async def _challenge(self, status: str, request: Request, ask: GuestRequest) -> dict[str, object]:
-        intent = read_intent(ask.intent)
-        challenge = self.guests.challenge(intent, (await self._read_options(request, ask)).applications)
-        puzzle = await self.guests.puzzle_for(ask.device_key) if intent is ChallengeIntent.SIGN_IN else None
+    async def _challenge(self, status: str, request: Request, body: GuestRequest) -> dict[str, object]:
+        intent = read_intent(body.intent)
+        challenge = self.guests.challenge(intent, (await self._read_options(request, body)).applications)
+        puzzle = await self.guests.puzzle_for(body.device_key) if intent is ChallengeIntent.SIGN_IN else None
         given = {"status": status, "challenge": challenge, "expires_in": CHALLENGE_SECONDS}
         return given if puzzle is None else {**given, "puzzle": puzzle}
 
-    async def _prove(self, request: Request, ask: GuestRequest) -> ProvedLogin:
-        options = await self._read_options(request, ask)
+    async def _prove(self, request: Request, body: GuestRequest) -> ProvedLogin:
+        options = await self._read_options(request, body)
         found = await self.guests.sign_in(
-            copy_as(DeviceProof, ask),
+            copy_as(DeviceProof, body),
             options.applications,
             lang=self.pages.language_of(request),
             source=caller_address_of(request.scope).source,

@@ -48,34 +48,34 @@ class LoginFields(SecretRecord, frozen=True, kw_only=True):
     with_email: str = ""
 
 
-def read_login_options(ask: LoginFields, address: str) -> LoginOptions:
-    check_switches(ask, "nojwt", "short_token", "fixed_ip", "meta")
-    if min(ask.app_id, ask.gapp_id) < 0:
+def read_login_options(body: LoginFields, address: str) -> LoginOptions:
+    check_switches(body, "nojwt", "short_token", "fixed_ip", "meta")
+    if min(body.app_id, body.gapp_id) < 0:
         raise BadInput("an application ID must not be negative")
-    if len(ask.factor) > MAX_FACTOR_LENGTH:
+    if len(body.factor) > MAX_FACTOR_LENGTH:
         raise BadInput(f"factor: at most {MAX_FACTOR_LENGTH} characters")
-    if len(ask.distr) > MAX_DISTR_LENGTH:
+    if len(body.distr) > MAX_DISTR_LENGTH:
         raise BadInput(f"distr: at most {MAX_DISTR_LENGTH} characters")
-    fixed = check_fixed_ips([*ask.fixed_ips, *ask.fixed_ips_form])
-    if ask.fixed_ip == ON:
+    fixed = check_fixed_ips([*body.fixed_ips, *body.fixed_ips_form])
+    if body.fixed_ip == ON:
         fixed = tuple(dict.fromkeys([*fixed, single_address_range(address)]))
     return LoginOptions(
-        factor=ask.factor or None,
-        jwt_public_key=check_public_key("jwt_public_key", ask.jwt_public_key),
-        app_id=ask.app_id,
-        gapp_id=ask.gapp_id,
-        nojwt=ask.nojwt == ON,
-        short_token=ask.short_token == ON,
+        factor=body.factor or None,
+        jwt_public_key=check_public_key("jwt_public_key", body.jwt_public_key),
+        app_id=body.app_id,
+        gapp_id=body.gapp_id,
+        nojwt=body.nojwt == ON,
+        short_token=body.short_token == ON,
         fixed_ips=fixed,
-        meta=ask.meta == ON,
-        with_email=ask.with_email,
-        service_jwt=ask.service_jwt,
+        meta=body.meta == ON,
+        with_email=body.with_email,
+        service_jwt=body.service_jwt,
     )
 
 
-def check_switches(ask: msgspec.Struct, *names: str) -> None:
+def check_switches(body: msgspec.Struct, *names: str) -> None:
     for name in names:
-        if getattr(ask, name) not in (OFF, ON):
+        if getattr(body, name) not in (OFF, ON):
             raise BadInput(f"{name} must be 0 or 1")
 
 
@@ -144,16 +144,16 @@ class LoginEndpoint(Struct, kw_only=True, eq=False):
 
     async def log_in(self, request: Request) -> Response:
         refuse_other_sites(request)
-        ask = await read_json_or_form(request, LoginRequest)
-        step = SecondFactorFields(request_id=ask.request_id, otp=ask.otp, method=ask.method)
-        return await self.completion.respond(request, step, partial(self._prove, request, ask))
+        body = await read_json_or_form(request, LoginRequest)
+        step = SecondFactorFields(request_id=body.request_id, otp=body.otp, method=body.method)
+        return await self.completion.respond(request, step, partial(self._prove, request, body))
 
-    async def _prove(self, request: Request, ask: LoginRequest) -> ProvedLogin:
+    async def _prove(self, request: Request, body: LoginRequest) -> ProvedLogin:
         caller = caller_address_of(request.scope)
-        options = read_login_options(ask, str(caller.address))
-        attempt = PasswordAttempt(password=ask.password, source=caller.source)
+        options = read_login_options(body, str(caller.address))
+        attempt = PasswordAttempt(password=body.password, source=caller.source)
         return ProvedLogin(
-            user=await self.sign_in.verify(ask.login, attempt), method=SignInMethod.LOGIN, options=options
+            user=await self.sign_in.verify(body.login, attempt), method=SignInMethod.LOGIN, options=options
         )
 
     def endpoint(self) -> Endpoint:

@@ -103,8 +103,8 @@ class LoginCompletion(Struct, kw_only=True, eq=False):
 
     async def _ask_for_factor(self, user: User, auth: SignInMethod, options: LoginOptions) -> dict[str, object]:
         sealed = self.masters.seal(msgspec.json.encode(options), purpose=SEAL_PURPOSE)
-        ask = {"options": base64.b64encode(sealed).decode()}
-        handle = await self.sign_in_flows.start(LOGIN_KIND, ask, browser=NO_BROWSER, user=user, method=auth)
+        body = {"options": base64.b64encode(sealed).decode()}
+        handle = await self.sign_in_flows.start(LOGIN_KIND, body, browser=NO_BROWSER, user=user, method=auth)
         return await self._two_step_response(user, handle)
 
     async def _two_step_response(self, user: User, handle: str) -> dict[str, object]:

@@ -42,17 +42,17 @@ class PlatformLoginEndpoint(Struct, kw_only=True, eq=False):
 
     async def log_in(self, request: Request) -> Response:
         refuse_other_sites(request)
-        ask = await read_json_or_form(request, PlatformLoginRequest)
-        step = SecondFactorFields(request_id=ask.request_id, otp=ask.otp, method=ask.method)
-        return await self.completion.respond(request, step, partial(self._prove, request, ask))
+        body = await read_json_or_form(request, PlatformLoginRequest)
+        step = SecondFactorFields(request_id=body.request_id, otp=body.otp, method=body.method)
+        return await self.completion.respond(request, step, partial(self._prove, request, body))
 
-    async def _prove(self, request: Request, ask: PlatformLoginRequest) -> ProvedLogin:
+    async def _prove(self, request: Request, body: PlatformLoginRequest) -> ProvedLogin:
         caller = caller_address_of(request.scope)
-        options = read_login_options(ask, str(caller.address))
+        options = read_login_options(body, str(caller.address))
         attempt = TicketAttempt(
-            platform=ask.platform,
-            ticket=ask.ticket,
-            application_id=ask.app_id,
+            platform=body.platform,
+            ticket=body.ticket,
+            application_id=body.app_id,
             source=caller.source,
             lang=self.pages.language_of(request),
         )

@@ -159,12 +159,12 @@ class AccountView(Struct, kw_only=True, eq=False):
 
         async def handler(request: Request) -> Response:
             browser = await self.browsers.read(request)
-            visit = self.request_of(request, browser)
-            if visit is None:
+            account = self.request_of(request, browser)
+            if account is None:
                 return await self._sign_in_first(browser, page_to_return_to(request, path))
-            if fresh and not self.is_fresh(visit):
+            if fresh and not self.is_fresh(account):
                 return self.reauthenticate(page_to_return_to(request, path))
-            return await show(request, visit)
+            return await show(request, account)
 
         return account_endpoint("GET", path, handler, name=name, summary=summary)
 
@@ -182,14 +182,14 @@ class AccountView(Struct, kw_only=True, eq=False):
         """Wrap a handler that does something for the account's owner."""
 
         async def handler(request: Request) -> Response:
-            visit = await self._account_request(request)
-            if visit is None:
+            account = await self._account_request(request)
+            if account is None:
                 return see_other(Path.SIGN_IN)
             form = await read_form(request, into)
-            self.browsers.check_form(request, visit.browser, form.csrf)
-            if fresh and not self.is_fresh(visit):
+            self.browsers.check_form(request, account.browser, form.csrf)
+            if fresh and not self.is_fresh(account):
                 return self.reauthenticate(path)
-            return await act(request, visit, form)
+            return await act(request, account, form)
 
         return account_endpoint("POST", path, handler, name=name, summary=summary, rate_class=rate_class)
 
@@ -197,12 +197,12 @@ class AccountView(Struct, kw_only=True, eq=False):
         """Wrap a handler that takes one file from the account's owner; it works without JavaScript."""
 
         async def handler(request: Request) -> Response:
-            visit = await self._account_request(request)
-            if visit is None:
+            account = await self._account_request(request)
+            if account is None:
                 return see_other(Path.SIGN_IN)
             form, content = await read_upload(request, CsrfForm, field)
-            self.browsers.check_form(request, visit.browser, form.csrf)
-            return await act(request, visit, content)
+            self.browsers.check_form(request, account.browser, form.csrf)
+            return await act(request, account, content)
 
         endpoint = account_endpoint("POST", path, handler, name=name, summary=summary, rate_class=RateClass.LOGIN)
         return replace(endpoint, body_limit=UPLOAD_BODY_LIMIT)

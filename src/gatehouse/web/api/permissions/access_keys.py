@@ -58,24 +58,27 @@ class AccessKeyEndpoint(Struct, kw_only=True, eq=False):
     authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
-        ask = await read_json(request, AccessKeyRequest)
-        visit = await self.authenticator.authenticate(
-            credentials_of(request, ask),
+        body = await read_json(request, AccessKeyRequest)
+        authenticated = await self.authenticator.authenticate(
+            credentials_of(request, body),
             DEFAULT_POLICY,
-            application_id=parse_optional_application_id(ask.application_id),
+            application_id=parse_optional_application_id(body.application_id),
         )
-        actor, application_id = actor_of(request, visit), require_field(visit.application_id, "application_id")
-        match ask.action:
+        actor, application_id = (
+            actor_of(request, authenticated),
+            require_field(authenticated.application_id, "application_id"),
+        )
+        match body.action:
             case "get":
                 return data_response(
                     tuple(access_key_entry(key) for key in await self.keys.list(actor, application_id))
                 )
             case "save":
-                new = await self.keys.create(actor, application_id, require_field(ask.data, "data").comment or "")
+                new = await self.keys.create(actor, application_id, require_field(body.data, "data").comment or "")
                 return data_response(access_key_entry(new.key, value=new.value))
             case "delete":
                 await self.keys.delete(
-                    actor, application_id, require_field(require_field(ask.data, "data").id, "data.id")
+                    actor, application_id, require_field(require_field(body.data, "data").id, "data.id")
                 )
                 return ok_response()
 

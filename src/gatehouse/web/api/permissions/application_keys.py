@@ -110,22 +110,25 @@ class CustomKeyEndpoint(Struct, kw_only=True, eq=False):
     authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
-        ask = await read_json(request, CustomKeysRequest)
-        visit = await self.authenticator.authenticate(
-            credentials_of(request, ask),
+        body = await read_json(request, CustomKeysRequest)
+        authenticated = await self.authenticator.authenticate(
+            credentials_of(request, body),
             DEFAULT_POLICY,
-            application_id=parse_optional_application_id(ask.application_id),
+            application_id=parse_optional_application_id(body.application_id),
         )
-        actor, application_id = actor_of(request, visit), require_field(visit.application_id, "application_id")
-        match ask.action:
+        actor, application_id = (
+            actor_of(request, authenticated),
+            require_field(authenticated.application_id, "application_id"),
+        )
+        match body.action:
             case "get":
                 keys = await self.keys.list(actor, application_id)
                 return data_response(tuple(PublicKeyEntry(id=key.kid, data=key.pem) for key in keys))
             case "save":
-                key = await self.keys.add(actor, application_id, ask.data.public_key or ask.data.data)
+                key = await self.keys.add(actor, application_id, body.data.public_key or body.data.data)
                 return data_response(PublicKeyEntry(id=key.kid, data=key.pem))
             case "delete":
-                await self.keys.remove(actor, application_id, require_field(ask.data.id, "data.id"))
+                await self.keys.remove(actor, application_id, require_field(body.data.id, "data.id"))
                 return ok_response()
 
     def endpoint(self) -> Endpoint:

@@ -69,35 +69,35 @@ class ApplicationEndpoints(Struct, kw_only=True, eq=False):
     base_url: str
 
     async def handle(self, request: Request) -> Response:
-        ask = await read_json(request, ApplicationRequest)
-        named = draft_application_id(ask.data)
-        if named is None and ask.action != "save":
+        body = await read_json(request, ApplicationRequest)
+        named = draft_application_id(body.data)
+        if named is None and body.action != "save":
             raise Malformed("data.application_id: required")
-        need = ABOUT_APPLICATION if ask.action == "get" else DEFAULT_POLICY
+        need = ABOUT_APPLICATION if body.action == "get" else DEFAULT_POLICY
         actor = actor_of(
-            request, await self.authenticator.authenticate(credentials_of(request, ask), need, application_id=named)
+            request, await self.authenticator.authenticate(credentials_of(request, body), need, application_id=named)
         )
         warnings: tuple[str, ...] = ()
-        match ask.action:
+        match body.action:
             case "get":
                 found = await self.applications.get(actor, named or 0)
             case "save":
-                saved = await self.applications.save(actor, ask.data)
+                saved = await self.applications.save(actor, body.data)
                 found, warnings = saved.application, saved.warnings
             case "delete":
-                await self.applications.delete(actor, named or 0, ask.data.version)
+                await self.applications.delete(actor, named or 0, body.data.version)
                 return ok_response()
-        record = application_record(found, self.base_url, full=ask.options.full)
+        record = application_record(found, self.base_url, full=body.options.full)
         return data_response(record, warnings=warnings)
 
     async def save_tags(self, request: Request) -> Response:
-        ask = await read_json(request, ApplicationTagsRequest)
-        named = None if ask.application_id is None else grammar.parse_application_id(ask.application_id)
-        visit = await self.authenticator.authenticate(
-            credentials_of(request, ask), DEFAULT_POLICY, application_id=named
+        body = await read_json(request, ApplicationTagsRequest)
+        named = None if body.application_id is None else grammar.parse_application_id(body.application_id)
+        authenticated = await self.authenticator.authenticate(
+            credentials_of(request, body), DEFAULT_POLICY, application_id=named
         )
-        application_id = require_field(visit.application_id, "application_id")
-        saved = await self.applications.save_tags(actor_of(request, visit), application_id, ask.data)
+        application_id = require_field(authenticated.application_id, "application_id")
+        saved = await self.applications.save_tags(actor_of(request, authenticated), application_id, body.data)
         return data_response(
             {"application_id": saved.application_id, "tags": saved.service_meta["tags"], "version": saved.version}
         )

@@ -102,36 +102,36 @@ class BanEndpoint(Struct, kw_only=True, eq=False):
     clock: Clock
 
     async def handle(self, request: Request) -> Response:
-        ask: BanRequest = await read_action(request, BanRequest)
-        application_id = parse_optional_application_id(ask.application_id)
-        visit = await self.authenticator.authenticate(
-            credentials_of(request, ask), DEFAULT_POLICY, application_id=application_id
+        body: BanRequest = await read_action(request, BanRequest)
+        application_id = parse_optional_application_id(body.application_id)
+        authenticated = await self.authenticator.authenticate(
+            credentials_of(request, body), DEFAULT_POLICY, application_id=application_id
         )
-        actor, scope = actor_of(request, visit), scope_of(visit, ask)
-        match ask:
+        actor, scope = actor_of(request, authenticated), scope_of(authenticated, body)
+        match body:
             case SaveBan():
-                saved = await self.bans.save(actor, require_user_id(ask), scope or BanScope(), ask.data)
+                saved = await self.bans.save(actor, require_user_id(body), scope or BanScope(), body.data)
                 return data_response(ban_entry(saved, self.clock.now()))
             case LiftBan():
-                lifted = await self.bans.lift(actor, require_user_id(ask), scope or BanScope())
+                lifted = await self.bans.lift(actor, require_user_id(body), scope or BanScope())
                 return data_response(ban_entry(lifted, self.clock.now()))
             case ListBans():
-                return await self._list(visit, actor, ask, scope)
+                return await self._list(authenticated, actor, body, scope)
 
     async def _list(
-        self, visit: AuthenticatedRequest, actor: Actor, ask: ListBans, scope: BanScope | None
+        self, authenticated: AuthenticatedRequest, actor: Actor, body: ListBans, scope: BanScope | None
     ) -> Response:
-        if not 1 <= ask.data.limit <= MAX_LIMIT:
+        if not 1 <= body.data.limit <= MAX_LIMIT:
             raise Malformed(f"data.limit: must be 1 to {MAX_LIMIT}")
-        user_id = require_user_id(ask) if ask.user_id else ""
-        state = BanState(ask.data.filters.state) if ask.data.filters.state else None
+        user_id = require_user_id(body) if body.user_id else ""
+        state = BanState(body.data.filters.state) if body.data.filters.state else None
         question = sha256(msgspec.json.encode([user_id, scope, state]))
-        binding = f"cursor:bans:{visit.caller.name}:{question.hex()}"
-        before = "" if ask.data.after is None else str(self.cursors.open(binding, ask.data.after))
+        binding = f"cursor:bans:{authenticated.caller.name}:{question.hex()}"
+        before = "" if body.data.after is None else str(self.cursors.open(binding, body.data.after))
         found = await self.bans.list(
-            actor, user_id=user_id, scope=scope, state=state, before=before, limit=ask.data.limit + 1
+            actor, user_id=user_id, scope=scope, state=state, before=before, limit=body.data.limit + 1
         )
-        page, now = found[: ask.data.limit], self.clock.now()
+        page, now = found[: body.data.limit], self.clock.now()
         after = self.cursors.issue(binding, page[-1].ban_id) if len(found) > len(page) else None
         entries = tuple(ban_entry(ban, now) for ban in page)
         return untagged_response(BanListResponse(status="OK", data=entries, after=after))
@@ -148,22 +148,24 @@ class BanEndpoint(Struct, kw_only=True, eq=False):
         )
 
 
-def require_user_id(ask: BanScopeFields) -> str:
-    return grammar.check_user_id(ask.user_id, "user_id")
+def require_user_id(body: BanScopeFields) -> str:
+    return grammar.check_user_id(body.user_id, "user_id")
 
 
-def scope_of(visit: AuthenticatedRequest, ask: BanScopeFields) -> BanScope | None:
+def scope_of(authenticated: AuthenticatedRequest, body: BanScopeFields) -> BanScope | None:
     """Return the scope that a request names; None for the installation.
 
     The application of a service JWT counts as named (R6), except application 1, which stands for none.
     """
-    if ask.project_id:
-        if ask.application_id is not None:
+    if body.project_id:
+        if body.application_id is not None:
             raise Malformed("project_id: not together with application_id")
-        return BanScope(project_id=grammar.check_project_id(ask.project_id, "project_id"))
-    if visit.application_id is None or (ask.application_id is None and visit.application_id == CENTRAL_APPLICATION):
+        return BanScope(project_id=grammar.check_project_id(body.project_id, "project_id"))
+    if authenticated.application_id is None or (
+        body.application_id is None and authenticated.application_id == CENTRAL_APPLICATION
+    ):
         return None
-    return BanScope(application_id=visit.application_id)
+    return BanScope(application_id=authenticated.application_id)
 
 
 def ban_entry(ban: Ban, now: int) -> BanEntry:

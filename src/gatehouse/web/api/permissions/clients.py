@@ -61,20 +61,20 @@ class ClientEndpoint(Struct, kw_only=True, eq=False):
     base_url: str
 
     async def handle(self, request: Request) -> Response:
-        ask = await read_json(request, ClientRequest)
-        visit = await self.authenticator.authenticate(
-            credentials_of(request, ask),
+        body = await read_json(request, ClientRequest)
+        authenticated = await self.authenticator.authenticate(
+            credentials_of(request, body),
             DEFAULT_POLICY,
-            application_id=parse_optional_application_id(ask.application_id),
+            application_id=parse_optional_application_id(body.application_id),
         )
         with client_problems_in_request():
-            return await self._answer(actor_of(request, visit), visit.application_id, ask)
+            return await self._answer(actor_of(request, authenticated), authenticated.application_id, body)
 
-    async def _answer(self, actor: Actor, application_id: int | None, ask: ClientRequest) -> Response:
-        draft = ask.data
+    async def _answer(self, actor: Actor, application_id: int | None, body: ClientRequest) -> Response:
+        draft = body.data
         of_client = actor, application_id, draft.client_id
         secret: str | None = None
-        match ask.action:
+        match body.action:
             case "get":
                 if not draft.client_id:
                     found = await self.clients.list(actor, application_id)

@@ -63,20 +63,23 @@ class EmailSecretEndpoint:
         self._authenticator = authenticator
 
     async def handle(self, request: Request) -> Response:
-        ask: EmailSecretRequest = await read_action(request, EmailSecretRequest)
-        visit = await self._authenticator.authenticate(
-            credentials_of(request, ask),
+        body: EmailSecretRequest = await read_action(request, EmailSecretRequest)
+        authenticated = await self._authenticator.authenticate(
+            credentials_of(request, body),
             DEFAULT_POLICY,
-            application_id=parse_optional_application_id(ask.application_id),
+            application_id=parse_optional_application_id(body.application_id),
         )
-        actor, application_id = actor_of(request, visit), require_field(visit.application_id, "application_id")
-        match ask:
+        actor, application_id = (
+            actor_of(request, authenticated),
+            require_field(authenticated.application_id, "application_id"),
+        )
+        match body:
             case ListEmailSecrets():
                 return data_response(tuple(map(email_secret_entry, await self._secrets.list(actor, application_id))))
             case CreateEmailSecret():
                 return data_response(NewEmailSecretEntry(secret=await self._secrets.create(actor, application_id)))
             case DeleteEmailSecret():
-                await self._secrets.revoke(actor, application_id, ask.data.ref)
+                await self._secrets.revoke(actor, application_id, body.data.ref)
                 return ok_response()
 
     def endpoint(self) -> Endpoint:

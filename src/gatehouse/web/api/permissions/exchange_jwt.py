@@ -28,8 +28,8 @@ class ExchangeJwtEndpoint(Struct, eq=False):
     exchange: JwtExchange
 
     async def handle(self, request: Request) -> Response:
-        ask = await read_json(request, ExchangeJwtRequest)
-        jwt = await self.exchange.exchange(credentials_of(request, ask))
+        body = await read_json(request, ExchangeJwtRequest)
+        jwt = await self.exchange.exchange(credentials_of(request, body))
         return json_response(ExchangeJwtResponse(jwt=jwt))
 
     def endpoint(self) -> Endpoint:

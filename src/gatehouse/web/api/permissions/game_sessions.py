@@ -81,21 +81,21 @@ class GameSessionEndpoint(Struct, kw_only=True, eq=False):
     authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
-        ask: GameSessionRequest = await read_action(request, GameSessionRequest)
-        visit = await self.authenticator.authenticate(
-            credentials_of(request, ask),
+        body: GameSessionRequest = await read_action(request, GameSessionRequest)
+        authenticated = await self.authenticator.authenticate(
+            credentials_of(request, body),
             DEFAULT_POLICY,
-            application_id=parse_optional_application_id(ask.application_id),
+            application_id=parse_optional_application_id(body.application_id),
         )
-        if isinstance(ask, CloseGameSession):
-            require_operation(visit.rights, Operation.ADMINISTER)
-        session = await self.games.get(visit, ask.data.ref)
-        if isinstance(ask, CloseGameSession):
-            origin = actor_of(request, visit).origin
-            if not await self.administration.close(session.gsid, ask.data.reason.strip(), origin):
+        if isinstance(body, CloseGameSession):
+            require_operation(authenticated.rights, Operation.ADMINISTER)
+        session = await self.games.get(authenticated, body.data.ref)
+        if isinstance(body, CloseGameSession):
+            origin = actor_of(request, authenticated).origin
+            if not await self.administration.close(session.gsid, body.data.reason.strip(), origin):
                 raise SessionOver
             return ok_response()
-        return data_response(game_session_entry(session, whole=is_open(visit.rights, Operation.ADMINISTER)))
+        return data_response(game_session_entry(session, whole=is_open(authenticated.rights, Operation.ADMINISTER)))
 
     def endpoint(self) -> Endpoint:
         return permission_endpoint(

@@ -44,34 +44,40 @@ class GroupEndpoints(Struct, kw_only=True, eq=False):
     authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
-        ask = await read_json(request, GroupRequest)
-        actor = actor_of(request, await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY))
-        match ask.action:
+        body = await read_json(request, GroupRequest)
+        actor = actor_of(
+            request, await self.authenticator.authenticate(credentials_of(request, body), DEFAULT_POLICY)
+        )
+        match body.action:
             case "get":
-                if not isinstance(ask.data.project_id, str):
+                if not isinstance(body.data.project_id, str):
                     raise Malformed("data.project_id: required")
-                groups = await self.groups.list_in_project(actor, ask.data.project_id)
+                groups = await self.groups.list_in_project(actor, body.data.project_id)
                 return data_response(
-                    group_list(groups if ask.group_id is None else select_group(groups, ask.group_id))
+                    group_list(groups if body.group_id is None else select_group(groups, body.group_id))
                 )
             case "save":
-                return data_response(group_record(await self.groups.save(actor, ask.group_id, ask.data)))
+                return data_response(group_record(await self.groups.save(actor, body.group_id, body.data)))
             case "delete":
-                if ask.group_id is None:
+                if body.group_id is None:
                     raise Malformed("group_id: required")
-                await self.groups.delete(actor, ask.group_id, ask.data.version)
+                await self.groups.delete(actor, body.group_id, body.data.version)
                 return ok_response()
 
     async def save_access(self, request: Request) -> Response:
-        ask = await read_json(request, GroupAccessRequest)
-        actor = actor_of(request, await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY))
-        saved = await self.groups.save_access(actor, ask.group_id, ask.data)
+        body = await read_json(request, GroupAccessRequest)
+        actor = actor_of(
+            request, await self.authenticator.authenticate(credentials_of(request, body), DEFAULT_POLICY)
+        )
+        saved = await self.groups.save_access(actor, body.group_id, body.data)
         return data_response(group_record(saved))
 
     async def save_tags(self, request: Request) -> Response:
-        ask = await read_json(request, GroupTagsRequest)
-        actor = actor_of(request, await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY))
-        saved = await self.groups.save_tags(actor, ask.group_id, ask.data)
+        body = await read_json(request, GroupTagsRequest)
+        actor = actor_of(
+            request, await self.authenticator.authenticate(credentials_of(request, body), DEFAULT_POLICY)
+        )
+        saved = await self.groups.save_tags(actor, body.group_id, body.data)
         return data_response(group_record(saved))
 
     def endpoints(self) -> list[Endpoint]:

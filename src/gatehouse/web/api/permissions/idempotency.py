@@ -68,12 +68,12 @@ class IdempotentCreates(Struct, kw_only=True, eq=False):
             raise Malformed(str(error)) from None
         about = body.get("application_id")
         application_id = about if isinstance(about, int) and not isinstance(about, bool) else None
-        visit = await self.authenticator.authenticate(
+        authenticated = await self.authenticator.authenticate(
             credentials_of(request, asked), POLICY, application_id=application_id
         )
-        reach = visit.rights.service_reach
+        reach = authenticated.rights.service_reach
         return CallerKey(
-            user_id=visit.caller.user_id, through=reach.application_id if reach else 0, digest=sha256(key)
+            user_id=authenticated.caller.user_id, through=reach.application_id if reach else 0, digest=sha256(key)
         )
 
 

@@ -79,17 +79,17 @@ class ListedPage(msgspec.Struct, frozen=True, kw_only=True):
     position: object = None  # where the next page begins; None at the end
 
 
-class ListAsk(msgspec.Struct, frozen=True, kw_only=True):
+class PageQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A page that an authenticated caller asks for."""
 
-    visit: AuthenticatedRequest
+    authenticated: AuthenticatedRequest
     query: str
     filters: ListFilters
     limit: int
     position: Any  # where the page before ended; None for the first page
 
 
-ReadPage: TypeAlias = Callable[[ListAsk], Awaitable[ListedPage]]
+ReadPage: TypeAlias = Callable[[PageQuery], Awaitable[ListedPage]]
 
 
 class Cursors(Struct, kw_only=True, eq=False):
@@ -143,20 +143,20 @@ class Lists(Struct, kw_only=True, eq=False):
         )
 
     async def _answer(self, request: Request, path: str, filters: frozenset[str], read_page: ReadPage) -> Response:
-        ask = await read_json(request, ListRequest)
-        application_id = parse_optional_application_id(ask.application_id)
-        visit = await self.authenticator.authenticate(
-            credentials_of(request, ask), DEFAULT_POLICY, application_id=application_id
+        body = await read_json(request, ListRequest)
+        application_id = parse_optional_application_id(body.application_id)
+        authenticated = await self.authenticator.authenticate(
+            credentials_of(request, body), DEFAULT_POLICY, application_id=application_id
         )
-        check_question(ask.data, filters)
-        binding = cursor_binding(path, visit, ask.data)
-        position = None if ask.data.after is None else self.cursors.open(binding, ask.data.after)
+        check_question(body.data, filters)
+        binding = cursor_binding(path, authenticated, body.data)
+        position = None if body.data.after is None else self.cursors.open(binding, body.data.after)
         page = await read_page(
-            ListAsk(
-                visit=visit,
-                query=ask.data.query.strip(),
-                filters=ask.data.filters,
-                limit=ask.data.limit,
+            PageQuery(
+                authenticated=authenticated,
+                query=body.data.query.strip(),
+                filters=body.data.filters,
+                limit=body.data.limit,
                 position=position,
             )
         )
@@ -173,11 +173,11 @@ def check_question(question: ListQuestion, filters: frozenset[str]) -> None:
         raise Malformed(f"data.filters.{name}: is not a filter of this list")
 
 
-def cursor_binding(path: str, visit: AuthenticatedRequest, question: ListQuestion) -> str:
+def cursor_binding(path: str, authenticated: AuthenticatedRequest, question: ListQuestion) -> str:
     """Name the caller and the question that a cursor belongs to; the limit may change from page to page."""
-    reach = visit.rights.service_reach
-    asked = msgspec.json.encode([question.query, question.filters, visit.application_id])
-    return f"cursor:{path}:{visit.caller.name}:{reach.application_id if reach else 0}:{sha256(asked).hex()}"
+    reach = authenticated.rights.service_reach
+    asked = msgspec.json.encode([question.query, question.filters, authenticated.application_id])
+    return f"cursor:{path}:{authenticated.caller.name}:{reach.application_id if reach else 0}:{sha256(asked).hex()}"
 
 
 def keyed_page(rows: Sequence[Mapping[str, object]], key: str, limit: int) -> ListedPage:

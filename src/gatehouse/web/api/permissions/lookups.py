@@ -56,9 +56,9 @@ class ActivityEndpoint(Struct, kw_only=True, eq=False):
     authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
-        ask = await read_json(request, ActivityRequest)
-        visit = await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY)
-        return data_response(activity_entry(await self.find(visit, ask.data.record_id)))
+        body = await read_json(request, ActivityRequest)
+        authenticated = await self.authenticator.authenticate(credentials_of(request, body), DEFAULT_POLICY)
+        return data_response(activity_entry(await self.find(authenticated, body.data.record_id)))
 
     def endpoint(self) -> Endpoint:
         return permission_endpoint(

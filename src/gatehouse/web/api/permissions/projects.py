@@ -60,44 +60,50 @@ class ProjectEndpoints(Struct, kw_only=True, eq=False):
     authenticator: Authenticator
 
     async def publish(self, request: Request) -> Response:
-        ask = await read_json(request, PublishRequest)
-        visit = await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY)
+        body = await read_json(request, PublishRequest)
+        authenticated = await self.authenticator.authenticate(credentials_of(request, body), DEFAULT_POLICY)
         project = await self.publishing.publish(
-            actor_of(request, visit), visit.evaluation_input.facts, ask.project, ask.user
+            actor_of(request, authenticated), authenticated.evaluation_input.facts, body.project, body.user
         )
         return data_response(project_record(project))
 
     async def handle(self, request: Request) -> Response:
-        ask = await read_json(request, ProjectRequest)
-        actor = actor_of(request, await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY))
-        match ask.action:
+        body = await read_json(request, ProjectRequest)
+        actor = actor_of(
+            request, await self.authenticator.authenticate(credentials_of(request, body), DEFAULT_POLICY)
+        )
+        match body.action:
             case "get":
-                return data_response(project_record(await self.projects.get(actor, ask.data.id)))
+                return data_response(project_record(await self.projects.get(actor, body.data.id)))
             case "save":
-                return data_response(project_record(await self.projects.save(actor, ask.data)))
+                return data_response(project_record(await self.projects.save(actor, body.data)))
             case "delete":
-                await self.projects.delete(actor, ask.data.id, ask.data.version)
+                await self.projects.delete(actor, body.data.id, body.data.version)
                 return ok_response()
             case "erase":
-                await self.full_removal.remove(actor, ask.data.id)
+                await self.full_removal.remove(actor, body.data.id)
                 return ok_response()
 
     async def save_tags(self, request: Request) -> Response:
-        ask = await read_json(request, ProjectTagsRequest)
-        actor = actor_of(request, await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY))
-        saved = await self.projects.save_tags(actor, ask.data)
+        body = await read_json(request, ProjectTagsRequest)
+        actor = actor_of(
+            request, await self.authenticator.authenticate(credentials_of(request, body), DEFAULT_POLICY)
+        )
+        saved = await self.projects.save_tags(actor, body.data)
         return data_response(project_record(saved))
 
     async def membership(self, request: Request) -> Response:
-        ask = await read_json(request, MembershipRequest)
-        visit = await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY)
-        actor = actor_of(request, visit)
-        match ask.action:
+        body = await read_json(request, MembershipRequest)
+        authenticated = await self.authenticator.authenticate(credentials_of(request, body), DEFAULT_POLICY)
+        actor = actor_of(request, authenticated)
+        match body.action:
             case "get":
-                found = await self.memberships.get(actor, visit.central, ask.data.id, user_id=ask.data.user_id)
+                found = await self.memberships.get(
+                    actor, authenticated.central, body.data.id, user_id=body.data.user_id
+                )
                 return data_response(found)
             case "save":
-                return data_response(await self.memberships.save(actor, visit.central, ask.data))
+                return data_response(await self.memberships.save(actor, authenticated.central, body.data))
 
     def endpoints(self) -> list[Endpoint]:
         return [

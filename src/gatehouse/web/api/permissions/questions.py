@@ -88,14 +88,14 @@ class QuestionEndpoints:
         self._max_age = max_age
 
     async def check(self, request: Request) -> Response:
-        ask = await read_json(request, CheckRequest)
+        body = await read_json(request, CheckRequest)
         caller = await self._authenticator.identify(
-            credentials_of(request, ask),
+            credentials_of(request, body),
             ABOUT_ONE_PERSON,
-            application_id=parse_optional_application_id(ask.application_id),
+            application_id=parse_optional_application_id(body.application_id),
         )
-        user_id = target_user_id(ask.data.user_id, caller.user_id)
-        checked = await self._checks.check(caller, user_id, read_questions(ask.data.checks))
+        user_id = target_user_id(body.data.user_id, caller.user_id)
+        checked = await self._checks.check(caller, user_id, read_questions(body.data.checks))
         return etag_response(
             request,
             CheckResponse(
@@ -108,37 +108,37 @@ class QuestionEndpoints:
         )
 
     async def explain(self, request: Request) -> Response:
-        ask = await read_json(request, ExplainRequest)
+        body = await read_json(request, ExplainRequest)
         caller = await self._authenticator.identify(
-            credentials_of(request, ask),
+            credentials_of(request, body),
             ABOUT_ONE_PERSON,
-            application_id=parse_optional_application_id(ask.application_id),
+            application_id=parse_optional_application_id(body.application_id),
         )
-        user_id = target_user_id(ask.data.user_id, caller.user_id)
+        user_id = target_user_id(body.data.user_id, caller.user_id)
         question = PermissionQuestion(
-            rule=read_rule(ask.data.rule, "data.rule"),
-            scope=read_scope(ask.data.project_id, ask.data.resource, "data"),
+            rule=read_rule(body.data.rule, "data.rule"),
+            scope=read_scope(body.data.project_id, body.data.resource, "data"),
         )
-        explanation = await self._explanations.explain(caller, user_id, question, ask.data.ip)
+        explanation = await self._explanations.explain(caller, user_id, question, body.data.ip)
         return etag_response(
             request, ExplainResponse(status="OK", data=explanation_record(explanation), user_id=user_id)
         )
 
     async def members(self, request: Request) -> Response:
-        ask = await read_json(request, MembersRequest)
-        visit = await self._authenticator.authenticate(
-            credentials_of(request, ask),
+        body = await read_json(request, MembersRequest)
+        authenticated = await self._authenticator.authenticate(
+            credentials_of(request, body),
             ABOUT_APPLICATION,
-            application_id=parse_optional_application_id(ask.application_id),
+            application_id=parse_optional_application_id(body.application_id),
         )
-        if visit.application_id is None:
+        if authenticated.application_id is None:
             raise Malformed("application_id: required")
-        refuse_about_everyone(visit)
-        if visit.model is None:
+        refuse_about_everyone(authenticated)
+        if authenticated.model is None:
             raise ApplicationNotFound
-        query = await self._members.read_query(ask.data, may_see_missing=visit.rights.administers)
-        found = await self._members.find_page(visit.application_id, query, known=visit.model)
-        if ask.options.format == "csv" or accepts_only_csv(request):
+        query = await self._members.read_query(body.data, may_see_missing=authenticated.rights.administers)
+        found = await self._members.find_page(authenticated.application_id, query, known=authenticated.model)
+        if body.options.format == "csv" or accepts_only_csv(request):
             return await run_off_loop(members_weight(found), csv_response, found)
         weight = members_weight(found)
         page = await run_off_loop(weight, members_page, found)

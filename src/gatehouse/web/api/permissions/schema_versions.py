@@ -65,16 +65,16 @@ class SchemaVersionsEndpoint(Struct, kw_only=True, eq=False):
     authenticator: Authenticator
 
     async def get(self, request: Request) -> Response:
-        ask = await read_json(request, SchemaVersionsRequest)
-        visit = await self.authenticator.authenticate(
-            credentials_of(request, ask),
+        body = await read_json(request, SchemaVersionsRequest)
+        authenticated = await self.authenticator.authenticate(
+            credentials_of(request, body),
             ABOUT_APPLICATION,
-            application_id=parse_optional_application_id(ask.application_id),
+            application_id=parse_optional_application_id(body.application_id),
         )
-        application = visit.require_application(Operation.SCHEMA_GET).application
+        application = authenticated.require_application(Operation.SCHEMA_GET).application
         return data_response(
             schema_versions_page(
-                await self.versions.versions(application.application_id, page_request("", ask.data.page))
+                await self.versions.versions(application.application_id, page_request("", body.data.page))
             )
         )
 

@@ -92,52 +92,56 @@ class SchemaEndpoints:
         self._authenticator = authenticator
 
     async def schema(self, request: Request) -> Response:
-        ask = await read_json(request, SchemaRequest)
-        visit = await self._authenticator.authenticate(
-            credentials_of(request, ask),
+        body = await read_json(request, SchemaRequest)
+        authenticated = await self._authenticator.authenticate(
+            credentials_of(request, body),
             ABOUT_APPLICATION,
-            application_id=parse_optional_application_id(ask.application_id),
+            application_id=parse_optional_application_id(body.application_id),
         )
-        match ask.action:
+        match body.action:
             case "get":
-                model, version = visit.require_application(Operation.SCHEMA_GET), ask.options.version
+                model, version = authenticated.require_application(Operation.SCHEMA_GET), body.options.version
                 if version is not None:
                     model = await self._load_past_model(model, version)
                 shown = (
-                    whole_schema(model) if ask.options.section is None else schema_section(model, ask.options.section)
+                    whole_schema(model)
+                    if body.options.section is None
+                    else schema_section(model, body.options.section)
                 )
                 value = DataResponse(status="OK", data=shown)
                 return await etag_response_off_loop(
                     request, await model_work(model), value, narrower=ONE_SECTION_HINT
                 )
             case "save":
-                model = visit.require_application(Operation.SCHEMA_SAVE)
-                saved = await self._schemas.save(actor_of(request, visit), model, require_field(ask.data, "data"))
+                model = authenticated.require_application(Operation.SCHEMA_SAVE)
+                saved = await self._schemas.save(
+                    actor_of(request, authenticated), model, require_field(body.data, "data")
+                )
                 return await self._saved_response(saved)
 
     async def roles(self, request: Request) -> Response:
-        ask = await read_json(request, RolesRequest)
-        visit = await self._authenticator.authenticate(
-            credentials_of(request, ask),
+        body = await read_json(request, RolesRequest)
+        authenticated = await self._authenticator.authenticate(
+            credentials_of(request, body),
             ABOUT_APPLICATION,
-            application_id=parse_optional_application_id(ask.application_id),
+            application_id=parse_optional_application_id(body.application_id),
         )
-        actor = actor_of(request, visit)
-        match ask.action:
+        actor = actor_of(request, authenticated)
+        match body.action:
             case "get":
-                if ask.data.name is UNSET:
-                    return await self._all_roles_response(visit)
-                return data_response(role_record(await self._roles.get_role(visit, ask.data.name)))
+                if body.data.name is UNSET:
+                    return await self._all_roles_response(authenticated)
+                return data_response(role_record(await self._roles.get_role(authenticated, body.data.name)))
             case "save":
                 model = await self._schemas.save_role(
-                    actor, visit.require_application(Operation.ROLES_SAVE), ask.data
+                    actor, authenticated.require_application(Operation.ROLES_SAVE), body.data
                 )
-                return data_response(role_record(await self._roles.get_saved_role(model, str(ask.data.name))))
+                return data_response(role_record(await self._roles.get_saved_role(model, str(body.data.name))))
             case "delete":
-                if ask.data.name is UNSET:
+                if body.data.name is UNSET:
                     raise Malformed("data.name: required")
-                model = visit.require_application(Operation.ROLES_SAVE)
-                await self._schemas.delete_role(actor, model, ask.data.name, ask.data.version)
+                model = authenticated.require_application(Operation.ROLES_SAVE)
+                await self._schemas.delete_role(actor, model, body.data.name, body.data.version)
                 return ok_response()
 
     async def _all_roles_response(self, authenticated: AuthenticatedRequest) -> Response:

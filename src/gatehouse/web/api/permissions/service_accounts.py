@@ -53,18 +53,18 @@ class ServiceAccountEndpoint(Struct, kw_only=True, eq=False):
     authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
-        ask = await read_json(request, ServiceAccountRequest)
-        visit = await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY)
-        actor = actor_of(request, visit)
-        match ask.action:
+        body = await read_json(request, ServiceAccountRequest)
+        authenticated = await self.authenticator.authenticate(credentials_of(request, body), DEFAULT_POLICY)
+        actor = actor_of(request, authenticated)
+        match body.action:
             case "get":
-                listed = await self.accounts.list(actor, visit.central, ask.data.project_id)
+                listed = await self.accounts.list(actor, authenticated.central, body.data.project_id)
                 return data_response(tuple(service_account_entry(one) for one in listed))
             case "save":
-                made = await self.accounts.create(actor, visit.central, ask.data)
+                made = await self.accounts.create(actor, authenticated.central, body.data)
                 return data_response(service_account_entry(made.listed, jwt=made.jwt, ends_at=made.ends_at))
             case "delete":
-                await self.accounts.revoke(actor, ask.data.user_id, ask.data.version)
+                await self.accounts.revoke(actor, body.data.user_id, body.data.version)
                 return ok_response()
 
     def endpoint(self) -> Endpoint:

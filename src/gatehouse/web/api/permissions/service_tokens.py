@@ -71,24 +71,27 @@ class ServiceTokenEndpoint(Struct, kw_only=True, eq=False):
     authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
-        ask: ServiceTokenRequest = await read_action(request, ServiceTokenRequest)
-        visit = await self.authenticator.authenticate(
-            credentials_of(request, ask),
+        body: ServiceTokenRequest = await read_action(request, ServiceTokenRequest)
+        authenticated = await self.authenticator.authenticate(
+            credentials_of(request, body),
             DEFAULT_POLICY,
-            application_id=parse_optional_application_id(ask.application_id),
+            application_id=parse_optional_application_id(body.application_id),
         )
-        actor, application_id = actor_of(request, visit), require_field(visit.application_id, "application_id")
-        match ask:
+        actor, application_id = (
+            actor_of(request, authenticated),
+            require_field(authenticated.application_id, "application_id"),
+        )
+        match body:
             case ListServiceTokens():
                 return data_response(tuple(map(service_token_entry, await self.tokens.list(actor, application_id))))
             case CreateServiceToken():
                 issued = await self.tokens.issue(
-                    actor, application_id, days=ask.data.days, comment=ask.data.comment.strip()
+                    actor, application_id, days=body.data.days, comment=body.data.comment.strip()
                 )
                 entry = msgspec.structs.asdict(service_token_entry(issued.token))
                 return data_response(NewServiceTokenEntry(**entry, jwt=issued.jwt))
             case DeleteServiceToken():
-                await self.tokens.revoke(actor, application_id, ask.data.jti)
+                await self.tokens.revoke(actor, application_id, body.data.jti)
                 return ok_response()
 
     def endpoint(self) -> Endpoint:

@@ -221,20 +221,22 @@ class SettingsEndpoint(Struct, kw_only=True, eq=False):
     authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
-        ask: SettingsRequest = await read_action(request, SettingsRequest)
-        actor = actor_of(request, await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY))
+        body: SettingsRequest = await read_action(request, SettingsRequest)
+        actor = actor_of(
+            request, await self.authenticator.authenticate(credentials_of(request, body), DEFAULT_POLICY)
+        )
         parts = self.parts()
-        match ask:
+        match body:
             case SaveSettings():
-                return data_response(await parts.save(actor, ask.data.settings))
+                return data_response(await parts.save(actor, body.data.settings))
             case RotateKey():
-                return data_response(await parts.rotate_key(actor, ask.data))
+                return data_response(await parts.rotate_key(actor, body.data))
             case SendTestEmail():
                 return data_response(await parts.send_test_email(actor))
             case GetSettingsPart():
-                if ask.data.part is None:
+                if body.data.part is None:
                     raise Malformed("data.part is required")
-                return data_response(await parts.part(actor, ask.data.part, ask.data))
+                return data_response(await parts.part(actor, body.data.part, body.data))
 
     def endpoint(self) -> Endpoint:
         return permission_endpoint(

@@ -65,20 +65,22 @@ class SimulationEndpoint(Struct, kw_only=True, eq=False):
     authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
-        ask = await read_json(request, SimulateRequest)
-        need = ABOUT_APPLICATION if isinstance(ask.data.change, ApplicationProposal) else DEFAULT_POLICY
-        visit = await self.authenticator.authenticate(
-            credentials_of(request, ask), need, application_id=parse_optional_application_id(ask.application_id)
+        body = await read_json(request, SimulateRequest)
+        need = ABOUT_APPLICATION if isinstance(body.data.change, ApplicationProposal) else DEFAULT_POLICY
+        authenticated = await self.authenticator.authenticate(
+            credentials_of(request, body), need, application_id=parse_optional_application_id(body.application_id)
         )
-        if visit.application_id is None:
+        if authenticated.application_id is None:
             raise Malformed("application_id: required")
-        refuse_about_everyone(visit)
-        if visit.model is None:
+        refuse_about_everyone(authenticated)
+        if authenticated.model is None:
             raise ApplicationNotFound
-        by = Proposer(actor=actor_of(request, visit), model=visit.model, central=visit.central)
-        after, limit = read_page(ask.data.after, ask.data.limit)
-        prefix = None if ask.data.prefix is None else read_prefix(ask.data.prefix, "data.prefix")
-        forecast = await self.simulation.run(ask.data.change, by, after=after, limit=limit, prefix=prefix)
+        by = Proposer(
+            actor=actor_of(request, authenticated), model=authenticated.model, central=authenticated.central
+        )
+        after, limit = read_page(body.data.after, body.data.limit)
+        prefix = None if body.data.prefix is None else read_prefix(body.data.prefix, "data.prefix")
+        forecast = await self.simulation.run(body.data.change, by, after=after, limit=limit, prefix=prefix)
         weight = forecast.length // CHARACTERS_PER_WEIGHT
         return await data_response_off_loop(weight, forecast_record(forecast), narrower=SIMULATE_HINT)
 

@@ -218,32 +218,34 @@ class UserAdminEndpoint(Struct, kw_only=True, eq=False):
     base_url: str
 
     async def handle(self, request: Request) -> Response:
-        ask: UserAdminRequest = await read_action(request, UserAdminRequest)
-        visit = await self.authenticator.authenticate(
-            credentials_of(request, ask),
+        body: UserAdminRequest = await read_action(request, UserAdminRequest)
+        authenticated = await self.authenticator.authenticate(
+            credentials_of(request, body),
             DEFAULT_POLICY,
-            application_id=parse_optional_application_id(ask.application_id),
+            application_id=parse_optional_application_id(body.application_id),
         )
-        if isinstance(ask, GetUser):
-            return data_response(await self._get(visit, actor_of(request, visit), ask.data))
-        return await self._perform(actor_of(request, visit), ask)
+        if isinstance(body, GetUser):
+            return data_response(await self._get(authenticated, actor_of(request, authenticated), body.data))
+        return await self._perform(actor_of(request, authenticated), body)
 
-    async def _get(self, visit: AuthenticatedRequest, actor: Actor, data: NamedUserData) -> UserEntry | UserName:
+    async def _get(
+        self, authenticated: AuthenticatedRequest, actor: Actor, data: NamedUserData
+    ) -> UserEntry | UserName:
         services = self.load()
-        if is_open(visit.rights, Operation.ADMINISTER):
+        if is_open(authenticated.rights, Operation.ADMINISTER):
             user_id = named_user(data)
             account = await services.account_of_former_id(user_id, self.clock.now())
             return user_entry(await services.people_admin.person(actor, account or user_id), self.base_url)
-        refuse_about_others(visit)
-        application_id, user_id = visit.named_application().application.application_id, named_user(data)
+        refuse_about_others(authenticated)
+        application_id, user_id = authenticated.named_application().application.application_id, named_user(data)
         nick = await services.find_nick(application_id, user_id)
         if nick is None:
             raise PersonNotFound
         return UserName(user_id=user_id, nick=nick)
 
-    async def _perform(self, actor: Actor, ask: Action) -> Response:
+    async def _perform(self, actor: Actor, body: Action) -> Response:
         people = self.load().people_admin
-        match ask:
+        match body:
             case CreateUser(data=data):
                 return data_response(user_entry(await self._create(actor, data), self.base_url))
             case SaveUser(data=data):
@@ -252,20 +254,20 @@ class UserAdminEndpoint(Struct, kw_only=True, eq=False):
                 saved = await people.save_fields(actor, named_user(data), fields, version=version)
                 return data_response(user_entry(saved, self.base_url))
             case BlockUser() | UnblockUser():
-                await people.block(actor, named_user(ask.data), blocked=isinstance(ask, BlockUser))
-                return data_response(user_entry(await people.person(actor, named_user(ask.data)), self.base_url))
+                await people.block(actor, named_user(body.data), blocked=isinstance(body, BlockUser))
+                return data_response(user_entry(await people.person(actor, named_user(body.data)), self.base_url))
             case InviteUser():
-                return data_response(await self._invite(actor, ask.data))
+                return data_response(await self._invite(actor, body.data))
             case EndSessions():
-                await self._end_sessions(actor, ask.data)
+                await self._end_sessions(actor, body.data)
             case ResetFactors():
-                await self._reset_factors(actor, ask.data)
+                await self._reset_factors(actor, body.data)
             case ExportUser():
-                return await self._export(actor, ask.data)
+                return await self._export(actor, body.data)
             case EraseUser():
-                await people.erase(actor, named_user(ask.data))
+                await people.erase(actor, named_user(body.data))
             case _:
-                assert_never(ask)
+                assert_never(body)
         return ok_response()
 
     async def _create(self, actor: Actor, data: NewAccountData) -> User:

@@ -58,15 +58,15 @@ class UserImportEndpoint(Struct, kw_only=True, eq=False):
     authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
-        ask = await read_json(request, UserImportRequest)
-        visit = await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY)
+        body = await read_json(request, UserImportRequest)
+        authenticated = await self.authenticator.authenticate(credentials_of(request, body), DEFAULT_POLICY)
         result = await self.people.run(
-            actor_of(request, visit),
-            "\n".join(ask.data.lines).encode(),
-            ImportFormat(ask.data.format),
-            dry_run=ask.action == "plan",
-            import_id=ask.data.import_id,
-            emails=EmailState(ask.data.emails) if ask.data.emails else None,
+            actor_of(request, authenticated),
+            "\n".join(body.data.lines).encode(),
+            ImportFormat(body.data.format),
+            dry_run=body.action == "plan",
+            import_id=body.data.import_id,
+            emails=EmailState(body.data.emails) if body.data.emails else None,
         )
         return data_response(result_entry(result))
 

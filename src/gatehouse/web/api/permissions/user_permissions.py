@@ -67,30 +67,30 @@ class UserRecordEndpoint(Struct, kw_only=True, eq=False):
     max_age: int
 
     async def handle(self, request: Request) -> Response:
-        ask = await read_json(request, UserRecordRequest)
-        return await (self._get(request, ask) if ask.action == "get" else self._save(request, ask))
+        body = await read_json(request, UserRecordRequest)
+        return await (self._get(request, body) if body.action == "get" else self._save(request, body))
 
-    async def _get(self, request: Request, ask: UserRecordRequest) -> Response:
-        kind = view_type_of(ask.data)
+    async def _get(self, request: Request, body: UserRecordRequest) -> Response:
+        kind = view_type_of(body.data)
         need = ROLES_OF_RECORD_GET if kind is ViewType.ROLES else RECORD_GET
         caller = await self.authenticator.identify(
-            credentials_of(request, ask), need, application_id=parse_optional_application_id(ask.application_id)
+            credentials_of(request, body), need, application_id=parse_optional_application_id(body.application_id)
         )
-        user_id = record_user_id(ask.data, caller.user_id)
-        view = await self.views.view(caller, user_id, kind, view_options_of(ask.options))
+        user_id = record_user_id(body.data, caller.user_id)
+        view = await self.views.view(caller, user_id, kind, view_options_of(body.options))
         return await etag_response_off_loop(request, view.work, self._response(view), narrower=NARROWER_QUESTION)
 
-    async def _save(self, request: Request, ask: UserRecordRequest) -> Response:
-        visit = await self.authenticator.authenticate(
-            credentials_of(request, ask),
+    async def _save(self, request: Request, body: UserRecordRequest) -> Response:
+        authenticated = await self.authenticator.authenticate(
+            credentials_of(request, body),
             RECORD_SAVE,
-            application_id=parse_optional_application_id(ask.application_id),
+            application_id=parse_optional_application_id(body.application_id),
         )
-        model = visit.named_application()
-        expired = parse_expired(ask.expired, "expired")
-        user_id = record_user_id(ask.data, visit.caller.user_id)
-        saved = await self.schemas.save(actor_of(request, visit), model, user_id, ask.data, expired)
-        return json_response(self._response(saved_view(visit, saved, model, self.clock.now())))
+        model = authenticated.named_application()
+        expired = parse_expired(body.expired, "expired")
+        user_id = record_user_id(body.data, authenticated.caller.user_id)
+        saved = await self.schemas.save(actor_of(request, authenticated), model, user_id, body.data, expired)
+        return json_response(self._response(saved_view(authenticated, saved, model, self.clock.now())))
 
     def _response(self, view: UserRecordView) -> UserRecordResponse:
         return UserRecordResponse(

@@ -56,10 +56,10 @@ class UserRolesEndpoint(Struct, kw_only=True, eq=False):
     authenticator: Authenticator
 
     async def get(self, request: Request) -> Response:
-        ask = await read_json(request, UserRequest)
+        body = await read_json(request, UserRequest)
         user = await self.people.get(
-            actor_of(request, await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY)),
-            ask.data.user_id,
+            actor_of(request, await self.authenticator.authenticate(credentials_of(request, body), DEFAULT_POLICY)),
+            body.data.user_id,
         )
         return data_response(user_roles_entry(await self.find_direct_permissions(user.user_id)))
 

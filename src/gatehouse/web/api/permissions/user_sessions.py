@@ -114,10 +114,10 @@ class UserSessionEndpoints:
         return data_response(methods_entry(user, await self._profile.load_details(user)))
 
     async def _user(self, request: Request) -> User:
-        ask = await read_json(request, UserRequest)
+        body = await read_json(request, UserRequest)
         return await self._people.get(
-            actor_of(request, await self._authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY)),
-            ask.data.user_id,
+            actor_of(request, await self._authenticator.authenticate(credentials_of(request, body), DEFAULT_POLICY)),
+            body.data.user_id,
         )
 
     def endpoints(self) -> list[Endpoint]:

@@ -78,24 +78,28 @@ class UserEndpoints(Struct, kw_only=True, eq=False):
     authenticator: Authenticator
 
     async def info(self, request: Request) -> Response:
-        ask = await read_json(
+        body = await read_json(
             request, CallerInfoRequest, may_be_empty=True
         )  # credentials only, and those may be headers
-        visit = await self.authenticator.authenticate(credentials_of(request, ask), USER_INFO)
+        authenticated = await self.authenticator.authenticate(credentials_of(request, body), USER_INFO)
         return json_response(
-            CallerInfoResponse(status="OK", projects=await self.people.count_projects(visit.caller.user_id))
+            CallerInfoResponse(status="OK", projects=await self.people.count_projects(authenticated.caller.user_id))
         )
 
     async def save_tags(self, request: Request) -> Response:
-        ask = await read_json(request, UserTagsRequest)
-        actor = actor_of(request, await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY))
-        saved = await self.people.save_tags(actor, ask.data.user_id, ask.data.tags or ())
+        body = await read_json(request, UserTagsRequest)
+        actor = actor_of(
+            request, await self.authenticator.authenticate(credentials_of(request, body), DEFAULT_POLICY)
+        )
+        saved = await self.people.save_tags(actor, body.data.user_id, body.data.tags or ())
         return data_response({"user_id": saved.user_id, "tags": sorted(saved.tags)})
 
     async def save_purchases(self, request: Request) -> Response:
-        ask = await read_json(request, PurchasesRequest)
-        actor = actor_of(request, await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY))
-        saved = await self.people.save_purchases(actor, ask.data.user_id, ask.data.purchases or ())
+        body = await read_json(request, PurchasesRequest)
+        actor = actor_of(
+            request, await self.authenticator.authenticate(credentials_of(request, body), DEFAULT_POLICY)
+        )
+        saved = await self.people.save_purchases(actor, body.data.user_id, body.data.purchases or ())
         return data_response({"user_id": saved.user_id, "purchases": sorted(saved.purchases)})
 
     def endpoints(self) -> list[Endpoint]:

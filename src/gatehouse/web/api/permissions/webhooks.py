@@ -102,15 +102,17 @@ class WebhookEndpoint(Struct, kw_only=True, eq=False):
     authenticator: Authenticator
 
     async def handle(self, request: Request) -> Response:
-        ask: WebhookRequest = await read_action(request, WebhookRequest)
-        actor = actor_of(request, await self.authenticator.authenticate(credentials_of(request, ask), DEFAULT_POLICY))
-        data = await self._perform(actor, ask)
+        body: WebhookRequest = await read_action(request, WebhookRequest)
+        actor = actor_of(
+            request, await self.authenticator.authenticate(credentials_of(request, body), DEFAULT_POLICY)
+        )
+        data = await self._perform(actor, body)
         return ok_response() if data is None else data_response(data)
 
-    async def _perform(self, actor: Actor, ask: WebhookRequest) -> WebhookAnswer | None:
+    async def _perform(self, actor: Actor, body: WebhookRequest) -> WebhookAnswer | None:
         data: WebhookAnswer | None = None
-        webhook_id = ask.data.webhook_id
-        match ask:
+        webhook_id = body.data.webhook_id
+        match body:
             case GetWebhooks():
                 listed = (await self.webhooks.get(actor, webhook_id),) if webhook_id else None
                 data = tuple(map(webhook_entry, listed or await self.webhooks.list(actor)))
@@ -118,14 +120,14 @@ class WebhookEndpoint(Struct, kw_only=True, eq=False):
                 write = self.webhooks.change if webhook_id else self.webhooks.create
                 data = webhook_entry_with_secret(await write(actor, draft))
             case DeleteWebhook():
-                await self.webhooks.remove(actor, webhook_id, ask.data.version)
+                await self.webhooks.remove(actor, webhook_id, body.data.version)
             case RotateWebhookSecret():
                 data = webhook_entry_with_secret(await self.webhooks.rotate_secret(actor, webhook_id))
             case ListDeliveries(data=asked):
                 log = await self.webhooks.list_deliveries(actor, webhook_id, state=asked.state, limit=asked.limit)
                 data = tuple(map(delivery_entry, log))
             case Redeliver():
-                data = delivery_entry(await self.webhooks.redeliver(actor, webhook_id, ask.data.delivery_id))
+                data = delivery_entry(await self.webhooks.redeliver(actor, webhook_id, body.data.delivery_id))
             case SendTestDelivery():
                 data = delivery_entry(await self.webhooks.send_ping(actor, webhook_id))
         return data

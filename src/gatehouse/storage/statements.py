@@ -60,56 +60,40 @@ EMPTY_DOCUMENT: Final = literal_column(
 )  # an empty document as a literal; as a parameter it would be encoded
 
 
-class InStringList(ColumnElement[bool]):
-    """`column` is one of the strings of one list parameter of any length."""
+class InList(ColumnElement[bool]):
+    """`column` is one of the values of one list parameter of any length."""
 
     inherit_cache = False
     type = Boolean()
     _is_implicitly_boolean = True  # otherwise SQLite gets `… IN (…) = 1`
+    on_postgres: ClassVar[str]
+    on_sqlite: ClassVar[str] = "{column} IN (SELECT value FROM json_each({values}))"
 
-    def __init__(self, column: ColumnElement[str], name: str) -> None:
+    def __init__(self, column: ColumnElement[Any], name: str) -> None:
         self.column = column
         self.name = name
 
-
-@compiles(InStringList, "postgresql")
-def _strings_on_postgres(element: InStringList, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
-    values = compiler.process(bindparam(element.name, type_=JsonDocument()), **kw)
-    column = compiler.process(element.column, **kw)
-    return f"{column} IN (SELECT json_array_elements_text(CAST({values} AS json)))"
+    def write(self, form: str, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+        values = compiler.process(bindparam(self.name, type_=JsonDocument()), **kw)
+        return form.format(column=compiler.process(self.column, **kw), values=values)
 
 
-@compiles(InStringList, "sqlite")
-def _strings_on_sqlite(element: InStringList, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
-    values = compiler.process(bindparam(element.name, type_=JsonDocument()), **kw)
-    column = compiler.process(element.column, **kw)
-    return f"{column} IN (SELECT value FROM json_each({values}))"  # noqa: S608 - made of compiled parts
+@compiles(InList, "postgresql")
+def _list_on_postgres(element: InList, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+    return element.write(element.on_postgres, compiler, **kw)
 
 
-class InNumberList(ColumnElement[bool]):
-    """`column` is one of the numbers of one list parameter of any length."""
-
-    inherit_cache = False
-    type = Boolean()
-    _is_implicitly_boolean = True
-
-    def __init__(self, column: ColumnElement[int], name: str) -> None:
-        self.column = column
-        self.name = name
+@compiles(InList, "sqlite")
+def _list_on_sqlite(element: InList, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+    return element.write(element.on_sqlite, compiler, **kw)
 
 
-@compiles(InNumberList, "postgresql")
-def _numbers_on_postgres(element: InNumberList, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
-    values = compiler.process(bindparam(element.name, type_=JsonDocument()), **kw)
-    column = compiler.process(element.column, **kw)
-    return f"{column} = ANY(ARRAY(SELECT json_array_elements_text(CAST({values} AS json))::bigint))"
+class InStringList(InList):
+    on_postgres = "{column} IN (SELECT json_array_elements_text(CAST({values} AS json)))"
 
 
-@compiles(InNumberList, "sqlite")
-def _numbers_on_sqlite(element: InNumberList, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
-    values = compiler.process(bindparam(element.name, type_=JsonDocument()), **kw)
-    column = compiler.process(element.column, **kw)
-    return f"{column} IN (SELECT value FROM json_each({values}))"  # noqa: S608 - made of compiled parts
+class InNumberList(InList):
+    on_postgres = "{column} = ANY(ARRAY(SELECT json_array_elements_text(CAST({values} AS json))::bigint))"
 
 
 class DialectFunction(FunctionElement[T]):

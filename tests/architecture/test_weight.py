@@ -14,6 +14,9 @@ HEAVY = (
     "zxcvbn_rs_py",
     "fido2",
     "websockets",
+    "jinja2",
+    "aiosmtplib",
+    "prometheus_client",
 )
 SERVES = "import sys, gatehouse.logs, gatehouse.cli.serve, gatehouse.app.endpoints; print(*sys.modules)"
 

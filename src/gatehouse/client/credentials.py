@@ -34,12 +34,12 @@ class PermissionQuery:
 
     def to_request(self, headers: Mapping[str, str], **more: object) -> Request:
         data = {"type": "list_short"} if self.jwt else {"type": "roles", "user_id": self.about_user_id}
-        ask = {"action": "get", "application_id": self.application_id, "data": data, **more}
+        content = {"action": "get", "application_id": self.application_id, "data": data, **more}
         return Request(
             method="POST",
             path=PERMISSIONS_PATH,
             headers={"Content-Type": "application/json", **headers},
-            body=msgspec.json.encode(ask),
+            body=msgspec.json.encode(content),
         )
 
 

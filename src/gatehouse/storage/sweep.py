@@ -53,8 +53,8 @@ GRANTS = tuple(batch_delete(granted, *conditions) for conditions in grants.SWEEP
 
 
 async def sweep_expired(runner: Runner, now: int) -> None:
-    for ask in expired_deletes(now):
-        while await runner.write(partial(delete_batch, ask)) == BATCH_ROWS:
+    for statement in expired_deletes(now):
+        while await runner.write(partial(delete_batch, statement)) == BATCH_ROWS:
             pass
     await runner.write(partial(sweep_small_tables, now))
 
@@ -79,8 +79,8 @@ def expired_deletes(now: int) -> Iterator[BoundStatement]:
     yield from (statement(by=long_ago) for statement in GRANTS)
 
 
-def delete_batch(ask: BoundStatement) -> Verb[int]:
-    return len((yield ask))
+def delete_batch(statement: BoundStatement) -> Verb[int]:
+    return len((yield statement))
 
 
 def sweep_small_tables(now: int) -> Verb[None]:

@@ -225,7 +225,7 @@ def parse_hash(text: str) -> ForeignHash:
 
 def _recognize(text: str) -> "tuple[re.Match[str], Builder]":
     for pattern, build in NOTATIONS:
-        if (match := pattern.fullmatch(text)) is not None:
+        if (match := re.fullmatch(pattern, text, re.ASCII)) is not None:
             return match, build
     raise BadHash(f"the password hash is malformed or of an unknown kind; supported are {NAMES}")
 
@@ -343,79 +343,77 @@ def checked_sha(digest: str, salt: bytes, checksum: bytes, *, salt_first: bool) 
 B64: Final = r"[A-Za-z0-9+/._-]"
 NUMBER: Final = r"[0-9]{1,10}"
 Builder = Callable[[re.Match[str]], ForeignHash]
-NOTATIONS: Final[tuple[tuple[re.Pattern[str], Builder], ...]] = tuple(
-    (re.compile(pattern, re.ASCII), build)
-    for pattern, build in (
+# Compiled when the first hash is read: many installations have none.
+NOTATIONS: Final[tuple[tuple[str, Builder], ...]] = (
+    (
         (
-            (
-                r"(?P<django>bcrypt\$|bcrypt_sha256\$|)"
-                r"(?P<text>\$2[aby]\$(?P<cost>[0-9]{2})\$(?P<bcrypt>[A-Za-z0-9./]{53}))"
-            ),
-            _bcrypt,
+            r"(?P<django>bcrypt\$|bcrypt_sha256\$|)"
+            r"(?P<text>\$2[aby]\$(?P<cost>[0-9]{2})\$(?P<bcrypt>[A-Za-z0-9./]{53}))"
         ),
+        _bcrypt,
+    ),
+    (
         (
-            (
-                rf"\$pbkdf2(-(?P<digest>sha1|sha256|sha512))?\$(i=)?(?P<iterations>{NUMBER})(,l={NUMBER})?"
-                rf"\$(?P<salt>{B64}*=*)\$(?P<checksum>{B64}+=*)"
-            ),
-            _pbkdf2,
+            rf"\$pbkdf2(-(?P<digest>sha1|sha256|sha512))?\$(i=)?(?P<iterations>{NUMBER})(,l={NUMBER})?"
+            rf"\$(?P<salt>{B64}*=*)\$(?P<checksum>{B64}+=*)"
         ),
+        _pbkdf2,
+    ),
+    (
         (
-            (
-                rf"pbkdf2_(?P<digest>sha1|sha256|sha512)\$(?P<iterations>{NUMBER})\$(?P<salt>[^$]+)"
-                rf"\$(?P<checksum>{B64}+=*)"
-            ),
-            _django_pbkdf2,
+            rf"pbkdf2_(?P<digest>sha1|sha256|sha512)\$(?P<iterations>{NUMBER})\$(?P<salt>[^$]+)"
+            rf"\$(?P<checksum>{B64}+=*)"
         ),
+        _django_pbkdf2,
+    ),
+    (
         (
-            (
-                rf"\$scrypt\$ln=(?P<ln>[0-9]{{1,2}}),r=(?P<r>{NUMBER}),p=(?P<p>{NUMBER})"
-                rf"\$(?P<salt>{B64}*=*)\$(?P<checksum>{B64}+=*)"
-            ),
-            _scrypt,
+            rf"\$scrypt\$ln=(?P<ln>[0-9]{{1,2}}),r=(?P<r>{NUMBER}),p=(?P<p>{NUMBER})"
+            rf"\$(?P<salt>{B64}*=*)\$(?P<checksum>{B64}+=*)"
         ),
+        _scrypt,
+    ),
+    (
+        rf"scrypt\$(?P<n>{NUMBER})\$(?P<salt>[^$]+)\$(?P<r>{NUMBER})\$(?P<p>{NUMBER})\$(?P<checksum>{B64}+=*)",
+        _django_scrypt,
+    ),
+    (
         (
-            rf"scrypt\$(?P<n>{NUMBER})\$(?P<salt>[^$]+)\$(?P<r>{NUMBER})\$(?P<p>{NUMBER})\$(?P<checksum>{B64}+=*)",
-            _django_scrypt,
+            rf"\$firebase-scrypt\$ln=(?P<ln>[0-9]{{1,2}}),r=(?P<r>{NUMBER})"
+            rf"\$(?P<salt>{B64}*=*)\$(?P<checksum>{B64}+=*)"
         ),
+        _firebase,
+    ),
+    (
         (
-            (
-                rf"\$firebase-scrypt\$ln=(?P<ln>[0-9]{{1,2}}),r=(?P<r>{NUMBER})"
-                rf"\$(?P<salt>{B64}*=*)\$(?P<checksum>{B64}+=*)"
-            ),
-            _firebase,
+            rf"(argon2(?=\$))?\$argon2(?P<variant>i|d|id)\$(v=(?P<version>[0-9]{{2}})\$)?m=(?P<m>{NUMBER}),"
+            rf"t=(?P<t>{NUMBER}),p=(?P<p>{NUMBER})\$(?P<salt>[A-Za-z0-9+/]+)\$(?P<checksum>[A-Za-z0-9+/]+)"
         ),
+        _argon2,
+    ),
+    (
         (
-            (
-                rf"(argon2(?=\$))?\$argon2(?P<variant>i|d|id)\$(v=(?P<version>[0-9]{{2}})\$)?m=(?P<m>{NUMBER}),"
-                rf"t=(?P<t>{NUMBER}),p=(?P<p>{NUMBER})\$(?P<salt>[A-Za-z0-9+/]+)\$(?P<checksum>[A-Za-z0-9+/]+)"
-            ),
-            _argon2,
+            r"(\{CRYPT\})?\$(?P<kind>5)\$(rounds=(?P<rounds>[0-9]{1,10})\$)?(?P<salt>[^$:\n]{0,16})"
+            r"\$(?P<checksum>[A-Za-z0-9./]{43})"
         ),
+        _sha_crypt,
+    ),
+    (
         (
-            (
-                r"(\{CRYPT\})?\$(?P<kind>5)\$(rounds=(?P<rounds>[0-9]{1,10})\$)?(?P<salt>[^$:\n]{0,16})"
-                r"\$(?P<checksum>[A-Za-z0-9./]{43})"
-            ),
-            _sha_crypt,
+            r"(\{CRYPT\})?\$(?P<kind>6)\$(rounds=(?P<rounds>[0-9]{1,10})\$)?(?P<salt>[^$:\n]{0,16})"
+            r"\$(?P<checksum>[A-Za-z0-9./]{86})"
         ),
+        _sha_crypt,
+    ),
+    (rf"\{{SSHA(?P<bits>256|384|512)?\}}(?P<value>{B64}+=*)", _ldap),
+    (
         (
-            (
-                r"(\{CRYPT\})?\$(?P<kind>6)\$(rounds=(?P<rounds>[0-9]{1,10})\$)?(?P<salt>[^$:\n]{0,16})"
-                r"\$(?P<checksum>[A-Za-z0-9./]{86})"
-            ),
-            _sha_crypt,
+            rf"\$salted-(?P<digest>sha1|sha256|sha384|sha512)\$(?P<position>prefix|suffix)"
+            rf"\$(?P<salt>{B64}+=*)\$(?P<checksum>{B64}+=*)"
         ),
-        (rf"\{{SSHA(?P<bits>256|384|512)?\}}(?P<value>{B64}+=*)", _ldap),
-        (
-            (
-                rf"\$salted-(?P<digest>sha1|sha256|sha384|sha512)\$(?P<position>prefix|suffix)"
-                rf"\$(?P<salt>{B64}+=*)\$(?P<checksum>{B64}+=*)"
-            ),
-            _salted_sha,
-        ),
-        (r"sha1\$(?P<salt>[^$]+)\$(?P<checksum>[0-9a-fA-F]{40})", _django_sha1),
-    )
+        _salted_sha,
+    ),
+    (r"sha1\$(?P<salt>[^$]+)\$(?P<checksum>[0-9a-fA-F]{40})", _django_sha1),
 )
 
 

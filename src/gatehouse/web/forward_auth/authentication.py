@@ -54,13 +54,15 @@ class ForwardAuthEndpoint(Struct, kw_only=True, eq=False):
 
     async def handle(self, request: Request) -> Response:
         forwarded = read_forwarded_request(request)
-        ask = read_query(request, ForwardAuthQuery)
+        query = read_query(request, ForwardAuthQuery)
         caller = caller_address_of(request.scope)
         question = SiteQuestion(
             origin=forwarded.origin,
             cookie=self.cookies.read_session(request, forwarded.origin),
-            application_id=None if ask.application_id is None else grammar.parse_application_id(ask.application_id),
-            rule=None if ask.rule is None else read_rule(ask.rule, "rule"),
+            application_id=None
+            if query.application_id is None
+            else grammar.parse_application_id(query.application_id),
+            rule=None if query.rule is None else read_rule(query.rule, "rule"),
             address=caller.address if caller.proven else None,
         )
         answer = await self.authentication.answer(question)
@@ -68,7 +70,7 @@ class ForwardAuthEndpoint(Struct, kw_only=True, eq=False):
             return Response(None, 200, {**NO_STORE, **visitor_headers(answer.visitor)})
         if answer.denied is not None:
             return self._denial(request, answer.site, answer.denied)
-        return self._ask_to_sign_in(request, forwarded, answer, redirects=ask.redirect == "1")
+        return self._ask_to_sign_in(request, forwarded, answer, redirects=query.redirect == "1")
 
     def _denial(self, request: Request, site: ProtectedSite, user: User) -> Response:
         page = self.denied_page.render(request, site, user.login or user.nick)

@@ -25,12 +25,16 @@ LAZY_IMPORTS = {
     ("app/endpoints.py", "gatehouse.app.console.shared"),
     ("app/management.py", "gatehouse.app.services.listing"),
     ("app/page_endpoints.py", "gatehouse.app.services.people"),
+    ("app/services/mail.py", "gatehouse.app.services.smtp"),
     ("languages.py", "babel.core"),
     ("languages.py", "babel.dates"),
     ("languages.py", "babel.numbers"),
+    ("mail/composer.py", "gatehouse.mail.email_templates"),
     ("storage/database.py", "gatehouse.storage.postgres.runner"),
+    ("web/api/health.py", "gatehouse.web.http.metrics_text"),
     ("web/http/geoip.py", "gatehouse.web.http.geoip_file"),
     ("web/pages/guides.py", "gatehouse.web.pages.markdown"),
+    ("web/pages/rendering.py", "gatehouse.web.pages.template_environment"),
     ("web/server/websocket_factory.py", "gatehouse.web.server.websocket"),
 }
 

@@ -7,7 +7,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Final
 
 from gatehouse.app.services.core import DAY
-from gatehouse.app.services.mail import smtp_transport
+from gatehouse.app.services.smtp import smtp_transport
 from gatehouse.cli.findings import CheckedInstallation, Finding, ok, warn
 from gatehouse.kernel.times import iso8601
 from gatehouse.mail.model import ServerUnusable

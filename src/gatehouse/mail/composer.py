@@ -8,8 +8,8 @@ import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import lru_cache, partial
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -27,9 +27,6 @@ from gatehouse.mail.model import (
     is_mailable,
     mail_sealing_purpose,
 )
-
-if TYPE_CHECKING:
-    from jinja2 import Environment, Template
 
 # Backgrounds of links in templates/layout.html: the card and the page around it.
 LIGHT_BACKGROUNDS: Final = (WHITE, Color.parse("#eef2f5"))
@@ -86,8 +83,6 @@ class Composer:
         self._base_url = base_url
         self._brand = brand
         self._clock = clock
-        self._texts = jinja_environment(escaping=False)
-        self._pages = jinja_environment(escaping=True)
 
     def compose(self, template: MailTemplate, *, to: str, lang: str, **values: str) -> OutboxMail:
         """Return the sealed email for the outbox. Raises NotMailable and BadMessage.
@@ -110,6 +105,8 @@ class Composer:
     def render_with_brand(
         self, brand: MailBrand, template: MailTemplate, *, to: str, lang: str, **values: str
     ) -> Message:
+        from gatehouse.mail.email_templates import jinja_environment, subject_of  # noqa: PLC0415 - brings Jinja
+
         if not is_mailable(to):
             raise NotMailable
         if values.keys() != template.needs:
@@ -117,12 +114,14 @@ class Composer:
         known = mail_language(lang, self._languages())
         context = self._context(to, known, values, brand)
         file = f"{known}/{template}.jinja"
-        text = self._texts.get_template(file)
+        texts = jinja_environment(escaping=False)
+        text = texts.get_template(file)
+        context["words"] = texts.get_template(f"{known}/words.jinja").module
         return Message(
             to=to,
             subject=subject_of(text, context),
             text=text.render(context | {"layout": "layout.txt"}),
-            html=self._pages.get_template(file).render(context | {"layout": "layout.html"}),
+            html=jinja_environment(escaping=True).get_template(file).render(context | {"layout": "layout.html"}),
             lang=known,
         )
 
@@ -134,7 +133,6 @@ class Composer:
             "to": to,
             "lang": lang,
             "plural": partial(plural_form, lang),
-            "words": self._texts.get_template(f"{lang}/words.jinja").module,
             "name": brand.name,
             "theme": brand.theme,
             "base_url": self._base_url,
@@ -148,19 +146,6 @@ class Composer:
         return f"{self._base_url}{path}"
 
 
-@cache  # templates are compiled once per process
-def jinja_environment(*, escaping: bool) -> "Environment":
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - few processes write emails
-
-    return Environment(
-        loader=PackageLoader("gatehouse.mail"),
-        autoescape=escaping,  # noqa: S701 - off for plain text only
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
 def mail_language(tag: str, languages: Sequence[str] = LANGUAGES) -> str:
     """Return the language to write in for a language tag: de for de-AT, the first one for unsupported ones."""
     primary = tag.replace("_", "-").partition("-")[0].lower()
@@ -170,13 +155,6 @@ def mail_language(tag: str, languages: Sequence[str] = LANGUAGES) -> str:
 def plural_form(lang: str, count: str, /, **forms: str) -> str:
     """Return one of the forms: `plural(minutes, one="minute", other="minutes")`."""
     return forms[plural_category(lang, int(count))]
-
-
-def subject_of(words: "Template", context: Mapping[str, object]) -> str:
-    subject = "".join(words.blocks["subject"](words.new_context(dict(context))))
-    if not is_plain_line(subject):
-        raise BadMessage("the subject must be one line")
-    return subject
 
 
 def clean_line(value: str) -> str:

@@ -2,20 +2,16 @@
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from gatehouse.app.services.core import Core
 from gatehouse.languages import LANGUAGES
 from gatehouse.mail.composer import Composer, mail_brand
-from gatehouse.mail.delivery import MailTransport, PrintingTransport, Sender, SmtpSecurity, SmtpServer
+from gatehouse.mail.delivery import MailTransport, PrintingTransport
 from gatehouse.mail.outbox import OutboxWorker
 from gatehouse.settings.model import Settings
 from gatehouse.web.pages.translations import language_policy
-
-if TYPE_CHECKING:
-    from gatehouse.mail.smtp import SmtpTransport
 
 PrintMessage = Callable[[str], object]
 
@@ -53,23 +49,10 @@ def outbox_worker(core: Core, print_with: PrintMessage | None) -> OutboxWorker:
 def mail_transport(settings: Settings, print_with: PrintMessage | None) -> MailTransport | None:
     """The configured mail server; without one, the given printer; without that, none."""
     if settings.mail.host:
+        from gatehouse.app.services.smtp import smtp_transport  # noqa: PLC0415 - many installations have no server
+
         return smtp_transport(settings)
     return None if print_with is None else PrintingTransport(print_with)
-
-
-def smtp_transport(settings: Settings) -> "SmtpTransport":
-    from gatehouse.mail.smtp import SmtpTransport  # noqa: PLC0415 - many installations have no mail server
-
-    mail = settings.mail
-    server = SmtpServer(
-        host=mail.host,
-        port=mail.port,
-        security=SmtpSecurity(mail.security),
-        timeout=mail.timeout_seconds,
-        username=mail.username,
-        password=mail.password.reveal(),
-    )
-    return SmtpTransport(server, Sender(address=mail.from_address, name=mail.from_name))
 
 
 def print_message(text: str) -> None:

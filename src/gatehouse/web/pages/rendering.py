@@ -4,9 +4,9 @@ Language and theme come from a link, a cookie or the account.
 """
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from markupsafe import Markup
 from msgspec import Struct
@@ -15,33 +15,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
-from gatehouse import __version__
 from gatehouse.audit.events import AuditEvent
 from gatehouse.languages import FALLBACK_LANG
 from gatehouse.oauth.api_model import SCOPE_MARK
 from gatehouse.oauth.model import APPLICATION_SCOPES
-from gatehouse.permissions.evaluation.contributions import SourceKind
-from gatehouse.sign_in_flow.questions import NetworkNearness
 from gatehouse.web.http.browser import signed_in_lang, signed_in_zone
 from gatehouse.web.http.responses import OffLoopHtmlResponse, html_response
-from gatehouse.web.pages import stacked_tables, template_filters
+from gatehouse.web.pages import template_filters
 from gatehouse.web.pages.assets import Assets
 from gatehouse.web.pages.branding import Brand
 from gatehouse.web.pages.contexts import ErrorContext, PageContext
-from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.translations import LanguagePolicy, Languages, Translator, choose_language, load_languages
 from gatehouse.web.pages.vocabulary import (
-    AccountSection,
-    FactorMethod,
-    GameEnd,
-    MailPurpose,
     PageProblem,
     ProblemKind,
     Theme,
 )
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 LANG_PARAMETER: Final = "lang"  # the parameter
 UI_LOCALES: Final = "ui_locales"  # of a client, at authorize and logout (OpenID Connect Core §3.1.2.1)
@@ -115,19 +104,6 @@ class DisplayPreferenceCookies:
 
 
 # Page contexts to HTML: escaped, with strict names, in the reader's language.
-
-
-# Templates compare with the same enums as handlers: a misspelled one fails the first rendering.
-TEMPLATE_CHOICES: Final[Mapping[str, object]] = {
-    "Path": Path,
-    "Method": FactorMethod,
-    "Section": AccountSection,
-    "Theme": Theme,
-    "MailPurpose": MailPurpose,
-    "GameEnd": GameEnd,
-    "Nearness": NetworkNearness,
-    "SourceKind": SourceKind,
-}
 
 
 class PageRenderer:
@@ -228,6 +204,8 @@ class PageRenderer:
     def render_html(
         self, context: PageContext, look: DisplayPreferences, frame: Mapping[str, object] = MappingProxyType({})
     ) -> str:
+        from gatehouse.web.pages.template_environment import template_environment  # noqa: PLC0415 - brings Jinja
+
         values = {field.name: getattr(context, field.name) for field in fields(context)}
         return (
             template_environment(self._assets)
@@ -297,35 +275,6 @@ class PageRenderer:
         if problem.what is ProblemKind.INPUT:
             return t("trouble.input", text=self._languages.translate_message(t.lang, problem.text) or problem.text)
         return t(f"trouble.{problem.what}", wait=template_filters.duration(t, problem.seconds), text=problem.text)
-
-
-@lru_cache(maxsize=1)  # templates are compiled once per process
-def template_environment(assets: Assets) -> "Environment":
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - a start needs no page
-
-    environment = Environment(
-        loader=PackageLoader("gatehouse.web"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals.update(
-        TEMPLATE_CHOICES,
-        asset=assets.address,
-        icon=assets.icon,
-        avatar=template_filters.avatar,
-        version=__version__,
-    )
-    environment.filters.update(
-        foldable=template_filters.breakable_email,
-        grouped=template_filters.group_characters,
-        qr_code=template_filters.qr_code,
-        stackable=stacked_tables.stackable,
-        at_field=stacked_tables.at_field,
-        code_spans=stacked_tables.code_spans,
-    )
-    return environment
 
 
 def _event_text(t: Translator, event: str) -> str:

@@ -13,6 +13,7 @@ from gatehouse.kernel.errors import BadInput, Unavailable
 from gatehouse.web.api.health import HealthEndpoints, Readiness, allow_bearer
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.metrics import Metrics
+from gatehouse.web.http.metrics_text import metrics_text
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.server.server import serve_in_loop
@@ -264,7 +265,7 @@ async def test_ht_17_no_caller_can_make_the_figures_grow() -> None:
             await call_app(app, f"VERB{number}", "/api/permissions/roles")
             await call_app(app, "GET", f"/api/permissions/application/publicKey/{number}")
             await call_app(app, "POST", "/fails", headers=[("User-Agent", f"agent {number}")])
-        return len(asgi_app.metrics.text().splitlines())
+        return len(metrics_text(asgi_app.metrics).splitlines())
 
     assert await series_after(range(1)) == await series_after(range(1, 300))
 

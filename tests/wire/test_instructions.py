@@ -10,8 +10,9 @@ from bench.server import Program
 
 from tests.support.capabilities import VALGRIND, require_program
 
-# Thousands of instructions, above what `make bench PARTS=instructions` counts on an idle machine.
-CEILINGS: Final = {"empty answer": 250.0, "userinfo": 750.0, "introspection": 900.0}
+# Thousands of instructions: above what `make bench PARTS=instructions` counts. On a busy machine a run is longer and
+# contains more of what the server does by itself.
+CEILINGS: Final = {"empty answer": 210.0, "userinfo": 560.0, "introspection": 750.0}
 
 
 @pytest.mark.timeout(900)  # the server is fifty times as slow as usual

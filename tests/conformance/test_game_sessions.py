@@ -131,7 +131,7 @@ async def test_the_stages_are_told_once_each(storage: Storage) -> None:
     await storage.game_sessions.record_progress("last", NOW, signing_in=False)
     await wait_until(lambda: "last" in received)  # PostgreSQL notifies with a delay, and in order
     end()
-    assert received.count("g1") == 2
+    assert 0 < received.count("g1") <= 2  # those that wait to be sent are sent once
 
 
 async def test_only_the_first_confirmation_of_a_game_session_succeeds(storage: Storage, anna: User) -> None:

@@ -4,7 +4,8 @@ import asyncio
 import os
 import signal
 import sys
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -13,11 +14,11 @@ from typing import Final
 import pytest
 from sqlalchemy import func, select
 
-from gatehouse.kernel.errors import Refused
+from gatehouse.kernel.errors import Refused, Unavailable
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.database import Storage, open_storage
 from gatehouse.storage.listeners import MISSED_PAYLOAD
-from gatehouse.storage.postgres import listening, runner
+from gatehouse.storage.postgres import listening, notifying, runner
 from gatehouse.storage.statements import Notification, Statement, Verb
 from tests.support.builders import a_record
 from tests.support.postgres import PostgresCluster, database_name
@@ -154,7 +155,69 @@ async def test_no_node_is_notified_before_the_commit(migrated_postgres_url: str)
         assert await listener.received_so_far() == []
         await holder.execute("SELECT pg_advisory_unlock($1)", LOCK)
         await waking
-        assert await listener.received_so_far() == [NEWS]
+        await listener.wait_for(NEWS)
+
+
+RECORD_NOTIFY: Final = """
+    CREATE TABLE notified (xid bigint, payload text);
+    CREATE FUNCTION public.pg_notify(channel text, payload text) RETURNS void LANGUAGE plpgsql AS $$
+        BEGIN
+            INSERT INTO notified VALUES (txid_current(), payload);
+            PERFORM pg_catalog.pg_notify(channel, payload);
+        END $$;
+"""
+
+
+def write_and_wake_many() -> Verb[None]:
+    yield from add_audit_record(a_record())
+    for number in range(50):
+        yield Notification(CHANNEL, str(number % 25))
+
+
+async def test_a_transaction_does_not_notify_and_its_notices_are_one_statement(migrated_postgres_url: str) -> None:
+    """A commit that notifies has a lock of the whole server until it is on disk."""
+    async with postgres_session(migrated_postgres_url) as session:
+        await session.execute(RECORD_NOTIFY)
+        await session.execute(
+            f"ALTER DATABASE {database_name(migrated_postgres_url)} SET search_path = public, pg_catalog"
+        )
+        async with open_storage(migrated_postgres_url, migrate=False) as storage:
+            listener = NotificationListener(storage)
+            await listener.received_so_far()
+            await session.execute("TRUNCATE notified")
+            await storage.runner.write(write_and_wake_many)
+            assert await listener.received_so_far() == [str(number) for number in range(25)]
+        rows = await session.fetch(
+            "SELECT xid, count(*) FROM notified WHERE payload ~ ('^' || $1 || ' [0-9]') GROUP BY 1", CHANNEL
+        )
+        assert [row["count"] for row in rows] == [25]
+        (written,) = await session.fetch("SELECT xmin::text::bigint AS xid FROM audit_events")
+        assert written["xid"] != rows[0]["xid"]
+
+
+async def test_a_notice_waits_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notifying, "RETRY_SECONDS", 0.0)
+    sent: list[str] = []
+    failures = iter([Unavailable("away"), Unavailable("away")])
+
+    class Connection:
+        async def execute(self, _: str, channel: str, notices: list[str]) -> None:
+            sent.extend(f"{channel}: {notice}" for notice in notices)
+            if len(sent) == 2:
+                sender.send([Notification(CHANNEL, NEWS)])  # of a commit after the notice was sent
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[Connection]:
+        for failure in failures:
+            raise failure
+        yield Connection()
+
+    sender = notifying.NotificationSender(connect)
+    sender.send([Notification(CHANNEL, NEWS)])
+    sender.send([Notification(CHANNEL, NEWS), Notification(CHANNEL, "more")])
+    await sender.close()
+    news = f"gatehouse: {CHANNEL} {NEWS}"
+    assert sent == [news, f"gatehouse: {CHANNEL} more", news]
 
 
 async def test_a_listener_is_told_to_look_again_after_the_server_was_restarted(

@@ -37,7 +37,6 @@ from gatehouse.storage.audit import (
     with_prefix,
 )
 from gatehouse.storage.epoch import USER_REV
-from gatehouse.storage.listeners import PG_CHANNEL, encode_notification
 from gatehouse.storage.runner import SqlStore, inline_write, read, snapshot_read, write
 from gatehouse.storage.statements import InStringList, Notification, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import login_tokens, users
@@ -88,11 +87,7 @@ def _if_user_unrevoked(change: Update) -> CTE:
 
 
 CONFIRM_SESSION = Statement(lambda: _CONFIRM)
-CONFIRM_SINGLE_STATEMENT = Statement(
-    lambda: select(func.pg_notify(PG_CHANNEL, bindparam("notice", type_=Text)).label("told")).select_from(
-        insert_audit_record_if(_if_user_unrevoked(_CONFIRM)).cte("recorded")
-    )
-)
+CONFIRM_SINGLE_STATEMENT = Statement(lambda: insert_audit_record_if(_if_user_unrevoked(_CONFIRM)))
 TAKE_ANSWER = Statement(lambda: _TAKE_ANSWER)
 TAKE_ANSWER_SINGLE_STATEMENT = Statement(
     lambda: insert_audit_record_if(
@@ -104,20 +99,22 @@ TAKE_ANSWER_SINGLE_STATEMENT = Statement(
 def confirm_session(confirmation: SessionConfirmation, now: int, entry: AuditRecord) -> Verb[bool]:
     if not (yield LOCK_UNREVOKED_USER(of=confirmation.user_id, rev=confirmation.rev)):
         return False
-    if not (yield CONFIRM_SESSION(**confirmation_parameters(confirmation, now))):
-        return (yield from has_audit_record(entry))
-    yield from add_audit_record(entry)
-    yield Notification(CHANNEL, confirmation.gsid)
+    if (yield CONFIRM_SESSION(**confirmation_parameters(confirmation, now))):
+        yield from add_audit_record(entry)
+    elif not (yield from has_audit_record(entry)):
+        return False
+    yield Notification(CHANNEL, confirmation.gsid)  # also for an earlier run, which may not have sent it
     return True
 
 
 def confirm_single_statement(confirmation: SessionConfirmation, now: int, entry: AuditRecord) -> Verb[bool]:
     confirmed = yield CONFIRM_SINGLE_STATEMENT(
-        **confirmation_parameters(confirmation, now),
-        notice=encode_notification(Notification(CHANNEL, confirmation.gsid)),
-        **audit_record_parameters(entry),
+        **confirmation_parameters(confirmation, now), **audit_record_parameters(entry)
     )
-    return bool(confirmed) or (yield from has_audit_record(entry))
+    if not confirmed and not (yield from has_audit_record(entry)):
+        return False
+    yield Notification(CHANNEL, confirmation.gsid)
+    return True
 
 
 def confirmation_parameters(confirmation: SessionConfirmation, now: int) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""PostgreSQL: a pool of asyncpg connections, one round trip per statement, NOTIFY for wake-ups.
+"""PostgreSQL: a pool of asyncpg connections, one round trip per statement, NOTIFY after commits for wake-ups.
 
 Any number of processes may use the database. A multi-host URL with `target_session_attrs=read-write` survives a
 failover: broken connections are dropped, and new ones find the primary.
@@ -17,9 +17,10 @@ from msgspec import Struct
 
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop_in_transaction
 from gatehouse.kernel.errors import Conflict, Misconfigured, OutcomeUnknown, Unavailable
-from gatehouse.storage.listeners import PG_CHANNEL, Listeners, encode_notification
+from gatehouse.storage.listeners import Listeners
 from gatehouse.storage.postgres.batching import StatementBatcher
 from gatehouse.storage.postgres.listening import NotificationListener
+from gatehouse.storage.postgres.notifying import NotificationSender
 from gatehouse.storage.rollback import rolls_back, write_and_roll_back
 from gatehouse.storage.runner import Listener, PoolLimits, VerbFactory, drive_async
 from gatehouse.storage.statements import BoundStatement, BulkStatement, Notification, Row, Verb, VerbStep
@@ -84,6 +85,7 @@ class PostgresRunner:
         )
         self._listeners = Listeners()
         self._listener = NotificationListener(self._listeners, partial(connect_to_listen, listen_url))
+        self._sender = NotificationSender(self._connection)
 
     @classmethod
     async def open(cls, url: str, limits: PoolLimits, listen_url: str = "") -> "PostgresRunner":
@@ -130,9 +132,13 @@ class PostgresRunner:
         rows = await self._run_statement(next(verb), is_write=True)
         if not rows:
             return await self._run_transaction(verb, answer=rows)
+        notices: list[Notification] = []
         try:
-            verb.send(rows)
+            while isinstance(step := verb.send(rows), Notification):
+                notices.append(step)
+                rows = []
         except StopIteration as end:
+            self._sender.send(notices)
             answer: T = end.value
             return answer
         raise RuntimeError("a single-statement operation continued after its statement")
@@ -140,9 +146,10 @@ class PostgresRunner:
     async def _run_transaction(self, verb: Verb[T], *, heavy: bool = False, answer: list[Row] | None = None) -> T:
         async with self._connection() as connection:
             is_committing = False
+            notices: list[Notification] = []
             try:
                 async with transaction(connection, begin_write_statement(self._limits)):
-                    ask = partial(fetch_rows, connection)
+                    ask = partial(fetch_rows, connection, notices)
                     answered = await drive_with_offloading(
                         verb, ask, weight=OFF_LOOP_WEIGHT if heavy else 0, answer=answer
                     )
@@ -151,6 +158,9 @@ class PostgresRunner:
                 if is_committing and not is_cancelled():
                     raise OutcomeUnknown(f"PostgreSQL, at COMMIT: {error!r}") from error
                 raise
+            finally:
+                if is_committing:  # also if the outcome is unknown
+                    self._sender.send(notices)
             return answered
 
     async def read(self, make: Callable[[], Verb[T]]) -> T:
@@ -183,7 +193,7 @@ class PostgresRunner:
 
     async def _snapshot_read(self, verb: Verb[T]) -> T:
         async with self._connection() as connection, transaction(connection, BEGIN_SNAPSHOT):
-            return await drive_with_offloading(verb, partial(fetch_rows, connection))
+            return await drive_with_offloading(verb, partial(fetch_rows, connection, []))
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Any]:
@@ -238,6 +248,7 @@ class PostgresRunner:
         self._promotion_guard.start(known, handle)
 
     async def close(self) -> None:
+        await self._sender.close()
         await self._listener.close()
         await self._promotion_guard.close()
         with suppress(TimeoutError):
@@ -389,18 +400,22 @@ class EncodedStep(Struct, frozen=True):
 
 def encode_step(step: VerbStep) -> EncodedStep:
     if isinstance(step, Notification):
-        return EncodedStep(step, [PG_CHANNEL, encode_notification(step)])
+        return EncodedStep(step, [])
     compiled = step.statement.for_postgres
     if isinstance(step, BulkStatement):
         return EncodedStep(step, [compiled.driver_values(row) for row in step.rows])
     return EncodedStep(step, compiled.driver_values(step.parameters))
 
 
-async def fetch_rows(connection: Any, asked: EncodedStep) -> list[Any]:  # noqa: ANN401 - asyncpg has no types
-    """Return the rows as the driver returns them."""
+async def fetch_rows(
+    connection: Any,  # noqa: ANN401 - asyncpg has no types
+    notices: list[Notification],
+    asked: EncodedStep,
+) -> list[Any]:
+    """Return the rows as the driver returns them; a notice is added to `notices`, for after the commit."""
     step = asked.step
     if isinstance(step, Notification):
-        await connection.execute("SELECT pg_notify($1, $2)", *asked.values)
+        notices.append(step)
         return []
     sql = step.statement.for_postgres.sql
     if isinstance(step, BulkStatement):
@@ -419,7 +434,7 @@ def decode_rows(asked: EncodedStep, rows: list[Any]) -> list[Row]:
 
 async def execute(connection: Any, step: VerbStep) -> list[Row]:  # noqa: ANN401 - asyncpg has no types
     asked = encode_step(step)
-    return decode_rows(asked, await fetch_rows(connection, asked))
+    return decode_rows(asked, await fetch_rows(connection, [], asked))
 
 
 async def drive_with_offloading(

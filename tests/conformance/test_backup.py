@@ -48,7 +48,16 @@ RESTORED_AS_IT_WAS = frozenset(
         *("webhooks", "webhook_deliveries"),  # sent again: receivers drop duplicates by id
         *("gdpr_calls", "gdpr_requests"),  # called again: removing twice is harmless for applications
         # What was issued to them, or is one, ends by the installation's epoch (storage/epoch.py).
-        *("clients", "installation_epoch", "once", "service_accounts", "service_tokens", "users"),
+        *(
+            "access_invitations",
+            "client_origins",
+            "clients",
+            "installation_epoch",
+            "once",
+            "service_accounts",
+            "service_tokens",
+            "users",
+        ),
     }
 )
 FENCED = frozenset({"installation", "projects", "recovery_codes"})

@@ -180,6 +180,19 @@ async def test_registered_addresses_that_were_verified_count_as_proved(migrated_
             assert (await storage.accounts.user(user_id)).meta == {"joined": expected, "a": "b"}
 
 
+async def test_origins_of_clients_of_earlier_versions_are_found(migrated_url: str) -> None:
+    async with open_storage(migrated_url, migrate=False) as storage:
+        for number in range(3):
+            client = a_client(f"c{number}", origins=("https://spa.example", f"https://{number}.example"))
+            await storage.clients.create_client(client, a_record())
+        await storage.clients.remove_client("c2", a_record())
+    await downgrade(migrated_url, "0047")
+    async with open_storage(migrated_url, migrate=True) as storage:
+        for origin, expected in (("spa", True), ("0", True), ("1", True), ("2", False)):
+            assert await storage.clients.is_registered_origin(f"https://{origin}.example") is expected
+    assert await run_on(migrated_url, differences) == []
+
+
 async def test_id_14_labels_of_earlier_versions_get_the_source_that_set_them(migrated_url: str) -> None:
     """The newest identity at the provider whose rule names them; what no rule names was set by people."""
     users = [a_user(tags=frozenset({"artist", "vip"}), purchases=frozenset({"steam:480", "dlc"})) for _ in range(2)]

@@ -58,6 +58,22 @@ async def test_the_clients_of_an_application_are_its_own_with_their_secrets(stor
     assert list(await storage.clients.clients_of_application(7)) == ours
 
 
+async def test_an_origin_is_registered_while_a_client_has_it(storage: Storage) -> None:
+    clients = storage.clients
+    one, other = "https://one.example", "https://other.example"
+    await clients.create_client(a_client("a", origins=(one, other)), a_record())
+    await clients.create_client(a_client("b", origins=(one,)), a_record())
+    await clients.create_client(a_client("gone", origins=("https://gone.example",), removed=True), a_record())
+    assert [await clients.is_registered_origin(origin) for origin in (one, other, "https://gone.example", "")] == [
+        *(True, True, False, False)
+    ]
+    await clients.change_client(a_client("a", origins=(other,)), a_record())
+    await clients.remove_client("b", a_record())
+    assert [await clients.is_registered_origin(origin) for origin in (one, other)] == [False, True]
+    await clients.remove_client("a", a_record())
+    assert not await clients.is_registered_origin(other)
+
+
 async def test_exactly_one_of_many_concurrent_clients_gets_the_client_id(storage: Storage) -> None:
     answers = await asyncio.gather(
         *(storage.clients.create_client(a_client(), a_record()) for _ in range(8)), return_exceptions=True

@@ -127,7 +127,7 @@ def build_app(
         table,
         limiter=services.limits.requests,
         errors=errors,
-        is_registered_origin=services.oauth.clients.origins.is_registered,
+        is_registered_origin=services.storage.clients.is_registered_origin,
         more_routes=[sockets.route()],
     )
     log = AccessLog(metrics=metrics, clock=services.clock)

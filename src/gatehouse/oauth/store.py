@@ -84,9 +84,6 @@ class ClientStore(Protocol):
     async def application_logo(self, application_id: int) -> str:
         """Return the ID of the application's logo; "" for none."""
 
-    async def client_origins(self) -> frozenset[str]:
-        """Return the origins of all clients that are not removed."""
-
     async def rotate_secret(
         self, client_id: str, secret: ClientSecret, record: AuditRecord, *, old_ends_at: int
     ) -> None:

@@ -138,5 +138,4 @@ async def test_ht_12_an_origin_taken_away_is_taken_at_its_word_a_second_later(
     asking = {"Access-Control-Request-Method": "POST", "Origin": ORIGIN}
     assert (await service.client.options(PATH, headers=asking)).status_code == 204
     await service.services.oauth.clients.commands.remove(spa.client.client_id, TESTER)
-    await service.clock.advance(1)
     assert (await service.client.options(PATH, headers=asking)).status_code == 405

@@ -23,7 +23,6 @@ from gatehouse.oauth.backchannel_logout import BackchannelLogoutWorker
 from gatehouse.oauth.client_assertions import ClientAssertions
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientSecretVerifier
 from gatehouse.oauth.client_commands import Clients
-from gatehouse.oauth.client_origins import ClientOriginCache
 from gatehouse.oauth.device import DeviceAuthorization
 from gatehouse.oauth.device_sign_in import DeviceSignInPurpose
 from gatehouse.oauth.exchange import IdTokenExchange, UserJwtExchange
@@ -63,7 +62,6 @@ class ClientServices(Struct, frozen=True, kw_only=True, eq=False):
 
     commands: Clients
     metadata: MetadataClients
-    origins: ClientOriginCache
     secrets: ClientSecretVerifier
     authenticator: ClientAuthenticator
     machine_accounts: ServiceAccountAuthenticator
@@ -238,7 +236,6 @@ def build_clients(
     return ClientServices(
         commands=Clients(store=store, grants=grants, master_keys=core.masters, recorder=recorder, clock=clock),
         metadata=metadata,
-        origins=ClientOriginCache(store=store, clock=clock),
         secrets=client_secrets,
         authenticator=authenticator,
         machine_accounts=machine_accounts,

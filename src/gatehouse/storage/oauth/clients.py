@@ -28,8 +28,8 @@ from gatehouse.storage.images import put_image, remove_image
 from gatehouse.storage.oauth.apis import application_logo, find_api, project_of
 from gatehouse.storage.permissions.row_readers import belongs_to_live_application
 from gatehouse.storage.runner import Runner, SqlStore, read, snapshot_read, write
-from gatehouse.storage.statements import JsonDocument, Row, Statement, Verb
-from gatehouse.storage.tables.oauth import client_secrets, clients, consents, grants
+from gatehouse.storage.statements import Row, Statement, Verb
+from gatehouse.storage.tables.oauth import client_origins, client_secrets, clients, consents, grants
 
 CACHE_BYTES: Final = 16 * 2**20  # bytes of clients in memory
 CACHE_GROUP: Final = "known"
@@ -83,10 +83,10 @@ RAISE_CLIENT = Statement(
 ALL_CLIENTS = Statement(lambda: select(*_COLUMNS).where(NOT_REMOVED).order_by(clients.c.client_id))
 _OF_APPLICATION = (NOT_REMOVED, clients.c.application_id == bindparam("application_id"))
 CLIENTS_OF_APPLICATION = Statement(lambda: select(*_COLUMNS).where(*_OF_APPLICATION).order_by(clients.c.client_id))
-ORIGINS = Statement(
-    lambda: select(clients.c.origins).where(
-        NOT_REMOVED, clients.c.origins != bindparam("none", [], type_=JsonDocument())
-    )
+INSERT_ORIGIN = Statement(lambda: insert(client_origins))
+DROP_ORIGINS = Statement(lambda: delete(client_origins).where(client_origins.c.client_id == bindparam("of")))
+ORIGIN_OF_ANY = Statement(
+    lambda: select(client_origins.c.client_id).where(client_origins.c.origin == bindparam("origin")).limit(1)
 )
 REMOVED_CLIENT_IDS = Statement(lambda: select(clients.c.client_id).where(clients.c.removed.is_(True)))
 _IS_USED = or_(
@@ -148,7 +148,7 @@ def create_client(client: Client, entry: AuditRecord, logo: StoredImage | None =
 def insert_client(client: Client) -> Verb[None]:
     if not (yield INSERT_CLIENT(**columns_of(client))):
         raise ClientExists
-    yield from _put_secrets(client)
+    yield from _put_lists(client)
 
 
 def update_client(client: Client, entry: AuditRecord, logo: StoredImage | None = None) -> Verb[None]:
@@ -167,14 +167,21 @@ def replace_client(client: Client) -> Verb[None]:
     changed = {name: columns[name] for name in CHANGEABLE_COLUMNS}
     if not (yield UPDATE_CLIENT(**changed, of=client.client_id, seen=client.version)):
         raise ClientChanged
-    yield DROP_SECRETS(of=client.client_id)
-    yield from _put_secrets(client)
+    yield from _drop_lists(client.client_id)
+    yield from _put_lists(client)
     if not client.logo:
         yield from remove_image(client_logo_owner(client.client_id))
 
 
-def _put_secrets(client: Client) -> Verb[None]:
+def _put_lists(client: Client) -> Verb[None]:
     yield INSERT_SECRET.bulk([_secret_columns(client.client_id, secret) for secret in client.secrets])
+    origins = () if client.removed else dict.fromkeys(client.origins)
+    yield INSERT_ORIGIN.bulk([{"origin": origin, "client_id": client.client_id} for origin in origins])
+
+
+def _drop_lists(client_id: str) -> Verb[None]:
+    yield DROP_SECRETS(of=client_id)
+    yield DROP_ORIGINS(of=client_id)
 
 
 def client_by_id(client_id: str) -> Verb[Client]:
@@ -203,9 +210,9 @@ def clients_with_secrets(rows: Sequence[Row], secrets: Sequence[Row]) -> Sequenc
     return [client_from_fields(row._asdict(), by_client.get(row.client_id, ())) for row in rows]
 
 
-def client_origins() -> Verb[frozenset[str]]:
-    rows = yield ORIGINS()
-    return frozenset(origin for row in rows for origin in row.origins)
+def is_registered_origin(origin: str) -> Verb[bool]:
+    """Whether a client that is not removed registered exactly this origin: a preflight names no client (R3)."""
+    return bool((yield ORIGIN_OF_ANY(origin=origin)))
 
 
 def removed_client_ids() -> Verb[frozenset[str]]:
@@ -238,7 +245,7 @@ def remove_client(client_id: str, entry: AuditRecord, *, seen: int | None = None
         raise ClientNotFound
     if seen is not None and rows[0].version != seen + 1:
         raise ClientChanged
-    yield DROP_SECRETS(of=client_id)
+    yield from _drop_lists(client_id)
     yield from remove_image(client_logo_owner(client_id))
     yield from add_audit_record(entry)
 
@@ -250,6 +257,7 @@ def is_client_in_use(client_id: str) -> Verb[bool]:
 def delete_unused_clients(before: int) -> Verb[None]:
     """Delete the clients that were stored for their document before that time and were never allowed anything."""
     for row in (yield DELETE_UNUSED(by=before)):
+        yield from _drop_lists(row.client_id)
         yield from remove_image(client_logo_owner(row.client_id))
 
 
@@ -308,7 +316,7 @@ class ClientStorage(SqlStore):
     change_client = write(update_client)
     clients = snapshot_read(all_clients)
     clients_of_application = snapshot_read(clients_of_application)
-    client_origins = read(client_origins)
+    is_registered_origin = read(is_registered_origin)
     rotate_secret = write(rotate_secret, repeatable=True)
     remove_client = write(remove_client)
     find_api = read(find_api)

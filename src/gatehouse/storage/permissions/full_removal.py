@@ -27,7 +27,15 @@ from gatehouse.storage.permissions.user_records import touch_records
 from gatehouse.storage.runner import SqlStore, snapshot_read, write
 from gatehouse.storage.statements import InNumberList, InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import ban_digests, bans, login_tokens, users
-from gatehouse.storage.tables.oauth import client_secrets, clients, consents, device_requests, grants, logout_calls
+from gatehouse.storage.tables.oauth import (
+    client_origins,
+    client_secrets,
+    clients,
+    consents,
+    device_requests,
+    grants,
+    logout_calls,
+)
 from gatehouse.storage.tables.permissions import (
     access_keys,
     application_ids,
@@ -163,7 +171,7 @@ EMPTY_CLIENTS = Statement(
     )
 )
 DROP_OF_CLIENTS = Statement.for_each(
-    (client_secrets, grants, consents, device_requests, logout_calls),
+    (client_secrets, client_origins, grants, consents, device_requests, logout_calls),
     lambda table: delete(table).where(InStringList(table.c.client_id, "clients")),
 )
 DROP_IN_APPLICATIONS = Statement.for_each(

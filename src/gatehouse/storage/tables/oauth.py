@@ -45,6 +45,15 @@ clients = Table(
     Index("ix_clients_rev", "rev"),  # for the highest one (storage/epoch.py)
 )
 
+client_origins = Table(  # `origins` of clients that are not removed, by origin: a preflight names no client
+    "client_origins",
+    metadata,
+    text_column("origin"),
+    text_column("client_id"),
+    PrimaryKeyConstraint("origin", "client_id"),
+    Index(None, "client_id"),
+)
+
 client_secrets = Table(  # two slots: two secrets live at once while one is being rotated (R3)
     "client_secrets",
     metadata,

@@ -16,6 +16,7 @@ from secrets import token_bytes, token_hex
 from typing import Final, cast
 
 from gatehouse.accounts.decoys import DecoyHashes
+from gatehouse.accounts.failed_sign_ins.counter import FailedSignIns
 from gatehouse.accounts.identities import ForeignPerson, IdentityRules
 from gatehouse.accounts.model import EmailSignInProof, EnabledMethods, SignInMethod
 from gatehouse.accounts.own_account.identities import IdentityAccounts
@@ -120,6 +121,7 @@ async def sign_in(storage: Storage, *, login: str, source: str) -> None:
         decoys=DecoyHashes(store=storage.accounts, key=bytes(32), clock=clock),
         limiter=AttemptLimiter(store=storage.throttle, limit=AttemptLimit(), clock=clock),
         device_cookies=DeviceCookies(key=bytes(32), clock=clock),
+        failures=FailedSignIns(store=storage.failed_sign_ins, clock=clock),
         tally=SignInTally(store=storage.tallies, clock=clock, key=bytes(32)),
         accepts_usernames=lambda: True,
     )

@@ -9,6 +9,8 @@ from msgspec.structs import replace
 from gatehouse.accounts.bans.devices import SignInDevices
 from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.errors import LoginDenied
+from gatehouse.accounts.failed_sign_ins.counter import FailedSignIns
+from gatehouse.accounts.failed_sign_ins.model import denial_reason
 from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.accounts.session_model import LoginTokenRecord
 from gatehouse.accounts.store import ApplicationAccess, LoginStore
@@ -101,6 +103,7 @@ class LoginResult:
         tokens: UserTokens,
         devices: SignInDevices,
         terms: Terms,
+        failures: FailedSignIns,
         recorder: Recorder,
         clock: Clock,
         settings: LoginSettings,
@@ -111,6 +114,7 @@ class LoginResult:
         self._tokens = tokens
         self._devices = devices
         self._terms = terms
+        self._failures = failures
         self._recorder = recorder
         self._clock = clock
         self._settings = settings
@@ -139,6 +143,7 @@ class LoginResult:
         device_bans = await self._devices.find_bans(options.factor)
         ban = await self._rules.find_ban_from(user, named.applications, device_bans)
         if user.blocked or ban is not None or not await self._rules.may_log_in(user, named.applications):
+            self._failures.count(user.user_id, denial_reason(user, ban), origin.address)
             raise LoginDenied(ban=None if user.blocked else ban)
         token, stoken = new_secret(), new_secret() if options.short_token else None
         country = user.country or self._country_of(origin.address)  # R1

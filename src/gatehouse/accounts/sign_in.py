@@ -9,6 +9,8 @@ from typing import Final
 
 from gatehouse.accounts.decoys import DecoyHashes
 from gatehouse.accounts.errors import SignInRefused
+from gatehouse.accounts.failed_sign_ins.counter import FailedSignIns
+from gatehouse.accounts.failed_sign_ins.model import UNKNOWN_ACCOUNT, FailureReason
 from gatehouse.accounts.field_checks import username_key
 from gatehouse.accounts.model import SignInMethod, User, login_key
 from gatehouse.accounts.password_rules import is_too_long
@@ -18,7 +20,7 @@ from gatehouse.audit.sign_in_tally import SignInTally
 from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256, sha256
-from gatehouse.kernel.errors import Unavailable
+from gatehouse.kernel.errors import TooMany, Unavailable
 from gatehouse.kernel.ids import new_record_id
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter, ThrottleSubject
 
@@ -98,9 +100,11 @@ class PasswordSignIn:
         limiter: AttemptLimiter,
         device_cookies: DeviceCookies,
         tally: SignInTally,
+        failures: FailedSignIns,
         accepts_usernames: Callable[[], bool],
     ) -> None:
         self._tally = tally
+        self._failures = failures
         self._accepts_usernames = accepts_usernames
         self._store = store
         self._passwords = passwords
@@ -134,7 +138,12 @@ class PasswordSignIn:
         """
         known = self._known_device(device_key, attempt.device_cookie)
         subjects = self._unknown_device(counted_by, attempt.source) if known is None else [known]
-        guess = await self._limiter.begin_attempt(subjects)
+        user_id = UNKNOWN_ACCOUNT if user is None else user.user_id
+        try:
+            guess = await self._limiter.begin_attempt(subjects)
+        except TooMany:
+            self._failures.count(user_id, FailureReason.LOCKED, attempt.source)
+            raise
         try:
             proved = await self._matches(attempt.password, user, counted_by)
         except Unavailable:
@@ -142,6 +151,8 @@ class PasswordSignIn:
             raise
         if user is None or not proved or user.blocked:
             self._tally.count_refused(SignInMethod.LOGIN)
+            reason = FailureReason.BLOCKED if proved else FailureReason.WRONG_PASSWORD
+            self._failures.count(user_id, reason, attempt.source)
             raise SignInRefused
         await self._limiter.mark_succeeded(guess)
         await self._upgrade_hash(user, attempt.password)

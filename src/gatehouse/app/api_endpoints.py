@@ -178,6 +178,7 @@ def login_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
         sign_in_flows=services.sign_in_flows,
         login_result=services.sign_in.login_result,
         masters=services.core.masters,
+        failures=services.core.failed_sign_ins,
     )
     return [
         LoginEndpoint(sign_in=services.sign_in.passwords, completion=completion).endpoint(),

@@ -60,6 +60,7 @@ async def housekeeping(services: Services) -> AsyncIterator[None]:
         "reload-keys": reload_keys_on_notice(services, keys_changed),
         "node": run_every(services, NODE_EVERY, services.keys.node_reporter.run_once),
         "tally": run_every(services, TALLY_EVERY, services.core.tally.flush),
+        "failed-sign-ins": run_every(services, TALLY_EVERY, services.core.failed_sign_ins.flush),
         "verify": run_every(services, VERIFY_EVERY, services.audit.continuous_verifier.run_once),
         "decoys": run_every(services, DECOYS_EVERY, services.accounts.decoy_hashes.run_once),
         "sweep": run_every(services, SWEEP_EVERY, lambda: delete_expired(services)),
@@ -77,6 +78,7 @@ async def housekeeping(services: Services) -> AsyncIterator[None]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await run_job(services.core.tally.flush)
+        await run_job(services.core.failed_sign_ins.flush)
         await services.webhooks.deliveries.stop()
         await run_job(services.audit.sealer.seal_all)
         await run_job(services.keys.node_reporter.leave)
@@ -146,7 +148,10 @@ async def delete_expired(services: Services) -> None:
     await services.storage.sweep(now)
     await services.accounts.guest_expiry.erase_idle(SERVICE_ORIGIN)
     await services.accounts.erasure.erase_lost(SERVICE_ORIGIN)
-    while await services.storage.audit.erase_old_sign_ins(now - services.settings.sessions.history_days * DAY):
+    history_begins = now - services.settings.sessions.history_days * DAY
+    while await services.storage.audit.erase_old_sign_ins(history_begins):
+        pass
+    while await services.storage.failed_sign_ins.delete_failures_before(history_begins):
         pass
     if services.settings.audit.retention_days:
         await services.audit.retention.delete_before(now - services.settings.audit.retention_days * DAY)

@@ -62,6 +62,7 @@ def sign_in_completion(services: Services, pages: PageRenderer) -> SignInComplet
         composer=services.mail.composer,
         pages=pages,
         clock=services.clock,
+        failures=services.core.failed_sign_ins,
         notice_quota=Quota(store=services.storage.throttle, clock=services.clock),
         notices_enabled=lambda: services.settings.sessions.new_device_email,
     )

@@ -10,6 +10,8 @@ from msgspec.structs import replace
 from gatehouse.accounts.bans.devices import SignInDevices
 from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.errors import LoginDenied, UserNotFound
+from gatehouse.accounts.failed_sign_ins.counter import FailedSignIns
+from gatehouse.accounts.failed_sign_ins.model import denial_reason
 from gatehouse.accounts.login_result import LoginOptions
 from gatehouse.accounts.merge import GuestNotUpgraded, GuestUpgrade, dropped_text
 from gatehouse.accounts.model import SignInMethod, User
@@ -91,6 +93,7 @@ class GameSignInPurpose:
         guests: OwnAccountStore,
         devices: SignInDevices,
         notifier: AccountNotifier,
+        failures: FailedSignIns,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
@@ -104,6 +107,7 @@ class GameSignInPurpose:
         self._results = results
         self._id_tokens = id_tokens
         self._refusals = refusals
+        self._failures = failures
         self._recorder = recorder
         self._clock = clock
 
@@ -196,7 +200,10 @@ class GameSignInPurpose:
         session, proof = await self._pending_session(interaction.ask[GSID_KEY]), proof_of_flow(interaction)
         if proof.limited:
             raise SignInFlowGone
-        if not await self._may_log_in(await self._accounts.user(proof.user_id), session):
+        user = await self._accounts.user(proof.user_id)
+        if not await self._may_log_in(user, session):
+            ban = await self._rules.find_ban_from(user, self.application_ids(session))
+            self._failures.count(user.user_id, denial_reason(user, ban), origin.address)
             return await self._deny(session, origin, proof.user_id)
         if session.guest_id:
             return await self._finish_upgrade(session, proof, origin)

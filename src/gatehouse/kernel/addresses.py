@@ -10,6 +10,7 @@ from typing import Final
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
+IPV4_NETWORK_PREFIX: Final = 24  # what a stored address is shortened to where a place is enough
 IPV6_SOURCE_PREFIX: Final = 64  # one household or attacker owns a whole /64
 MAPPED_PREFIX: Final = 96  # bits before the IPv4 address in ::ffff:10.0.0.1
 
@@ -105,3 +106,11 @@ def source_of(address: Address) -> str:
     if isinstance(address, IPv6Address):
         return str(IPv6Network((address, IPV6_SOURCE_PREFIX), strict=False))
     return str(address)
+
+
+def network_of(text: str) -> str:
+    """Return the /24 or /64 network of an address or of a throttle's source; empty for anything else."""
+    address = parse_address(text.partition("/")[0])
+    if isinstance(address, IPv4Address):
+        return str(IPv4Network((address, IPV4_NETWORK_PREFIX), strict=False))
+    return "" if address is None else source_of(address)

@@ -5,6 +5,8 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from gatehouse.accounts.failed_sign_ins.counter import FailedSignIns
+from gatehouse.accounts.failed_sign_ins.model import UNKNOWN_ACCOUNT, FailureReason
 from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.accounts.terms.acceptance import Terms
 from gatehouse.accounts.terms.model import PendingTerms
@@ -59,10 +61,12 @@ class SignInFlows:
         purposes: Mapping[str, SignInPurpose],
         terms: Terms,
         with_terms: Mapping[str, RefusablePurpose],
+        failures: FailedSignIns,
         clock: Clock,
     ) -> None:
         """`with_terms` are the purposes for which people accept documents first."""
         self._terms = terms
+        self._failures = failures
         self._with_terms = with_terms
         self._store = store
         self._purposes = purposes
@@ -144,6 +148,7 @@ class SignInFlows:
     async def decline_terms(self, flow: SignInFlow, origin: AuditOrigin) -> Continuation:
         """End the flow, and its purpose; return where the browser goes."""
         await self.discard(flow)
+        self._failures.count(flow.user_id or UNKNOWN_ACCOUNT, FailureReason.TERMS, origin.address)
         return await self._with_terms[flow.kind].refuse(flow, origin)
 
     async def find_terms_for(
@@ -163,8 +168,9 @@ class SignInFlows:
             raise SignInFlowGone
         return await self._store.update_flow(replace(flow, step=FlowStep.DONE))
 
-    async def count_failure(self, flow: SignInFlow) -> SignInFlow:
+    async def count_failure(self, flow: SignInFlow, *, address: str) -> SignInFlow:
         """Count a wrong code; after too many the flow ends and the person starts again."""
+        self._failures.count(flow.user_id or UNKNOWN_ACCOUNT, FailureReason.SECOND_FACTOR, address)
         if flow.failures + 1 >= MAX_FAILURES:
             await self._store.take_flow(flow.digest, self._clock.now())
             raise SignInFlowGone

@@ -172,7 +172,7 @@ EPHEMERAL_TABLES: Final = frozenset(
         *("gdpr_leases", "idempotency_keys", "interactions", "login_tokens", "outbox", "sessions", "site_sessions"),
         *("consents", "device_requests", "grants", "logout_calls"),
         *("game_sessions", "game_watchers", "nodes"),
-        *("active_people", "sign_in_targets", "tallies"),
+        *("active_people", "sign_in_targets", "tallies", "failed_sign_ins"),
     }
 )
 

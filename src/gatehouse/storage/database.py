@@ -8,6 +8,7 @@ from msgspec import Struct
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.storage.accounts.ban_copies import BanCopies
 from gatehouse.storage.accounts.bans import BanStorage
+from gatehouse.storage.accounts.failed_sign_ins import FailedSignInStorage
 from gatehouse.storage.accounts.imports import ImportStorage
 from gatehouse.storage.accounts.login_tokens import LoginStorage
 from gatehouse.storage.accounts.own_account import OwnAccountStorage
@@ -87,6 +88,7 @@ class Storage(Struct, frozen=True, kw_only=True):
     profile: OwnAccountStorage
     projects: ProjectStorage
     registration: RegistrationStorage
+    failed_sign_ins: FailedSignInStorage
     dry_runs: DryRunStorage
     second_factors: SecondFactorStorage
     service_accounts: ServiceAccountStorage
@@ -170,6 +172,7 @@ def build_storage(runner: Runner) -> Storage:
         profile=OwnAccountStorage(runner, ban_copies),
         projects=ProjectStorage(runner),
         registration=RegistrationStorage(runner, ban_copies),
+        failed_sign_ins=FailedSignInStorage(runner),
         dry_runs=DryRunStorage(runner),
         second_factors=SecondFactorStorage(runner),
         service_accounts=ServiceAccountStorage(runner),

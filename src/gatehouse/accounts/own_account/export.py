@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from gatehouse.accounts.bans.model import Ban
+from gatehouse.accounts.failed_sign_ins.model import FailedSignIn
 from gatehouse.accounts.model import ACCOUNT_FIELDS, Identity, ProvidedLabel, User, account_values
 from gatehouse.accounts.own_account.model import (
     AccountDetails,
@@ -156,6 +157,15 @@ class ExportedTerms(msgspec.Struct, frozen=True, kw_only=True):
     accepted: str
 
 
+class ExportedFailure(msgspec.Struct, frozen=True, kw_only=True):
+    """Failed sign-ins of an hour, counted by reason and network."""
+
+    hour: str
+    reason: str
+    network: str
+    times: int
+
+
 class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     service: str
     made: str
@@ -167,6 +177,7 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     allowed_clients: Sequence[ExportedConsent]
     client_sign_ins: Sequence[ExportedSignIn]
     site_sign_ins: Sequence[ExportedSiteSignIn]
+    failed_sign_ins: Sequence[ExportedFailure]
     bans: Sequence[ExportedBan]
     terms: Sequence[ExportedTerms]
     applications: Sequence[ExportedApplicationData]  # answered so far; each answer is exported once
@@ -202,6 +213,7 @@ class DataExport(Struct, kw_only=True, eq=False):
             allowed_clients=[exported_consent(one) for one in everything.allowed],
             client_sign_ins=[exported_sign_in(sign_in) for sign_in in everything.sign_ins],
             site_sign_ins=[exported_site_sign_in(one) for one in everything.sites],
+            failed_sign_ins=[exported_failure(one) for one in everything.failures],
             bans=[exported_ban(ban) for ban in everything.bans],
             terms=[exported_terms(one) for one in everything.terms],
             applications=[exported_application_data(answer) for answer in answers],
@@ -219,6 +231,10 @@ def exported_ban(ban: Ban) -> ExportedBan:
         lifted=iso8601(ban.lifted_at) if ban.lifted_at else "",
         copied=bool(ban.source),
     )
+
+
+def exported_failure(one: FailedSignIn) -> ExportedFailure:
+    return ExportedFailure(hour=iso8601(one.hour), reason=one.reason.value, network=one.network, times=one.times)
 
 
 def exported_terms(one: AcceptedVersion) -> ExportedTerms:

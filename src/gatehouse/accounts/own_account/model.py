@@ -8,6 +8,7 @@ from msgspec import Struct
 from gatehouse.accounts.address_proofs.model import ProvingBrowser
 from gatehouse.accounts.bans.model import Ban
 from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.failed_sign_ins.model import FailedSignIn
 from gatehouse.accounts.merge import GuestUpgrade
 from gatehouse.accounts.model import (
     EmailLink,
@@ -131,6 +132,7 @@ class PersonalRecords(Struct, frozen=True, kw_only=True):
     sites: Sequence[SiteSignInRecord]
     bans: Sequence[Ban]  # also ended and lifted ones
     terms: Sequence[AcceptedVersion]
+    failures: Sequence[FailedSignIn]
     former_ids: Sequence[str]  # IDs that ended when a guest was upgraded or merged
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+from gatehouse.accounts.failed_sign_ins.model import FailedSignIn, FailedSignInStore
 from gatehouse.accounts.field_checks import check_username
 from gatehouse.accounts.model import OWN_FIELDS, User
 from gatehouse.accounts.own_account.model import AccountActivity, AccountDetails, OwnAccountStore, PastSignIn
@@ -34,6 +35,7 @@ def visible_address(record: AuditRecord, user_id: str) -> str:
 # Names, language, and everything the account page shows.
 
 
+MAX_FAILURES_SHOWN: Final = 100
 USERNAME_INTERVAL: Final = 30 * 86_400  # seconds between two user names that a person chooses (R9)
 
 
@@ -47,6 +49,7 @@ class AccountProfile:
         clock: Clock,
         offers_usernames: Callable[[], bool],
         history_seconds: Callable[[], int],
+        failures: FailedSignInStore,
     ) -> None:
         """`history_seconds`: how long the sign-in history goes back."""
         self._store = store
@@ -55,6 +58,7 @@ class AccountProfile:
         self._clock = clock
         self._offers_usernames = offers_usernames
         self._history_seconds = history_seconds
+        self._failures = failures
 
     @property
     def offers_usernames(self) -> bool:
@@ -66,6 +70,11 @@ class AccountProfile:
 
     async def load_sign_ins(self, user_id: str) -> Sequence[PastSignIn]:
         return await self._store.sign_in_history(user_id, self._clock.now() - self._history_seconds())
+
+    async def load_failures(self, user_id: str) -> Sequence[FailedSignIn]:
+        """Return the newest failed sign-ins of the history, by hour."""
+        since = self._clock.now() - self._history_seconds()
+        return await self._failures.failures_of_user(user_id, since, MAX_FAILURES_SHOWN)
 
     async def save(self, user: User, given: Mapping[str, str], origin: AuditOrigin) -> None:
         """Save the given fields of OWN_FIELDS; without changes nothing is recorded. Raises BadAccount."""

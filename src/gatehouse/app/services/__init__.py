@@ -183,6 +183,7 @@ def build_sign_in_flows(
         purposes={ACCOUNT: AccountSignInPurpose(), **for_applications},
         terms=sign_in.terms,
         with_terms=for_applications,
+        failures=core.failed_sign_ins,
         clock=core.clock,
     )
 

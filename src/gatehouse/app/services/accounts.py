@@ -133,6 +133,7 @@ def build_accounts(
             clock=clock,
             offers_usernames=lambda: core.settings.accounts.username_sign_in,
             history_seconds=lambda: core.settings.sessions.history_days * DAY,
+            failures=storage.failed_sign_ins,
         ),
         profile_claims=ProfileClaims(store=storage.profile, recorder=recorder, base_url=core.base_url),
         identities=IdentityAccounts(

@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Final
 
+from gatehouse.accounts.failed_sign_ins.counter import FailedSignIns
 from gatehouse.app.live_settings import LiveSettings
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
@@ -42,6 +43,7 @@ class Core:
         self.instance_key: Final = instance_key
         self.audit_key: Final = self.derive_key("audit")
         self.tally: Final = SignInTally(store=storage.tallies, clock=clock, key=self.derive_key("people"))
+        self.failed_sign_ins: Final = FailedSignIns(store=storage.failed_sign_ins, clock=clock)
         self.recorder: Final = Recorder(mac_key=self.audit_key, clock=clock, tally=self.tally)
         ban_rules = BanCopyRules(key=self.ban_key, recorder=self.recorder, clock=clock)
         storage.ban_copies.install(ban_rules.for_storage())

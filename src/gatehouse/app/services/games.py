@@ -110,6 +110,7 @@ def build_games(
             guests=storage.profile,
             devices=permissions.devices,
             notifier=notifier,
+            failures=core.failed_sign_ins,
             recorder=recorder,
             clock=clock,
         ),

@@ -131,6 +131,7 @@ def build_oauth(
         ),
         rules=rules,
         verifier=token_verifier,
+        failures=core.failed_sign_ins,
         clock=clock,
         issuer=issuer,
     )

@@ -62,6 +62,7 @@ def build_sign_in(
         limiter=limits.attempts,
         device_cookies=accounts.device_cookies,
         tally=core.tally,
+        failures=core.failed_sign_ins,
         accepts_usernames=lambda: core.settings.accounts.username_sign_in,
     )
     terms = Terms(
@@ -116,6 +117,7 @@ def build_sign_in(
             tokens=accounts.user_tokens,
             devices=permissions.devices,
             terms=terms,
+            failures=core.failed_sign_ins,
             recorder=recorder,
             clock=clock,
             settings=LoginSettings(

@@ -91,6 +91,9 @@ class AuthorizeSignInPurpose(Struct, kw_only=True, eq=False):
             await self.authorize.refuse_wrong_user(request, client, user)
             self.authorize.refuse_unmet_acr(request, proof)
             return await self.authorize.create_grant(request, client, proof, origin)
+        except NotLetIn as refused:
+            await self.authorize.count_denial(user, refused, origin.address)
+            return self.authorize.refusal(response_target(request), refused)
         except AuthorizeRefused as refused:
             return self.authorize.refusal(response_target(request), refused)
 

@@ -6,6 +6,8 @@ from enum import Enum, auto
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gatehouse.accounts.failed_sign_ins.counter import FailedSignIns
+from gatehouse.accounts.failed_sign_ins.model import denial_reason
 from gatehouse.accounts.model import User
 from gatehouse.accounts.session_model import UserSession
 from gatehouse.accounts.store import ApplicationAccess
@@ -104,6 +106,7 @@ class AuthorizeService(Struct, kw_only=True, eq=False):
     grant_creator: GrantCreator
     rules: ApplicationAccess
     verifier: TokenVerifier
+    failures: FailedSignIns
     clock: Clock
     issuer: str
 
@@ -240,6 +243,11 @@ class AuthorizeService(Struct, kw_only=True, eq=False):
         applications = await self.deciding_applications(request, client)
         if not await self.rules.may_log_in(user, applications):
             raise NotLetIn(application_ids=applications)
+
+    async def count_denial(self, user: User, refused: NotLetIn, address: str) -> None:
+        """Count the sign-in as failed, for the person and their support."""
+        ban = await self.rules.find_ban_from(user, refused.application_ids)
+        self.failures.count(user.user_id, denial_reason(user, ban), address)
 
     async def needs_consent(self, request: AuthorizationRequest, client: Client, user: User) -> bool:
         """Whether the person must consent first: for new scopes, or because the client requests it.

@@ -18,6 +18,7 @@ from gatehouse.storage.permissions.structure import lock_structure
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.accounts import (
     accepted_terms,
+    failed_sign_ins,
     identities,
     interactions,
     last_seen,
@@ -56,7 +57,7 @@ DROP_USER = Statement(
 )
 DROP_USER_DATA = Statement.for_each(
     (
-        last_seen,
+        *(last_seen, failed_sign_ins),
         *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
         *(group_members, access_invitations),
         *(identities, totp_factors, passkeys, recovery_codes, sessions, site_sessions, login_tokens, outbox),

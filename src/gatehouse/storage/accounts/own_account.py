@@ -1,6 +1,7 @@
 """Storage of the own account (accounts/own_account/model.py)."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from msgspec.structs import fields
 from sqlalchemy import bindparam, null, or_, select, update
@@ -29,6 +30,7 @@ from gatehouse.storage.accounts.address_proofs import note_proved_address
 from gatehouse.storage.accounts.ban_aware import BanAwareStore, BanFollower, write_with_bans
 from gatehouse.storage.accounts.email_links import end_links
 from gatehouse.storage.accounts.erasure import erase_user
+from gatehouse.storage.accounts.failed_sign_ins import failures_of_user
 from gatehouse.storage.accounts.former_ids import account_of_former_id, former_ids
 from gatehouse.storage.accounts.guest_upgrades import complete_upgrade, is_merge
 from gatehouse.storage.accounts.guests import erase_idle_guests, find_guest, is_retired_key, use_challenge
@@ -72,6 +74,7 @@ from gatehouse.storage.tables.installation import once as once_table
 from gatehouse.storage.tables.oauth import consents, grants
 from gatehouse.storage.tables.permissions import applications, role_assignments
 
+MAX_FAILURES_EXPORTED: Final = 20_000  # rows; more than an account has in a year
 NEW_LOGIN = "login"  # in a link's details: the new address, as typed
 APP_ID = "app_id"  # in the details of a sign-in: the application that a game or service named
 SESSION = "session"  # in a link's details: the session that asked
@@ -262,6 +265,7 @@ def personal_records(user_id: str, now: int) -> Verb[PersonalRecords]:
         sites=[SiteSignInRecord(**row._asdict()) for row in sites],
         bans=[Ban(**row._asdict()) for row in banned],
         terms=terms,
+        failures=(yield from failures_of_user(user_id, 0, MAX_FAILURES_EXPORTED)),
         former_ids=(yield from former_ids(user_id)),
         roles=[
             AssignedRole(

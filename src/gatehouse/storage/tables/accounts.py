@@ -107,6 +107,18 @@ last_seen = (
     )
 )
 
+failed_sign_ins = Table(  # counted, not logged one by one (accounts/failed_sign_ins)
+    "failed_sign_ins",
+    metadata,
+    text_column("user_id"),
+    time_column("hour"),
+    text_column("reason"),
+    text_column("network"),
+    number_column("times"),
+    PrimaryKeyConstraint("user_id", "hour", "reason", "network"),
+    Index(None, "hour"),
+)
+
 # Prefix indexes for the console's search among a hundred thousand people.
 Index("ix_users_login_begins", Bytewise(users.c.login_key))
 Index("ix_users_nick_begins", Bytewise(func.lower(users.c.nick)))

@@ -11,6 +11,8 @@ from starlette.responses import Response
 
 from gatehouse.accounts.bans.model import PersonBanned, ban_fields
 from gatehouse.accounts.errors import AddressHasAccount, LoginDenied, NoAccountForIdentity, NotSignedIn, SignInRefused
+from gatehouse.accounts.failed_sign_ins.counter import FailedSignIns
+from gatehouse.accounts.failed_sign_ins.model import FailureReason
 from gatehouse.accounts.guests.model import DeviceProofRefused
 from gatehouse.accounts.login_result import LoginOptions, LoginResult
 from gatehouse.accounts.model import SignInMethod, User
@@ -61,6 +63,7 @@ class LoginCompletion(Struct, kw_only=True, eq=False):
     sign_in_flows: SignInFlows
     login_result: LoginResult
     masters: MasterKeys
+    failures: FailedSignIns
 
     async def respond(
         self, request: Request, step: SecondFactorFields, prove: Callable[[], Awaitable[ProvedLogin]]
@@ -82,7 +85,12 @@ class LoginCompletion(Struct, kw_only=True, eq=False):
         if not enabled_factors(user):
             return await self._login_data(request, user, proved.method, options)
         if step.otp:
-            await self._verify(request, user, step)
+            try:
+                await self._verify(request, user, step)
+            except SecondFactorWrong:
+                origin = origin_of(request, user.user_id)
+                self.failures.count(user.user_id, FailureReason.SECOND_FACTOR, origin.address)
+                raise
             return await self._login_data(request, user, SignInMethod.TWO_STEP, options)
         return await self._ask_for_factor(user, proved.method, options)
 
@@ -94,7 +102,7 @@ class LoginCompletion(Struct, kw_only=True, eq=False):
         try:
             await self._verify(request, user, step)
         except SecondFactorWrong:
-            await self.sign_in_flows.count_failure(flow)
+            await self.sign_in_flows.count_failure(flow, address=origin_of(request, user.user_id).address)
             raise
         options = self._open_options(flow)
         await self.sign_in_flows.discard(flow)

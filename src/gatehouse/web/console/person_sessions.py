@@ -32,7 +32,7 @@ from gatehouse.web.http.browser import device_name
 from gatehouse.web.http.geoip import GeoIpLookup
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages import account_contexts
-from gatehouse.web.pages.account import connected_applications, sign_in_rows
+from gatehouse.web.pages.account import connected_applications, failure_rows, sign_in_rows
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
@@ -102,6 +102,7 @@ class PersonActivityContext(PageContext, frozen=True, kw_only=True):
     records: Sequence[RecordView]
     side: ActivitySide
     nicks: Mapping[str, str]  # of others, by id
+    failures: Sequence[account_contexts.FailureRow] = ()
     sides: Sequence[ActivitySide] = tuple(ActivitySide)
 
 
@@ -218,7 +219,17 @@ class PersonSessionScreens:
         others = {one for record in found.rows for one in (record.actor, record.subject) if one.isdecimal()}
         nicks = {one.user_id: one.nick for one in (await self._names.people_by_id(others)).values()}
         records = await self._describer.describe(page.rows, admin, self._view.words(request))
-        return PersonActivityContext(head=head, found=found, records=records, side=query.chosen, nicks=nicks)
+        words = self._view.words(request)
+        first = query.chosen is ActivitySide.ABOUT and query.page_request.page == 1
+        failed = await self._profile.load_failures(user.user_id) if first else ()
+        return PersonActivityContext(
+            head=head,
+            found=found,
+            records=records,
+            side=query.chosen,
+            nicks=nicks,
+            failures=failure_rows(failed, self._places, words.lang),
+        )
 
     async def _factor_removal(
         self, request: Request, admin: AdminRequest, factor: str, passkey_id: str

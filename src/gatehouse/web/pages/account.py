@@ -7,6 +7,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.failed_sign_ins.model import FailedSignIn
 from gatehouse.accounts.model import OWN_FIELDS, EnabledMethods, Identity, SignInMethod
 from gatehouse.accounts.own_account.model import AccountActivity, AccountDetails, PastSignIn, may_remove_password
 from gatehouse.accounts.own_account.profile import AccountProfile, activity_of
@@ -192,6 +193,7 @@ class AccountPage:
             recovery_left=details.overview.recovery_left,
             sessions=self._sessions(details, account.session, lang),
             sign_ins=sign_in_rows(await self._profile.load_sign_ins(user.user_id), self._places, lang),
+            failures=failure_rows(await self._profile.load_failures(user.user_id), self._places, lang),
             applications=connected_applications(await self._consents.of_user(user.user_id)),
             permissions=await self._permissions.load(user.user_id, address),
             activity=tuple(activity_row(act) for act in activity_of(details.records, user.user_id)),
@@ -233,6 +235,19 @@ def sign_in_rows(
             address=one.address,
         )
         for one in sign_ins
+    )
+
+
+def failure_rows(failures: Sequence[FailedSignIn], places: GeoIpLookup, lang: str) -> tuple[shown.FailureRow, ...]:
+    return tuple(
+        shown.FailureRow(
+            hour=one.hour,
+            reason=one.reason.value,
+            network=one.network,
+            place=places.place_name(one.network.partition("/")[0], lang),
+            times=one.times,
+        )
+        for one in failures
     )
 
 

@@ -52,6 +52,16 @@ class SignInHistoryRow(Struct, frozen=True, kw_only=True):
     address: str
 
 
+class FailureRow(Struct, frozen=True, kw_only=True):
+    """Failed sign-ins of an hour."""
+
+    hour: int
+    reason: str  # the texts are `failed_sign_in.<reason>`
+    network: str
+    place: str
+    times: int
+
+
 class InvitationsContext(PageContext, frozen=True, kw_only=True):
     template = "invitations.html"
 
@@ -113,6 +123,7 @@ class AccountContext(PageContext, frozen=True, kw_only=True):
     recovery_left: int = 0
     sessions: tuple[AccountSessionRow, ...] = ()
     sign_ins: tuple[SignInHistoryRow, ...] = ()
+    failures: tuple[FailureRow, ...] = ()
     applications: tuple[ConnectedApplication, ...] = ()
     permissions: OwnPermissions = NO_PERMISSIONS
     activity: tuple[AccountActivityRow, ...] = ()

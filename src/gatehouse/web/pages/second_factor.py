@@ -99,7 +99,7 @@ class SecondFactorPages(Struct, kw_only=True, eq=False):
         try:
             used, proved = await self._prove(request, step, form)
         except (SecondFactorWrong, PasskeyRefused):
-            step = replace(step, flow=await self.sign_in_flows.count_failure(step.flow))
+            step = replace(step, flow=await self._count_failure(request, step))
             problem = PageProblem(what=ProblemKind.PASSKEY_FAILED if form.credential else ProblemKind.WRONG_CODE)
             return await self._form_page(request, step, form.method, problem=problem, status=FORBIDDEN)
         except TooMany as blocked:
@@ -117,6 +117,10 @@ class SecondFactorPages(Struct, kw_only=True, eq=False):
             second_factor=second_factor,
             proved=[name for name in (step.flow.ask.get(FIRST_PROVED, ""), proved) if name],
         )
+
+    async def _count_failure(self, request: Request, step: SecondFactorStep) -> SignInFlow:
+        address = origin_of(request, step.user.user_id).address
+        return await self.sign_in_flows.count_failure(step.flow, address=address)
 
     async def choose_method(self, request: Request) -> Response:
         """Show another method; choosing email sends a code."""

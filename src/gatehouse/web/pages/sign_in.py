@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.errors import SignInRefused
+from gatehouse.accounts.failed_sign_ins.model import FailureReason
 from gatehouse.accounts.model import SignInMethod
 from gatehouse.accounts.second_factors.model import PasskeyRefused
 from gatehouse.accounts.second_factors.passkeys import Passkeys
@@ -138,6 +139,9 @@ class SignInPages(Struct, kw_only=True, eq=False):
         except PasskeyRefused:
             user = None
         if user is None or user.blocked:
+            if user is not None:
+                address = origin_of(request, user.user_id).address
+                self.completion.failures.count(user.user_id, FailureReason.BLOCKED, address)
             problem = PageProblem(what=ProblemKind.PASSKEY_FAILED)
             return await self.show_form(request, browser, form.interaction, problem=problem, status=FORBIDDEN)
         return await self.completion.open_session(

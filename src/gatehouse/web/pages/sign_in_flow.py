@@ -12,6 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.bans.model import UserBan, find_ban
+from gatehouse.accounts.failed_sign_ins.counter import FailedSignIns
+from gatehouse.accounts.failed_sign_ins.model import FailureReason
 from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.accounts.second_factors.model import enabled_factors
 from gatehouse.accounts.session_model import UserSession
@@ -196,6 +198,7 @@ class SignInCompletion(Struct, kw_only=True, eq=False):
     composer: Composer
     pages: PageRenderer
     clock: Clock
+    failures: FailedSignIns
     notice_quota: Quota
     notices_enabled: Callable[[], bool]
 
@@ -232,6 +235,7 @@ class SignInCompletion(Struct, kw_only=True, eq=False):
         """
         ban = find_ban(user.bans, self.clock.now())
         if ban is not None:
+            self.failures.count(user.user_id, FailureReason.BANNED, origin_of(request, user.user_id).address)
             return await self._show_ban(request, browser, user, ban, handle)
         opened = await self.sessions.open(
             user,

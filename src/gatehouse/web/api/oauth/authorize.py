@@ -166,6 +166,9 @@ class AuthorizeEndpoint(Struct, kw_only=True, eq=False):
         if "none" in asked["prompt"].split(" ") or is_prefetch(request):
             return None
         browser = await self.browsers.read(request)
+        if browser.signed_in is not None:
+            user = browser.signed_in.user
+            await self.authorize.count_denial(user, refused, origin_of(request, user.user_id).address)
         return await self.denied_page.show(
             request, browser.signed_in, client, answer, application_ids=refused.application_ids
         )

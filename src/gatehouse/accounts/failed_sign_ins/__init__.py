@@ -1,0 +1,1 @@
+"""Failed sign-ins of known accounts, for their owners and for support."""

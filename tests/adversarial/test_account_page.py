@@ -28,7 +28,7 @@ FREE: Final = {"GATEHOUSE__RATES__ENABLED": "false"}
 FORMS: Final[dict[str, dict[str, str]]] = {
     "/account/profile": {"nick": "Mallory"},
     "/account/email": {"login": "mallory@evil.example"},
-    "/account/password": {"current": PASSWORD, "password": NEW_PASSWORD, "repeated": NEW_PASSWORD},
+    "/account/password": {"current": PASSWORD, "password": NEW_PASSWORD},
     "/account/totp": {"otp": "000000"},
     "/account/totp/remove": {},
     "/account/passkey": {"name": "Mallory", "credential": "{}"},

@@ -59,7 +59,7 @@ async def read_user(service: RunningService, user: User) -> User:
 async def ask(browser_client: HttpBrowser, path: str, login: str) -> httpx2.Response:
     """Register, request a reset or a new message, each from a freshly loaded page."""
     await browser_client.get("/register")
-    new = {"nick": "Someone", "password": NEW, "repeated": NEW} if path == "/register" else {}
+    new = {"nick": "Someone", "password": NEW} if path == "/register" else {}
     return await browser_client.post(path, login=login, **new)
 
 
@@ -70,9 +70,7 @@ async def reset_link(service: RunningService, browser_client: HttpBrowser, login
 
 async def choose(browser_client: HttpBrowser, link: str, password: str = NEW, **more: str) -> httpx2.Response:
     await browser_client.get("/forgot")
-    return await browser_client.post(
-        "/reset", token=token_in_link(link), password=password, repeated=password, **more
-    )
+    return await browser_client.post("/reset", token=token_in_link(link), password=password, **more)
 
 
 def comparable_response(response: httpx2.Response) -> tuple[object, ...]:
@@ -290,9 +288,7 @@ async def test_lg_17_an_oversized_password_is_refused_unhashed(
     link = await reset_link(service, browser_client)
     worked = count_hash_jobs(service)
     await browser_client.get("/forgot")
-    response = await browser_client.post(
-        "/reset", token=token_in_link(link), password="x" * size, repeated="x" * size
-    )
+    response = await browser_client.post("/reset", token=token_in_link(link), password="x" * size)
     assert response.status_code == status
     assert list(worked) == []
 
@@ -335,7 +331,7 @@ async def test_lg_19_no_body_says_that_an_address_is_verified(
     service: RunningService, browser_client: HttpBrowser, field: str
 ) -> None:
     await browser_client.get("/register")
-    form = {"login": BOB, "nick": "Bob", "password": NEW, "repeated": NEW, field: "true"}
+    form = {"login": BOB, "nick": "Bob", "password": NEW, field: "true"}
     assert (await browser_client.post("/register", **form)).status_code == 400
     assert await service.services.storage.accounts.user_by_login(BOB) is None
 

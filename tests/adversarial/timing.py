@@ -99,7 +99,7 @@ async def send_attempt(browser: HttpBrowser, path: str, login: str) -> httpx2.Re
         response = await browser.client.post(path, json={"login": login, "password": NEW})
         assert response.json() == {"status": "LOGINERROR"}
         return response
-    more = {"nick": "Someone", "password": NEW, "repeated": NEW} if path == "/register" else {}
+    more = {"nick": "Someone", "password": NEW} if path == "/register" else {}
     return await browser.post(path, login=login, **more)
 
 

@@ -19,8 +19,7 @@ async def fill_in_and_submit(service: RunningService, page: Page, login: str) ->
     await page.goto(f"{service.base_url}/register")
     await page.get_by_label("Email").fill(login)
     await page.get_by_label("Display name").fill("Bob")
-    await page.get_by_label("New password").fill(PASSWORD)
-    await page.get_by_label("Confirm password").fill(PASSWORD)
+    await page.get_by_label("Password").fill(PASSWORD)
     await page.get_by_role("button", name="Create account").click()
 
 

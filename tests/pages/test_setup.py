@@ -18,7 +18,6 @@ async def fill_in(page: Page) -> None:
     await page.get_by_label("Email").fill("anna@studio.example")
     await page.get_by_label("Display name").fill("Anna")
     await page.get_by_label("Password", exact=False).first.fill("correct horse battery")
-    await page.get_by_label("Confirm password").fill("correct horse battery")
 
 
 @pytest.mark.both_databases

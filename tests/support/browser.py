@@ -77,7 +77,9 @@ LOGIN: Final = "anna@studio.example"
 SECRET: Final = re.compile(r'id="secret"[^>]*>([A-Z2-7 ]+)<')
 RECOVERY_CODE: Final = re.compile(r"<li><code>([0-9a-z]{5}-[0-9a-z]{5})</code></li>")
 NOTICE: Final = re.compile(r'role="status" class="notice">([^<]+)<')
-PROBLEM: Final = re.compile(r'role="alert" class="problem">([^<]+)<')
+PROBLEM: Final = re.compile(
+    r'role="alert" class="(?:problem"|wrong"[^>]*)>(?:<svg.*?</svg><span>)?([^<]+)<', re.DOTALL
+)
 
 
 class AccountBrowser(HttpBrowser):

@@ -25,9 +25,7 @@ async def delete(_: RunningService, account_browser: AccountBrowser, __: User) -
 
 
 async def change_password(_: RunningService, account_browser: AccountBrowser, __: User) -> None:
-    await account_browser.submit_and_read_notice(
-        "/account/password", current=PASSWORD, password=NEW_PASSWORD, repeated=NEW_PASSWORD
-    )
+    await account_browser.submit_and_read_notice("/account/password", current=PASSWORD, password=NEW_PASSWORD)
 
 
 async def sign_out_everywhere(node: RunningService, _: AccountBrowser, user: User) -> None:

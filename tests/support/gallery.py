@@ -399,7 +399,7 @@ STATES: Final[Mapping[str, PageContext]] = {
     "branding-colors": ColorPreviewContext(swatches=swatches(Color.parse("#ffd24a"))),
     "setup": page.SetupContext(token="sample"),
     "setup-problem": page.SetupContext(
-        token="sample", login=ANNA, nick="Anna", problem=PageProblem(what=ProblemKind.PASSWORDS_DIFFER)
+        token="sample", login=ANNA, nick="Anna", problem=PageProblem(what=ProblemKind.PASSWORD_WEAK, field="password")
     ),
     "setup-done": page.SetupDoneContext(nick="Anna", login=ANNA, user_id="4711204518"),
     "setup-done-here": page.SetupDoneContext(
@@ -591,7 +591,7 @@ STATES: Final[Mapping[str, PageContext]] = {
         token="sample",
         login=ANNA,
         nick="Anna",
-        problem=PageProblem(what=ProblemKind.INPUT, text="the password must have at least 10 characters"),
+        problem=PageProblem(what=ProblemKind.PASSWORD_SHORT, field="password"),
     ),
     "invitations": account.InvitationsContext(
         csrf=CSRF,
@@ -691,7 +691,7 @@ STATES: Final[Mapping[str, PageContext]] = {
         login=LONG_LOGIN,
         nick="W" * 64,
         typed="not an address",
-        problem=PageProblem(what=ProblemKind.INPUT, text="the login must be an email address"),
+        problem=PageProblem(what=ProblemKind.EMAIL_INVALID, field="login"),
         problem_at=AccountSection.EMAIL,
         theme=Theme.DARK,
     ),

@@ -63,7 +63,7 @@ async def register_account(service: RunningService, browser: HttpBrowser) -> Non
     """Register NEW, after a game session began: it becomes the account of the guest."""
     await service.clock.advance(1)
     await browser.get("/register")
-    page = await browser.post("/register", login=NEW, nick="Kim", password=PASSWORD, repeated=PASSWORD)
+    page = await browser.post("/register", login=NEW, nick="Kim", password=PASSWORD)
     assert page.status_code == HTTPStatus.OK
 
 

@@ -10,7 +10,6 @@ FORM: Final = {
     "login": "anna@studio.example",
     "nick": "Anna",
     "password": "correct horse battery",
-    "repeated": "correct horse battery",
 }
 
 

@@ -110,7 +110,9 @@ class PasswordRules:
         refuse_too_long(password)
         text = nfc(password)
         if len(text) < MIN_LENGTH:
-            raise BadAccount(f"the password must have at least {MIN_LENGTH} characters")
+            raise BadAccount(f"the password must have at least {MIN_LENGTH} characters").on_screen(
+                "password_short", min_length=MIN_LENGTH
+            )
         words = [*words_of(own_words), *words_of(self._service_words())]
         await asyncio.get_running_loop().run_in_executor(self._pool, self._check_strength, text, words)
 
@@ -124,7 +126,9 @@ class PasswordRules:
 
 def refuse_too_long(password: str) -> None:
     if is_too_long(password):
-        raise BadAccount(f"the password is longer than {MAX_BYTES} bytes")
+        raise BadAccount(f"the password is longer than {MAX_BYTES} bytes").on_screen(
+            "password_long", max_bytes=MAX_BYTES
+        )
 
 
 def is_too_long(password: str) -> bool:

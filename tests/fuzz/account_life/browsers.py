@@ -104,7 +104,7 @@ class InBrowser(Person):
     async def register(self, address: str) -> None:
         await self.browser.get("/register")
         fields = {"login": address, "nick": self.name.title()}
-        page = await self.browser.post("/register", **fields, password=self.password, repeated=self.password)
+        page = await self.browser.post("/register", **fields, password=self.password)
         assert page.status_code == HTTPStatus.OK, page.text
 
     async def confirm(self, address: str) -> bool:
@@ -125,7 +125,7 @@ class InBrowser(Person):
         await self.browser.get(link)
         path = link.partition("?")[0]
         nick = {"nick": self.name.title()} if path == "/invite" else {}
-        page = await self.browser.post(path, **nick, password=self.password, repeated=self.password)
+        page = await self.browser.post(path, **nick, password=self.password)
         return page.status_code == HTTPStatus.SEE_OTHER
 
     async def ask_for_link(self, path: str, address: str) -> str:
@@ -178,7 +178,7 @@ class InBrowser(Person):
 
     async def change_password(self, *, is_first: bool) -> str:
         current = {} if is_first else {"current": self.password}
-        return await self.submit("/account/password", **current, password=self.password, repeated=self.password)
+        return await self.submit("/account/password", **current, password=self.password)
 
     async def set_up_totp(self, user_id: str) -> str:
         page = await self.browser.get("/account/totp")

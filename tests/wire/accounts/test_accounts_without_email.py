@@ -130,7 +130,7 @@ async def test_account_without_email_changes_its_password(
 ) -> None:
     del kim
     await browser.sign_in_and_open_account(NAME)
-    fields = {"password": NEW, "repeated": NEW}
+    fields = {"password": NEW}
     wrong = await browser.submit("/account/password", current="wrong", **fields)
     assert browser.problem_in(wrong) == "Your current password is wrong."
     assert "changed" in await browser.submit_and_read_notice("/account/password", current=PASSWORD, **fields)

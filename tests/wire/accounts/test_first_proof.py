@@ -85,7 +85,7 @@ async def reset(service: RunningService, browser: HttpBrowser) -> str:
     await browser.get("/forgot")
     await browser.post("/forgot", login=LOGIN)
     page = await browser.get(await link_in_new_message(service))
-    answer = await browser.post("/reset", password=NEW_PASSWORD, repeated=NEW_PASSWORD)
+    answer = await browser.post("/reset", password=NEW_PASSWORD)
     assert answer.status_code == 303, answer.text
     return page.text
 
@@ -165,7 +165,7 @@ async def test_fp_01_invitation_of_an_imported_account_ends_its_identities(
     await service.services.registration.invitations.invite(login=LOGIN, nick="Anna", lang="en", origin=ORIGIN)
     page = await browser_client.get(await link_in_new_message(service))
     assert "Sign-in with vendor: <bdi>1</bdi>" in page.text
-    await browser_client.post("/invite", nick="Anna", password=NEW_PASSWORD, repeated=NEW_PASSWORD)
+    await browser_client.post("/invite", nick="Anna", password=NEW_PASSWORD)
     assert await kept(service) == {"password"}
 
 
@@ -259,7 +259,7 @@ async def test_fp_03_password_stays_in_the_browser_that_registered_and_ends_in_a
 ) -> None:
     for browser, login in ((browser_client, "own@studio.example"), (other, "other@studio.example")):
         await browser.get("/register")
-        await browser.post("/register", login=login, nick="Anna", password=PASSWORD, repeated=PASSWORD)
+        await browser.post("/register", login=login, nick="Anna", password=PASSWORD)
         link = await link_in_new_message(service)
         page = await browser_client.get(link)
         assert ("The password" in page.text) == (browser is other)
@@ -277,10 +277,10 @@ async def test_fp_03_new_password_can_be_set_with_the_confirmation(
     await browser_client.post("/verify-email/again", login=LOGIN)
     page = await browser_client.get(await link_in_new_message(service))
     assert 'name="password"' in page.text
-    refused = await browser_client.post("/verify-email", password=NEW_PASSWORD, repeated="another one entirely")
+    refused = await browser_client.post("/verify-email", password="short")
     assert refused.status_code == 400
     assert not (await service.services.storage.accounts.user("4711")).email_verified
-    await browser_client.post("/verify-email", password=NEW_PASSWORD, repeated=NEW_PASSWORD)
+    await browser_client.post("/verify-email", password=NEW_PASSWORD)
     assert await kept(service) == {"password"}
     assert (await browser_client.sign_in(LOGIN, NEW_PASSWORD)).status_code == 303
 
@@ -313,7 +313,7 @@ async def open_reset(service: RunningService, browser: HttpBrowser) -> tuple[str
     await browser.get("/forgot")
     await browser.post("/forgot", login=LOGIN)
     await browser.get(await link_in_new_message(service))
-    return "/reset", {"password": NEW_PASSWORD, "repeated": NEW_PASSWORD}
+    return "/reset", {"password": NEW_PASSWORD}
 
 
 async def open_confirmation(service: RunningService, browser: HttpBrowser) -> tuple[str, dict[str, str]]:

@@ -102,7 +102,7 @@ async def test_lg_05_registering_the_address_of_an_imported_account_checks_no_im
 ) -> None:
     await import_lines(service, f"anna@studio.example;{next(iter(VECTORS))};")
     await browser_client.get("/register")
-    registration = {"login": "anna@studio.example", "nick": "Anna", "password": PASSWORD, "repeated": PASSWORD}
+    registration = {"login": "anna@studio.example", "nick": "Anna", "password": PASSWORD}
     assert (await browser_client.post("/register", **registration)).status_code == 200
     assert checked == []
 

@@ -18,7 +18,7 @@ from tests.support.mailbox import new_messages
 from tests.support.service import RunningService, running_service
 
 DIFFICULTY = 9
-BOB = {"login": "bob@studio.example", "nick": "Bob", "password": PASSWORD, "repeated": PASSWORD}
+BOB = {"login": "bob@studio.example", "nick": "Bob", "password": PASSWORD}
 
 
 async def set_protection(service: RunningService, **settings: object) -> None:

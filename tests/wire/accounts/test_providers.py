@@ -465,7 +465,7 @@ async def test_fp_01_identity_that_a_file_brought_opens_nothing_after_the_owner_
     assert "Sign-in with vendor: <bdi>person-1</bdi>" in page.text, "the login of the row could be the stranger's"
     await sign_in_with(other, vendor, email="stranger@vendor.example")
     assert (await other.get("/account")).status_code == 200
-    await browser_client.post("/reset", password=PASSWORD, repeated=PASSWORD)
+    await browser_client.post("/reset", password=PASSWORD)
     assert (await other.get("/account")).status_code == 303
     await sign_in_with(other, vendor, email="stranger@vendor.example")
     found = await find_user(service, vendor)
@@ -729,7 +729,7 @@ async def test_id_11_account_of_an_unproved_address_connects_no_provider(
 ) -> None:
     """Otherwise a stranger who registered the address still gets in after its owner has reset the password."""
     await browser_client.get("/register")
-    await browser_client.post("/register", login=EMAIL, nick="Mallory", password=PASSWORD, repeated=PASSWORD)
+    await browser_client.post("/register", login=EMAIL, nick="Mallory", password=PASSWORD)
     browser = AccountBrowser(service)
     await browser.sign_in_and_open_account(EMAIL)
     response = await come_back(browser, vendor.sign_in(await connect(browser), **KIM))

@@ -48,7 +48,7 @@ async def test_a_code_is_good_as_its_app_shows_it(
 async def test_a_first_step_with_the_old_password_ends_with_it(
     service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser, secret: str
 ) -> None:
-    await account_browser.submit_and_read_notice("/account/password", current=PASSWORD, password=NEW, repeated=NEW)
+    await account_browser.submit_and_read_notice("/account/password", current=PASSWORD, password=NEW)
     await assert_has_to_start_again(service, browser_client, secret)
     assert (await account_browser.get("/account")).status_code == 200
 

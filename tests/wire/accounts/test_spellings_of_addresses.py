@@ -66,7 +66,6 @@ async def test_registration_of_another_spelling_writes_to_the_owner_only(
         "login": WIDE,
         "nick": "Ann",
         "password": "a quite different phrase",
-        "repeated": "a quite different phrase",
     }
     assert (await browser_client.post("/register", **new)).status_code == 200
     (message,) = await new_messages(service)

@@ -346,7 +346,7 @@ async def test_tm_06_acceptance_goes_with_the_person_when_a_guest_is_upgraded(
     await service.clock.advance(1)
     await browser_client.get("/register")
     new = "kim@studio.example"
-    await browser_client.post("/register", login=new, nick="Kim", password=PASSWORD, repeated=PASSWORD)
+    await browser_client.post("/register", login=new, nick="Kim", password=PASSWORD)
     await publish(service, **TERMS)
     assert (await open_upgrade(browser_client, game, new)).url.path == "/terms"
     await browser_client.post("/terms", decision="accept")

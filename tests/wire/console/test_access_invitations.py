@@ -45,7 +45,7 @@ class Inviter:
 
 async def accept_link(browser: HttpBrowser, link: str) -> None:
     await browser.get(link)
-    response = await browser.post("/invite", nick="Bob", password=PASSWORD, repeated=PASSWORD)
+    response = await browser.post("/invite", nick="Bob", password=PASSWORD)
     assert response.status_code == 303, response.text
 
 

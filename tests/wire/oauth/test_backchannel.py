@@ -178,7 +178,7 @@ async def sign_out_everywhere_else(setup: SignOutSetup) -> None:
 
 async def change_password(setup: SignOutSetup) -> None:
     new = "another horse battery staple"
-    await setup.browser.submit_and_read_notice("/account/password", current=PASSWORD, password=new, repeated=new)
+    await setup.browser.submit_and_read_notice("/account/password", current=PASSWORD, password=new)
 
 
 async def block_person(setup: SignOutSetup) -> None:

@@ -249,7 +249,7 @@ async def block(service: RunningService, anna: User, _app: Application) -> None:
 async def change_password(service: RunningService, anna: User, _app: Application) -> None:
     account_browser = AccountBrowser(service)
     await account_browser.sign_in_and_open_account(anna.login or "")
-    await account_browser.submit_and_read_notice("/account/password", current=PASSWORD, password=NEW, repeated=NEW)
+    await account_browser.submit_and_read_notice("/account/password", current=PASSWORD, password=NEW)
     await account_browser.client.aclose()
 
 

@@ -109,7 +109,7 @@ async def test_ma_01_link_is_returned_only_for_an_account_that_was_never_signed_
     assert again["link"] not in ("", invited["link"])
     browser = HttpBrowser(studio.service)
     await browser.get(again["link"].removeprefix(studio.service.base_url))
-    await browser.post("/invite", nick="Bob", password=PASSWORD, repeated=PASSWORD)
+    await browser.post("/invite", nick="Bob", password=PASSWORD)
     await browser.client.aclose()
     assert await can_sign_in(studio, BOB)
     await new_messages(studio.service)

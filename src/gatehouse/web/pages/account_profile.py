@@ -31,7 +31,7 @@ from gatehouse.web.http.responses import see_other
 from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages.account import AccountPage
 from gatehouse.web.pages.account_request import AccountRequest, AccountView, section_address
-from gatehouse.web.pages.forms import BAD_REQUEST, FORBIDDEN, CsrfForm, problem_with, refuse_different_passwords
+from gatehouse.web.pages.forms import BAD_REQUEST, FORBIDDEN, CsrfForm, problem_with
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.vocabulary import AccountSection, Notice, PageProblem, ProblemKind, Theme
@@ -71,7 +71,6 @@ class EmailChangeForm(CsrfForm, frozen=True, kw_only=True):
 class PasswordChangeForm(CsrfForm, frozen=True, kw_only=True):
     current: str = ""
     password: SecretText
-    repeated: str
 
 
 class ProfileForms(Struct, kw_only=True, eq=False):
@@ -153,7 +152,6 @@ class ProfileForms(Struct, kw_only=True, eq=False):
         if account.user.password_hash is None and not self.view.is_fresh(account):
             return self.view.reauthenticate(Path.PASSWORD)
         try:
-            refuse_different_passwords(form.password, form.repeated)
             await self._save_password(account, form)
         except BadAccount as error:
             return await self._input_problem(request, account, AccountSection.PASSWORD, error)

@@ -25,7 +25,6 @@ from gatehouse.web.pages.forms import (
     PublicForms,
     page_endpoint,
     problem_with,
-    refuse_different_passwords,
 )
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.vocabulary import MailPurpose, PageProblem
@@ -34,7 +33,6 @@ from gatehouse.web.pages.vocabulary import MailPurpose, PageProblem
 class VerifyEmailForm(CsrfForm, frozen=True, kw_only=True):
     token: str
     password: SecretText = ""  # a new one, if the present one ends
-    repeated: str = ""
 
 
 class ResendForm(CsrfForm, frozen=True, kw_only=True):
@@ -77,7 +75,6 @@ class VerifyEmailPage(Struct, kw_only=True, eq=False):
     async def submit(self, request: Request) -> Response:
         browser, form = await self.forms.read(request, VerifyEmailForm)
         try:
-            refuse_different_passwords(form.password, form.repeated)
             owner = await self.proofs.verify_email(
                 form.token,
                 sha256(browser.browser_id),

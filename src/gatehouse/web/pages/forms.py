@@ -9,7 +9,13 @@ from starlette.responses import Response
 
 from gatehouse.accounts.address_proofs.model import ProvingBrowser, proving_browser
 from gatehouse.accounts.email_links import LinkRequester
-from gatehouse.accounts.errors import BadAccount, DomainRefused, LinkDead, PasswordBreached, PasswordWeak
+from gatehouse.accounts.errors import (
+    BadAccount,
+    DomainRefused,
+    LinkDead,
+    PasswordBreached,
+    PasswordWeak,
+)
 from gatehouse.accounts.model import User
 from gatehouse.accounts.own_account.model import SameAddress
 from gatehouse.fields.secrets import SecretRecord
@@ -49,18 +55,24 @@ class MailedLinkQuery(msgspec.Struct, frozen=True, kw_only=True):
     token: str
 
 
-class PasswordsDiffer(BadAccount):
-    """The two typed passwords differ."""
-
-
 Form = TypeVar("Form", bound=CsrfForm)
 
 INPUT_PROBLEMS: Final = {
-    PasswordsDiffer: ProblemKind.PASSWORDS_DIFFER,
-    PasswordWeak: ProblemKind.PASSWORD_WEAK,
-    PasswordBreached: ProblemKind.PASSWORD_BREACHED,
-    DomainRefused: ProblemKind.DOMAIN_REFUSED,
-    SameAddress: ProblemKind.SAME_ADDRESS,
+    PasswordWeak: ("password", ProblemKind.PASSWORD_WEAK),
+    PasswordBreached: ("password", ProblemKind.PASSWORD_BREACHED),
+    DomainRefused: ("login", ProblemKind.DOMAIN_REFUSED),
+    SameAddress: ("login", ProblemKind.SAME_ADDRESS),
+}
+# By the key of the error's text in the console.
+FIELD_PROBLEMS: Final = {
+    "password_short": ("password", ProblemKind.PASSWORD_SHORT),
+    "password_long": ("password", ProblemKind.PASSWORD_LONG),
+    "login_email": ("login", ProblemKind.EMAIL_INVALID),
+    "nick": ("nick", ProblemKind.NICK_INVALID),
+    "time_zone": ("zoneinfo", ProblemKind.ZONE_INVALID),
+    "username": ("username", ProblemKind.USERNAME_INVALID),
+    "username_digits": ("username", ProblemKind.USERNAME_DIGITS),
+    "username_reserved": ("username", ProblemKind.USERNAME_RESERVED),
 }
 
 
@@ -121,18 +133,14 @@ def proving_browser_of(browser: Browser, owner: User) -> ProvingBrowser:
     return proving_browser(owner, sha256(browser.browser_id), browser.signed_in)
 
 
-def refuse_different_passwords(password: str, repeated: str) -> None:
-    if password != repeated:
-        raise PasswordsDiffer
-
-
 def problem_with(error: BadAccount | PuzzleUnsolved | UnsolvedTooMany) -> PageProblem:
+    """Return what is wrong, and the field that it is about."""
     if isinstance(error, PuzzleUnsolved):
         return PageProblem(what=ProblemKind.PUZZLE_UNSOLVED)
     if isinstance(error, UnsolvedTooMany):
         return PageProblem(what=ProblemKind.NEEDS_SCRIPT, seconds=error.retry_after)
-    what = INPUT_PROBLEMS.get(type(error), ProblemKind.INPUT)
-    return PageProblem(what=what, text=error.detail)
+    field, what = INPUT_PROBLEMS.get(type(error)) or FIELD_PROBLEMS.get(error.screen_key, ("", ProblemKind.INPUT))
+    return PageProblem(what=what, text=error.detail, field=field)
 
 
 def status_of(error: BadAccount | PuzzleUnsolved | UnsolvedTooMany) -> int:

@@ -25,7 +25,6 @@ from gatehouse.web.pages.forms import (
     page_endpoint,
     problem_with,
     proving_browser_of,
-    refuse_different_passwords,
 )
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.vocabulary import Notice, PageProblem
@@ -35,7 +34,6 @@ class InviteForm(CsrfForm, frozen=True, kw_only=True):
     token: str
     nick: str
     password: SecretText
-    repeated: str
 
 
 class InvitePage(Struct, kw_only=True, eq=False):
@@ -73,7 +71,6 @@ class InvitePage(Struct, kw_only=True, eq=False):
         return see_other(f"{Path.SIGN_IN}?notice={Notice.WELCOME}")
 
     async def _accept(self, request: Request, browser: Browser, owner: User, form: InviteForm) -> None:
-        refuse_different_passwords(form.password, form.repeated)
         asker = self.forms.link_requester(request)
         accepted = await self.invitations.accept(
             form.token,

@@ -54,7 +54,7 @@ class Path(StrEnum):
     PICTURE_REMOVE = "/account/picture/remove"  # POST
     USERNAME = "/account/username"  # POST username
     EMAIL = "/account/email"  # POST login
-    PASSWORD = "/account/password"  # POST current, password, repeated  # noqa: S105 - an address
+    PASSWORD = "/account/password"  # POST current, password  # noqa: S105 - an address
     PASSWORD_REMOVE = "/account/password/remove"  # POST  # noqa: S105 - an address
     TOTP = "/account/totp"  # GET setup; POST otp
     TOTP_REMOVE = "/account/totp/remove"  # POST

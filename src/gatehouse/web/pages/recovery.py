@@ -28,7 +28,6 @@ from gatehouse.web.pages.forms import (
     page_endpoint,
     problem_with,
     proving_browser_of,
-    refuse_different_passwords,
     status_of,
 )
 from gatehouse.web.pages.paths import Path
@@ -92,7 +91,6 @@ class ForgotPage(Struct, kw_only=True, eq=False):
 class ResetForm(CsrfForm, frozen=True, kw_only=True):
     token: str
     password: SecretText
-    repeated: str
 
 
 class ResetPage(Struct, kw_only=True, eq=False):
@@ -128,7 +126,6 @@ class ResetPage(Struct, kw_only=True, eq=False):
         return see_other(f"{Path.SIGN_IN}?notice={Notice.PASSWORD_RESET}")
 
     async def _reset(self, request: Request, browser: Browser, owner: User, form: ResetForm) -> None:
-        refuse_different_passwords(form.password, form.repeated)
         await self.recovery.reset_password(
             form.token,
             form.password,

@@ -25,7 +25,6 @@ from gatehouse.web.pages.forms import (
     PuzzleForm,
     page_endpoint,
     problem_with,
-    refuse_different_passwords,
     status_of,
 )
 from gatehouse.web.pages.paths import Path
@@ -37,7 +36,6 @@ class RegisterForm(PuzzleForm, frozen=True, kw_only=True):
     login: str
     nick: str
     password: SecretText = ""
-    repeated: str = ""
 
 
 class RegisterQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +65,7 @@ class RegisterPage(Struct, kw_only=True, eq=False):
         """Register; the response is the same for new and known addresses (LG-05), except for invalid input."""
         browser, form = await self.forms.read(request, RegisterForm)
         try:
-            if self.email_sign_in.registers and not form.password and not form.repeated:
+            if self.email_sign_in.registers and not form.password:
                 return await self._register_by_email(request, browser, form)
             await self._register(request, browser, form)
         except (BadAccount, PuzzleUnsolved, UnsolvedTooMany) as error:
@@ -93,7 +91,6 @@ class RegisterPage(Struct, kw_only=True, eq=False):
 
     async def _register(self, request: Request, browser: Browser, form: RegisterForm) -> None:
         self.registration.refuse_when_closed()
-        refuse_different_passwords(form.password, form.repeated)
         await self.forms.require_solution(request, PuzzlePurpose.REGISTER, form)
         newcomer = NewAccount(login=form.login, nick=form.nick, password=form.password)
         requester = replace(self.forms.link_requester(request), browser=sha256(browser.browser_id).hex())

@@ -25,8 +25,9 @@ from gatehouse.web.http.foreign_pages import refuse_foreign_page
 from gatehouse.web.http.parse import read_form, read_query
 from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages.contexts import SetupContext, SetupDoneContext
+from gatehouse.web.pages.forms import problem_with
 from gatehouse.web.pages.rendering import PageRenderer
-from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind
+from gatehouse.web.pages.vocabulary import PageProblem
 
 
 class SampleCommands(NamedTuple):
@@ -48,7 +49,6 @@ class SetupForm(SecretRecord, frozen=True, kw_only=True, forbid_unknown_fields=T
     login: str
     nick: str
     password: SecretText
-    repeated: str
 
 
 class SetupPage(Struct, kw_only=True, eq=False):
@@ -71,12 +71,10 @@ class SetupPage(Struct, kw_only=True, eq=False):
         refuse_foreign_page(request, self.base_url)
         form = await read_form(request, SetupForm)
         await self._check_link(request, form.token)
-        if form.password != form.repeated:
-            return self._show_again(request, form, PageProblem(what=ProblemKind.PASSWORDS_DIFFER))
         try:
             user = await self._complete(form, origin_of(request, "setup"))
         except BadAccount as error:
-            return self._show_again(request, form, PageProblem(what=ProblemKind.INPUT, text=error.detail))
+            return self._show_again(request, form, problem_with(error))
         done = SetupDoneContext(
             nick=user.nick,
             login=user.login or "",

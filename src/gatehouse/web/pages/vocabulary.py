@@ -19,11 +19,18 @@ class ProblemKind(StrEnum):
     CODE_SPENT = "code_spent"  # too old, or used already
     PASSKEY_FAILED = "passkey_failed"
     WRONG_PASSWORD = "wrong_password"  # noqa: S105 - words
-    PASSWORDS_DIFFER = "passwords_differ"
+    PASSWORD_SHORT = "password_short"  # noqa: S105 - words
+    PASSWORD_LONG = "password_long"  # noqa: S105 - words
     PASSWORD_WEAK = "password_weak"  # noqa: S105 - words
     PASSWORD_BREACHED = "password_breached"  # noqa: S105 - words
     LOGIN_DIFFERS = "login_differs"  # the address typed to confirm is not the account's
     DOMAIN_REFUSED = "domain_refused"
+    EMAIL_INVALID = "email_invalid"
+    NICK_INVALID = "nick_invalid"
+    ZONE_INVALID = "zone_invalid"
+    USERNAME_INVALID = "username_invalid"
+    USERNAME_DIGITS = "username_digits"
+    USERNAME_RESERVED = "username_reserved"
     CHANGED_MEANWHILE = "changed_meanwhile"
     LAST_ADMINISTRATOR = "last_administrator"
     USERNAME_TAKEN = "username_taken"  # also by an account that was erased
@@ -56,6 +63,7 @@ class PageProblem(Struct, frozen=True, kw_only=True):
     what: ProblemKind
     seconds: int = 0
     text: str = ""
+    field: str = ""  # the name of the field it is about; empty for the whole form
 
 
 class Notice(StrEnum):

@@ -160,7 +160,14 @@ class NaiveEvaluation:
 
     def _application_is_gone(self) -> bool:
         application = self.scenario.model.application
-        return application.removed or self.scenario.facts.applications[application.application_id].removed
+        here = {application.application_id, 0}
+        is_banned = any(
+            ban.application_id in here and not ban.project_id and (not ban.until or ban.until > self.at)
+            for ban in self.scenario.facts.bans
+        )
+        return (
+            is_banned or application.removed or self.scenario.facts.applications[application.application_id].removed
+        )
 
     def _project(self, scope: Scope) -> ProjectModel | None:
         return self.scenario.structure.projects.get(scope.project_id)

@@ -4,9 +4,10 @@ Rules are flat: `user.kick` is private, `public_data.doc.edit` public; a value i
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from gatehouse.accounts.bans.model import UserBan
 from gatehouse.kernel.addresses import Address, parse_address
 from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.documents.records import parse_assignments
@@ -29,6 +30,7 @@ from gatehouse.permissions.model.project import GrantAction, GroupGrant, Project
 from gatehouse.permissions.model.role import ConditionMode, Role
 from gatehouse.permissions.model.rules import ROOT, End, ResourceKind, Rule, RuleSection, Scope
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree
+from gatehouse.permissions.questions.remedies import RemedySearch, Situation
 
 USER = "1001"
 
@@ -55,6 +57,23 @@ class Scenario:
             address=self.address,
             holders=holders or {},
         )
+
+    def search_remedies(
+        self, text: str, holders: Mapping[str, int] | None = None
+    ) -> tuple[RemedySearch, Explanation]:
+        explanation = self.explain_rule(text, holders)
+        search = RemedySearch(
+            situation=Situation(model=self.model, facts=self.facts, address=self.address),
+            structure=self.structure,
+            scope=explanation.scope,
+            rule=explanation.rule,
+            now=self.now,
+            holders=holders or {},
+        )
+        return search, explanation
+
+    def after(self, situation: Situation) -> "Scenario":
+        return replace(self, model=situation.model, facts=situation.facts, address=situation.address)
 
 
 def a_scenario(document: Mapping[str, Any]) -> Scenario:
@@ -135,6 +154,7 @@ def some_facts(document: Mapping[str, Any], user: Mapping[str, Any], application
         owns={project: End(**(end or {})) for project, end in user.get("owns", {}).items()},
         records={application_id: record},
         applications={application_id: state},
+        bans=tuple(UserBan(ban_id="", **ban) for ban in user.get("bans", ())),
     )
 
 

@@ -9,6 +9,7 @@ import yaml
 
 from gatehouse.permissions.documents.rules import meta_entries, schema_rules, section_entries
 from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, render_shape, selected_scopes
+from gatehouse.permissions.explanation.remedies import RemedyStep
 from gatehouse.permissions.explanation.wording import explanation_sentences
 from gatehouse.permissions.model.rules import ROOT, Rule, RuleSection, Scope
 from tests.scenarios.naive import NaiveEvaluation, list_short
@@ -70,7 +71,7 @@ def test_a_scenario_says_only_what_is_understood(name: str) -> None:
     assert set(ALL[name]) <= GIVEN | {"name", "expect"}
 
 
-def evaluate(what: str, expected: Any, scenario: Scenario, document: Mapping[str, Any]) -> Any:  # noqa: PLR0911 - one a kind
+def evaluate(what: str, expected: Any, scenario: Scenario, document: Mapping[str, Any]) -> Any:  # noqa: C901, PLR0911 - one a kind
     """Evaluate the kind of result that the scenario expects."""
     effective = scenario.effective()
     match what.split():
@@ -94,6 +95,8 @@ def evaluate(what: str, expected: Any, scenario: Scenario, document: Mapping[str
             return {
                 text: explanation_sentences(scenario.explain_rule(text, document.get("holders"))) for text in expected
             }
+        case ["remedies"]:
+            return {text: remedies_for(scenario, document, text) for text in expected}
         case _:
             raise AssertionError(f"unknown expectation {what}")
 
@@ -101,6 +104,20 @@ def evaluate(what: str, expected: Any, scenario: Scenario, document: Mapping[str
 def missing_for(scenario: Scenario, document: Mapping[str, Any], text: str) -> list[str]:
     missing = scenario.explain_rule(text, document.get("holders")).missing
     return [f"{one.kind} {one.role}".strip() for one in missing]
+
+
+def remedies_for(scenario: Scenario, document: Mapping[str, Any], text: str) -> list[str]:
+    search, explanation = scenario.search_remedies(text, document.get("holders"))
+    return [" + ".join(map(step_words, remedy.steps)) for remedy in search.find(explanation)]
+
+
+def step_words(step: RemedyStep) -> str:
+    """The kind, what it is about, and where."""
+    needs = [f"{need.member}={need.wanted}" for need in step.needs]
+    group = [step.group.group_id] if step.group else []
+    ban = [f"application={step.application_id}"] if step.application_id else []
+    where = [] if step.scope.is_root else [f"in {place(step.scope).rstrip('/')}"]
+    return " ".join([step.kind, *([step.role] if step.role else []), *group, *ban, *needs, *where])
 
 
 def deciding_contributions(scenario: Scenario, text: str) -> list[str]:

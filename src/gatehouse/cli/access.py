@@ -15,7 +15,7 @@ from gatehouse.kernel.errors import GatehouseError
 from gatehouse.permissions.errors import ApplicationNotFound, ProjectNotFound
 from gatehouse.permissions.evaluation.loader import EvaluationInput
 from gatehouse.permissions.explanation.reasons import Explanation
-from gatehouse.permissions.explanation.wording import explanation_sentences
+from gatehouse.permissions.explanation.wording import explanation_sentences, remedy_sentences
 from gatehouse.permissions.questions.check import NO_ADDRESS, CheckOutcome, PermissionQuestion, answer_questions
 from gatehouse.permissions.questions.explain import read_ip
 from gatehouse.permissions.questions.parsing import ResourceDraft, read_rule, read_scope
@@ -165,4 +165,4 @@ def explain(
     if as_json:
         print_json({"user_id": explanation.user_id, **asdict(record(explanation))})
     else:
-        click.echo("\n".join(explanation_sentences(explanation)))
+        click.echo("\n".join([*explanation_sentences(explanation), *remedy_sentences(explanation)]))

@@ -154,6 +154,23 @@ def test_an_explanation_agrees_with_the_decision_and_has_a_reason(scenario: Scen
             assert explanation.allowed or shut or not any(item.value for item in deciding)
 
 
+@given(worlds)
+def test_remedies_reverse_the_answer_and_no_step_is_needless(scenario: Scenario) -> None:
+    for scope in SCOPES:
+        for rule in RULES:
+            search, explanation = scenario.search_remedies(f"{short_prefix(scope)}{rule}")
+            found = [remedy.steps for remedy in search.find(explanation)]
+            for steps in found:
+                after = search.after(search.situation, steps)
+                assert after is not None
+                assert NaiveEvaluation(scenario.after(after)).allows(scope, rule) is not explanation.allowed
+                for needless in steps:
+                    left = search.after(search.situation, [step for step in steps if step is not needless])
+                    assert left is not None
+                    assert scenario.after(left).allows(scope, rule) is explanation.allowed
+            assert not any(set(one) < set(other) for one in found for other in found)
+
+
 BARRIERS = {
     *("project_unknown", "project_removed", "in_disallowed_group", "in_no_allowed_group", "domain_not_allowed")
 }

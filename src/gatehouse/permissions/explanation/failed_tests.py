@@ -47,10 +47,11 @@ def _failed_parts(test: ConditionTest, who: ConditionSubject, address: Address |
             for part in parts:
                 yield from _failed_parts(part, who, address)
         case _:
-            yield _failed_test(test, who, address)
+            yield failed_test(test, who, address)
 
 
-def _failed_test(test: SimpleTest, who: ConditionSubject, address: Address | None) -> FailedTest:
+def failed_test(test: SimpleTest, who: ConditionSubject, address: Address | None) -> FailedTest:
+    """Return what the test wants and what is the case."""
     match test:
         case Domain(name):
             return FailedTest("domain", name, who.domain or "")

@@ -32,6 +32,7 @@ from gatehouse.permissions.explanation.contributions import (
     group_reference,
 )
 from gatehouse.permissions.explanation.failed_tests import FailedTest, failed_tests
+from gatehouse.permissions.explanation.remedies import Remedy
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Assignment, Facts, Structure
 from gatehouse.permissions.model.project import GrantAction
 from gatehouse.permissions.model.role import ConditionMode, Role
@@ -263,6 +264,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     seconds_left: int  # seconds until it is no longer allowed, 0 for ever
     contributions: tuple[ExplainedContribution, ...]  # those of the project around a resource first
     missing: tuple[MissingRequirement, ...]  # the nearest first; nothing when it is allowed
+    remedies: tuple[Remedy, ...] = ()  # the smallest first; each reverses the answer
 
 
 def explain_rule(

@@ -8,6 +8,7 @@ from gatehouse.permissions.evaluation.contributions import SourceKind
 from gatehouse.permissions.explanation.contributions import ExplainedContribution, GroupReference, Membership
 from gatehouse.permissions.explanation.failed_tests import FailedTest
 from gatehouse.permissions.explanation.reasons import Explanation, MissingKind, MissingRequirement
+from gatehouse.permissions.explanation.remedies import Remedy, RemedyStep, StepKind
 from gatehouse.permissions.model.rules import ResourceKind, Scope
 
 RESOURCES: Final[Mapping[ResourceKind, str]] = {
@@ -32,6 +33,54 @@ def explanation_sentences(explanation: Explanation) -> list[str]:
         *map(_contribution, explanation.contributions),
         *map(_missing, explanation.missing),
     ]
+
+
+def remedy_sentences(explanation: Explanation) -> list[str]:
+    """How to reverse the answer: one line for each remedy, its steps in order."""
+    if not explanation.remedies:
+        return []
+    asked = "deny" if explanation.allowed else "allow"
+    return [
+        f"To {asked} it:",
+        *(f"- {'; '.join(map(_step, one.steps))}{_reach(one)}" for one in explanation.remedies),
+    ]
+
+
+def _step(one: RemedyStep) -> str:
+    return STEPS[one.kind](one)
+
+
+def _reach(one: Remedy) -> str:
+    return f" (also for {one.others} other users of the role)" if one.others else ""
+
+
+def _needs(one: RemedyStep) -> str:
+    needs = "; ".join(f"{TEST_SUBJECTS[need.member]} must be {need.wanted}" for need in one.needs)
+    return f"meet the condition of the role {one.role}: {needs}" if one.role else f"open the project: {needs}"
+
+
+def _step_group(one: RemedyStep) -> str:
+    return _group(one.group) if one.group else "a group"
+
+
+def _ban_scope(one: RemedyStep) -> str:
+    if one.application_id:
+        return f"application {one.application_id}"
+    return f"project {one.project_id}" if one.project_id else "everything"
+
+
+STEPS: Final[Mapping[StepKind, Callable[[RemedyStep], str]]] = {
+    StepKind.LIFT_BAN: lambda one: f"lift the ban from {_ban_scope(one)}",
+    StepKind.ADD_TO_GROUP: lambda one: f"add the user to {_step_group(one)} {scope_phrase(one.scope)}",
+    StepKind.REMOVE_FROM_GROUP: lambda one: f"remove the user from {_step_group(one)} {scope_phrase(one.scope)}",
+    StepKind.RAISE_LIMIT: lambda one: f"raise the limit of the role {one.role} to {one.limit}",
+    StepKind.ASSIGN_ROLE: lambda one: f"assign the role {one.role} {scope_phrase(one.scope)}",
+    StepKind.REMOVE_ROLE: lambda one: f"remove the role {one.role} {scope_phrase(one.scope)}",
+    StepKind.MEET_CONDITION: _needs,
+    StepKind.ALLOW_IN_ROLE: lambda one: f"allow it in the role {one.role}",
+    StepKind.UNSET_IN_ROLE: lambda one: f"take it out of the role {one.role}",
+    StepKind.REMOVE_ENTRY: lambda one: f"remove the user's own entry {scope_phrase(one.scope)}",
+}
 
 
 def _verdict(explanation: Explanation) -> Iterator[str]:

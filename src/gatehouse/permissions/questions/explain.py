@@ -4,7 +4,7 @@ Names of roles need canSeeRoleList, conditions and limits need canReadSchema, gr
 can_view_project, conditions of a group need the right to manage it. People always see their own record.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.kernel.addresses import Address, parse_address
-from gatehouse.kernel.background import run_off_loop
+from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.authentication.callers import Caller
@@ -31,10 +31,13 @@ from gatehouse.permissions.explanation.reasons import (
     MissingRequirement,
     explain_rule,
 )
-from gatehouse.permissions.model.facts import UserRecord
+from gatehouse.permissions.explanation.remedies import Remedy, RemedyStep, StepKind
+from gatehouse.permissions.model.facts import ApplicationModel, Facts
 from gatehouse.permissions.model.rules import Rule, Scope
 from gatehouse.permissions.questions.check import PermissionQuestion, QuestionAccess
 from gatehouse.permissions.questions.parsing import ResourceDraft, find_project_id
+from gatehouse.permissions.questions.remedies import RemedySearch, Situation, changed_role_keys, with_connecting
+from gatehouse.permissions.questions.remedy_rights import RemedyRights, as_administrator
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.store import ApplicationStore, ProjectStore
 
@@ -50,6 +53,9 @@ ABOUT_ROLES: Final = THROUGH_GROUPS | {
     MissingKind.ROLE_NOT_ASSIGNED,
     MissingKind.ROLE_FULL,
 }
+ABOUT_SCHEMA: Final = frozenset(  # conditions, limits and permissions of roles
+    {StepKind.MEET_CONDITION, StepKind.RAISE_LIMIT, StepKind.ALLOW_IN_ROLE, StepKind.UNSET_IN_ROLE}
+)
 CONCLUSIVE: Final = frozenset(  # then roles do not matter
     {
         MissingKind.APPLICATION_REMOVED,
@@ -71,6 +77,7 @@ SHOWN_WITH_UNKNOWN_PROJECT: Final = frozenset(
 class ExplanationFilter(msgspec.Struct, frozen=True, kw_only=True):
     request: AuthenticatedRequest
     assigned: frozenset[str]  # keys of the roles that the person's record names
+    rights: RemedyRights
 
     @property
     def sees_roles(self) -> bool:
@@ -85,7 +92,21 @@ class ExplanationFilter(msgspec.Struct, frozen=True, kw_only=True):
             explanation,
             contributions=tuple(self._visible_contributions(explanation)),
             missing=() if explanation.allowed else tuple(self._visible_missing(explanation)),
+            remedies=tuple(self._visible_remedies(explanation)),
         )
+
+    def _visible_remedies(self, explanation: Explanation) -> Iterator[Remedy]:
+        """Those of which the caller may know each step, with whether they may make it."""
+        for one in explanation.remedies:
+            if all(self._sees_step(step) for step in one.steps):
+                yield replace(one, steps=tuple(map(self.rights.permit, one.steps)))
+
+    def _sees_step(self, step: RemedyStep) -> bool:
+        if not self._sees_project(step.scope):
+            return False
+        if step.kind in ABOUT_SCHEMA:
+            return self.sees_schema or not step.role
+        return not step.role or self.sees_roles or step.role.lower() in self.assigned
 
     def _visible_contributions(self, explanation: Explanation) -> Iterator[ExplainedContribution]:
         lacks = {one.kind for one in explanation.missing}
@@ -137,10 +158,17 @@ class ExplanationFilter(msgspec.Struct, frozen=True, kw_only=True):
         return is_open(self.request.rights, operation, about)
 
 
-def explanation_filter(request: AuthenticatedRequest, record: UserRecord) -> ExplanationFilter:
-    """`record`: of the person the explanation is about; the caller may read it."""
+def explanation_filter(
+    request: AuthenticatedRequest, evaluation_input: EvaluationInput, application_id: int, rule: Rule, now: int
+) -> ExplanationFilter:
+    """`evaluation_input`: of the person the explanation is about; the caller may read their record."""
+    record = evaluation_input.facts.records[application_id]
     return ExplanationFilter(
-        request=request, assigned=frozenset(role.role for held in record.scopes.values() for role in held.roles)
+        request=request,
+        assigned=frozenset(role.role for held in record.scopes.values() for role in held.roles),
+        rights=RemedyRights(
+            request=request, model=evaluation_input.models[application_id], record=record, rule=rule, now=now
+        ),
     )
 
 
@@ -175,6 +203,7 @@ def as_unknown_project(explanation: Explanation, asked: Scope) -> Explanation:
         missing=()
         if explanation.allowed
         else tuple(sorted((unknown, *beside), key=lambda one: MISSING_ORDER[one.kind])),
+        remedies=(),
     )
 
 
@@ -211,8 +240,35 @@ class Explainer(Struct, kw_only=True, eq=False):
             else NO_HOLDER_COUNTS
         )
         weight = max(await model_work(model), record_work(evaluation_input.facts.records[application_id]))
-        return await run_off_loop(
+        explanation = await run_off_loop(
             weight, explain_input, evaluation_input, application_id, question, address, now=now, holders=holders
+        )
+        search = RemedySearch(
+            situation=Situation(model=model, facts=evaluation_input.facts, address=address),
+            structure=with_connecting(evaluation_input.structure, application_id, explanation.scope.project_id),
+            scope=explanation.scope,
+            rule=explanation.rule,
+            now=now,
+            holders=holders,
+            weight=weight,
+        )
+        remedies = await run_off_loop(OFF_LOOP_WEIGHT, search.find, explanation)
+        counted = await self._with_others(model, evaluation_input.facts, remedies)
+        return replace(explanation, remedies=tuple(as_administrator(one, model) for one in counted))
+
+    async def _with_others(
+        self, model: ApplicationModel, facts: Facts, remedies: Sequence[Remedy]
+    ) -> tuple[Remedy, ...]:
+        """The remedies with the number of other people who have a role that they change."""
+        application_id = model.application.application_id
+        keys = {key for one in remedies for key in changed_role_keys(one)}
+        if not keys:
+            return tuple(remedies)
+        holders = await self.applications.count_holders_of_roles(application_id, keys, self.clock.now())
+        own = {role.role for held in facts.records[application_id].scopes.values() for role in held.roles}
+        return tuple(
+            replace(one, others=sum(holders.get(key, 0) - (key in own) for key in changed_role_keys(one)))
+            for one in remedies
         )
 
 
@@ -262,7 +318,10 @@ class GuardedExplainer(Struct, kw_only=True, eq=False):
         explanation = await self.explainer.explain(evaluation_input, application_id, question, address)
         if not is_seen:
             explanation = as_unknown_project(explanation, asked)
-        return explanation_filter(request, evaluation_input.facts.records[application_id]).visible_part(explanation)
+        visibility = explanation_filter(
+            request, evaluation_input, application_id, explanation.rule, self.explainer.clock.now()
+        )
+        return visibility.visible_part(explanation)
 
     async def _visible_project_ids(
         self,

@@ -11,7 +11,9 @@ from gatehouse.kernel.text import spreadsheet_cell
 from gatehouse.kernel.times import iso8601
 from gatehouse.permissions.evaluation.shapes import short_prefix
 from gatehouse.permissions.explanation.contributions import ExplainedContribution, GroupReference, Membership
+from gatehouse.permissions.explanation.failed_tests import FailedTest
 from gatehouse.permissions.explanation.reasons import Explanation, MissingRequirement
+from gatehouse.permissions.explanation.remedies import Remedy, RemedyStep
 from gatehouse.permissions.explanation.wording import explanation_sentences
 from gatehouse.permissions.model.rules import Scope
 from gatehouse.permissions.questions.members import FoundMember, GrantSource
@@ -62,6 +64,32 @@ class MissingFact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     failed: tuple[FailedCondition, ...] = ()
 
 
+class RemedyStepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One change. `by` names the people with the least rights who can make it, `may` tells whether the caller can."""
+
+    kind: str
+    scope: ScopeName
+    by: str
+    role: str = ""
+    group: GroupName | None = None
+    application_id: int = 0  # of a ban; neither this nor project_id for a ban from everything
+    project_id: str = ""
+    until: int = 0
+    limit: int = 0  # users that the role must be allowed to have
+    needs: tuple[FailedCondition, ...] = ()  # what has to become true
+    may: bool = False
+
+
+class RemedyRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Steps that reverse the answer together, and what else they change in the application."""
+
+    steps: tuple[RemedyStepRecord, ...]
+    may: bool  # whether the caller can make all steps
+    gains: int  # permissions of the user, with the one asked about
+    loses: int
+    others: int  # other users of roles that it changes
+
+
 class ExplanationRecord(msgspec.Struct, frozen=True, kw_only=True):
     allowed: bool
     rule: str
@@ -72,6 +100,7 @@ class ExplanationRecord(msgspec.Struct, frozen=True, kw_only=True):
     path: tuple[PathStep, ...]  # the deciding steps
     overridden: tuple[PathStep, ...]
     missing: tuple[MissingFact, ...]  # the nearest first
+    remedies: tuple[RemedyRecord, ...]  # each reverses the answer; the smallest first
 
 
 class ExplainResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +136,28 @@ def explanation_record(one: Explanation) -> ExplanationRecord:
         path=tuple(contribution_step(contribution) for contribution in one.contributions if contribution.decides),
         overridden=tuple(contribution_step(each) for each in one.contributions if not each.decides),
         missing=tuple(map(missing_fact, one.missing)),
+        remedies=tuple(map(remedy_record, one.remedies)),
     )
+
+
+def remedy_record(one: Remedy) -> RemedyRecord:
+    return copy_as(RemedyRecord, one, steps=tuple(map(remedy_step_record, one.steps)), may=one.may)
+
+
+def remedy_step_record(one: RemedyStep) -> RemedyStepRecord:
+    return copy_as(
+        RemedyStepRecord,
+        one,
+        kind=one.kind.value,
+        scope=scope_name(one.scope),
+        by=one.by.value,
+        group=None if one.group is None else group_name(one.group),
+        needs=tuple(map(failed_condition, one.needs)),
+    )
+
+
+def failed_condition(one: FailedTest) -> FailedCondition:
+    return FailedCondition(member=one.member, wanted=one.wanted, actual=one.actual)
 
 
 def contribution_step(one: ExplainedContribution) -> PathStep:
@@ -131,9 +181,7 @@ def missing_fact(one: MissingRequirement) -> MissingFact:
         groups=tuple(map(group_name, one.groups)),
         since=one.since,
         limit=one.limit,
-        failed=tuple(
-            FailedCondition(member=test.member, wanted=test.wanted, actual=test.actual) for test in one.failed
-        ),
+        failed=tuple(map(failed_condition, one.failed)),
     )
 
 

@@ -36,6 +36,7 @@ class ApplicationListItem(msgspec.Struct, frozen=True, kw_only=True):
     logo: str  # ID of the image, if there is one
     is_game: bool  # has game login
     public_clients: int
+    machine_clients: int
     redirect_uris: tuple[str, ...]  # of clients with a secret
     access_keys: int
 
@@ -66,6 +67,7 @@ _COUNT_ROLES: Final = select(func.count()).where(roles.c.application_id == appli
 _CLIENT_OF: Final = and_(clients.c.application_id == applications.c.application_id, clients.c.removed.is_(False))
 _COUNT_CLIENTS: Final = select(func.count()).where(_CLIENT_OF)
 _COUNT_PUBLIC: Final = select(func.count()).where(_CLIENT_OF, clients.c.public.is_(True))
+_COUNT_MACHINES: Final = select(func.count()).where(_CLIENT_OF, clients.c.machine.is_(True))
 _REDIRECT_URIS: Final = select(JoinedLines(clients.c.redirect_uris)).where(_CLIENT_OF, clients.c.public.is_(False))
 _COUNT_KEYS: Final = select(func.count()).where(access_keys.c.application_id == applications.c.application_id)
 _THIS_APPLICATION: Final = bindparam("of", type_=BigInteger())
@@ -85,6 +87,7 @@ APPLICATION_LIST = PagedList(
         applications.c.logo,
         applications.c.settings,
         _COUNT_PUBLIC.scalar_subquery().label("public_clients"),
+        _COUNT_MACHINES.scalar_subquery().label("machine_clients"),
         _REDIRECT_URIS.scalar_subquery().label("redirect_uris"),
         _COUNT_KEYS.scalar_subquery().label("access_keys"),
     )

@@ -27,6 +27,7 @@ class ClientListItem(Struct, frozen=True, kw_only=True):
     name: str
     profile: str
     public: bool
+    machine: bool
     sign_ins: int  # that are good now
     created_at: int
 
@@ -55,6 +56,7 @@ CLIENT_LIST = PagedList(
         clients.c.name,
         clients.c.profile,
         clients.c.public,
+        clients.c.machine,
         select(func.count())
         .where(grants.c.client_id == clients.c.client_id, *_LIVE_GRANTS)
         .scalar_subquery()

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from msgspec.structs import replace
 
 from gatehouse.app.services import Services
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
@@ -27,6 +28,7 @@ from gatehouse.oauth.model import (
     ClientProfile,
     new_token_settings,
 )
+from gatehouse.oauth.token_command import token_command
 
 CLIENT_HEADINGS: Final = ("client_id", "name", "profile", "redirects", "scopes", "created")
 
@@ -82,7 +84,6 @@ OPTION_ARGUMENTS: Final[Mapping[Kind, dict[str, Any]]] = {
     Kind.SCOPES: {
         "multiple": True,
         "type": click.Choice(SCOPES),
-        "default": DEFAULT_SCOPES,
         "show_default": " ".join(DEFAULT_SCOPES),
     },
     Kind.CLAIMS: {"multiple": True, "type": ClaimOption(), "metavar": "NAME=APPLICATION_ID:CONTENT"},
@@ -127,18 +128,37 @@ def option_value(one: DescribedField[Field], given: Any) -> Any:  # noqa: ANN401
 @field_options(SINGLE_FIELDS, option_arguments)
 def create(invocation: Invocation, *, client_id: str, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - options
     """Create a client and print its secret, which is shown only once."""
+    described = client_from_options(client_id, given)
+
+    async def work(services: Services) -> tuple[str | None, str]:
+        client = replace(described, created_at=services.clock.now())
+        secret = await services.oauth.clients.commands.create(client, operator_origin())
+        return secret, await machine_command(services, client, secret) if client.machine and secret else ""
+
+    secret, command = run_with_services(invocation, work)
+    print_secret(client_id, secret, as_json=as_json)
+    if command and not as_json:
+        click.echo(f"Get a token:\n  {command}", err=True)
+
+
+def client_from_options(client_id: str, given: Mapping[str, Any]) -> Client:
+    """Return the client that the options of `client create` describe."""
     values = {one.name: option_value(one, given[one.name]) for one in SINGLE_FIELDS}
     is_native = values["profile"] is ClientProfile.NATIVE
+    values["scopes"] = values["scopes"] or (() if values["machine"] else DEFAULT_SCOPES)
     alg = new_token_settings(values["profile"]).id_token_alg
     for name, default in {"may_exchange": is_native, "require_pkce": not is_native, "id_token_alg": alg}.items():
         if values[name] is None:
             values[name] = default  # R2, R9
+    return replace_values(Client(client_id=client_id, name="", created_at=0), values)
 
-    async def work(services: Services) -> str | None:
-        blank = Client(client_id=client_id, name="", created_at=services.clock.now())
-        return await services.oauth.clients.commands.create(replace_values(blank, values), operator_origin())
 
-    print_secret(client_id, run_with_services(invocation, work), as_json=as_json)
+async def machine_command(services: Services, client: Client, secret: str) -> str:
+    """Return the command that gets a token for the API of the client's application."""
+    application = None
+    if client.application_id is not None:
+        application = await services.storage.applications.application(client.application_id)
+    return token_command(services.base_url, client.client_id, secret, application.api if application else None)
 
 
 def read_jwks(path: Path) -> Mapping[str, object]:

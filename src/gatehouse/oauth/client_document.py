@@ -62,7 +62,10 @@ def apply_patch(given: ClientPatch, base: Client, *, is_new: bool, exchanges: bo
     kept = base
     if is_new:
         settings = new_token_settings(profile)
-        kept = replace(base, may_exchange=may_exchange, require_pkce=require_pkce, token_settings=settings)
+        scopes = () if values["machine"] is True else base.scopes
+        kept = replace(
+            base, scopes=scopes, may_exchange=may_exchange, require_pkce=require_pkce, token_settings=settings
+        )
     patched = {
         name: patched_value(value, kept=getattr(kept, name), cleared=getattr(default, name))
         for name, value in values.items()

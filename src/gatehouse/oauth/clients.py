@@ -36,6 +36,18 @@ CLAIM_NAME_PATTERN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]{0,127}", re.AS
 MAX_CLAIMS: Final = 16
 MAX_LIST_ENTRIES: Final = 100  # of each list, counted as sent
 
+SIGN_IN_FIELDS: Final = (
+    "public",
+    "redirect_uris",
+    "redirect_hosts",
+    "post_logout_uris",
+    "backchannel_logout_uri",
+    "scopes",
+    "device_grant",
+    "game_id_token",
+    "may_exchange",
+)
+
 RuleCheck = tuple[object, str, str]  # whether it holds, its field, and the error text
 
 
@@ -96,7 +108,9 @@ def _address_checks(client: Client) -> Iterable[RuleCheck]:
     yield from _check_each("post_logout_uris", client.post_logout_uris, is_registrable_uri, uri)
     yield from _reserved_name_checks("redirect_uris", client.redirect_uris, RESPONSE_PARAMETERS)
     yield from _reserved_name_checks("post_logout_uris", client.post_logout_uris, LOGOUT_PARAMETERS)
-    somewhere = client.redirect_hosts or client.redirect_uris or client.device_grant or client.game_id_token
+    somewhere = (
+        client.redirect_hosts or client.redirect_uris or client.device_grant or client.game_id_token or client.machine
+    )
     yield somewhere, "redirect_uris", "a client needs a redirect URI or host"
     origin = "an origin must be https://host or https://host:port (or http on loopback), without a path"
     yield from _check_each("origins", client.origins, is_registrable_origin, origin)
@@ -133,6 +147,15 @@ def _profile_checks(client: Client) -> Iterable[RuleCheck]:
     game = "game_id_token needs profile oidc, an application and the scope openid"
     for_games = is_oidc and client.application_id is not None and OPENID in client.scopes
     yield for_games or not client.game_id_token, "game_id_token", game
+    if client.machine:
+        yield from _machine_checks(client)
+
+
+def _machine_checks(client: Client) -> Iterable[RuleCheck]:
+    """Yield what a machine cannot have: it signs no one in."""
+    yield client.profile is ClientProfile.OIDC, "machine", "a machine needs profile oidc"
+    for field in SIGN_IN_FIELDS:
+        yield not getattr(client, field), field, f"{field} is for clients that sign people in, not for a machine"
 
 
 def _claim_checks(claims: Mapping[str, ClaimSource]) -> Iterable[RuleCheck]:
@@ -146,7 +169,8 @@ def _claim_checks(claims: Mapping[str, ClaimSource]) -> Iterable[RuleCheck]:
 
 def can_never_authenticate(client: Client, now: int) -> bool:
     """Whether it has neither a live secret nor keys, though it needs one to get tokens."""
-    if client.public or client.jwks or not (client.redirect_uris or client.redirect_hosts or client.device_grant):
+    gets_tokens = client.redirect_uris or client.redirect_hosts or client.device_grant or client.machine
+    if client.public or client.jwks or not gets_tokens:
         return False
     return all(0 < secret.expires_at <= now for secret in client.secrets)
 

@@ -224,6 +224,10 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = False  # new clients of profile oidc: true (R9)
     public: Annotated[bool, Field("Public client without a secret: SPA, mobile or desktop app (oidc).")] = False
+    machine: Annotated[  # R9
+        bool,
+        Field("Machine or cron job: gets tokens for itself (client_credentials), and signs no one in (oidc)."),
+    ] = False
     logo: str = ""  # ID of the image, if there is one
     removed: bool = False
     created_at: int

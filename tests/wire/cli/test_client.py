@@ -65,6 +65,7 @@ def test_a_client_is_made_with_every_field_and_shown(gatehouse: CommandLine, tmp
         "require_pkce": True,
         "claims_in_id_token": False,
         "public": False,
+        "machine": False,
         "version": 1,
     }
     for word in ("shop.example/out", "50001", "Web shop"):
@@ -87,6 +88,16 @@ def test_new_clients_are_oidc_with_pkce_and_es256_unless_they_are_native_or_told
             output["require_pkce"],
             output["id_token_signed_response_alg"],
         ) == expected
+
+
+def test_a_machine_is_created_with_the_command_that_gets_its_token(gatehouse: CommandLine) -> None:
+    make = ("client", "create", "nightly", "--name", "Nightly", "--machine")
+    assert "redirect_uris is for clients that sign people in" in gatehouse.expect_failure(*make, *REDIRECT)
+    made = gatehouse.run(*make)
+    command = f"curl -s http://localhost:8080/proxy/oauth/token -u nightly:{made.out.strip()} "
+    assert f"Get a token:\n  {command}-d grant_type=client_credentials\n" in made.err
+    shown = gatehouse.json("client", "show", "nightly")
+    assert (shown["machine"], shown["scopes"], shown["redirect_uris"]) == (True, [], [])
 
 
 def test_invalid_input_is_refused_with_an_error_message(gatehouse: CommandLine, tmp_path: Path) -> None:

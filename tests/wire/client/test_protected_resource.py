@@ -1,24 +1,22 @@
 """The guide "Protect an API": its code runs against the service, and refuses what is not for the API (R9)."""
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any, Final
 
 import httpx2
 import pytest
 
+from gatehouse.cli.client import client_from_options, create
 from gatehouse.client import ProtectedResource, StandardTransport, TokenSource, Unauthenticated, Unavailable
-from tests.support.oauth import an_oidc_client
-from tests.support.permission_builders import create_application
+from tests.support.builders import ORIGIN
+from tests.support.console import apply_document
 from tests.support.service import RunningService
 from tests.support.studio import Studio, a_studio
 
 GUIDE: Final = Path(__file__).parents[3] / "docs" / "guides" / "protect-an-api.md"
 RESOURCE: Final = "https://api.sky.example/matches"
-API: Final = {
-    "resource": RESOURCE,
-    "scopes": {"match.report": {"title": "Report match results"}, "match.read": {"title": "Read matches"}},
-}
 
 
 @pytest.fixture
@@ -26,16 +24,23 @@ async def studio(service: RunningService) -> Studio:
     return await a_studio(service)
 
 
+def code_blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+
+
 async def run_guide(service: RunningService) -> dict[str, Any]:
-    """Run all Python code of the guide, with the address and the client of the test."""
-    api = await create_application(service.services.storage, name="Matches", api=API)
-    machine = await an_oidc_client(service, "match-server", application_id=api.application_id)
-    code = "\n".join(re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL))
-    code = code.replace("https://sso.studio.example", service.base_url).replace(
-        'secret="…"', f'secret="{machine.secret}"'
-    )
+    """Apply the file of the guide, create the client with its command, and run its Python code with their secret."""
+    (document,), (command,) = code_blocks("yaml"), code_blocks("sh")
+    await apply_document(service, document)
+    arguments = shlex.split(command.removeprefix("gatehouse client create "))
+    options = create.make_context("create", arguments).params
+    machine = client_from_options(options["client_id"], options)
+    secret = await service.services.oauth.clients.commands.create(machine, ORIGIN)
+    code = "\n".join(code_blocks("python")).replace("https://sso.studio.example", service.base_url)
     names: dict[str, Any] = {}
-    exec(compile(code, GUIDE.name, "exec"), names)  # noqa: S102 - our own guide
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OIDC_CLIENT_SECRET", secret or "")
+        exec(compile(code, GUIDE.name, "exec"), names)  # noqa: S102 - our own guide
     for one in (names["matches"], names["tokens"]):
         one._clock = service.clock
     return names

@@ -402,7 +402,7 @@ async def test_form_gives_a_new_client_the_algorithm_of_its_profile_and_an_exist
     assert '<option value="" selected>Default (ES256; native: RS256)</option>' in form
     for profile, typed, alg in (("oidc", "", "ES256"), ("native", "", "RS256"), ("oidc", "RS256", "RS256")):
         client_id = f"{profile}-{typed}".lower().strip("-")
-        typed_fields = {"client_id": client_id, "profile": profile, "id_token_alg": typed}
+        typed_fields = {"client_id": client_id, "kind": {"oidc": "web"}.get(profile, profile), "id_token_alg": typed}
         assert await algorithm_after(create, **typed_fields) == alg, client_id
         page = f"{PAGE}/clients/{client_id}"
         assert f"<option selected>{alg}</option>" in (await ada.get(page)).text
@@ -426,13 +426,13 @@ async def test_clients_are_managed_by_who_may_save_and_reach_no_further(
         "scopes": ["openid", "email"],
         "claims": f"roles={SHOP}:roles",
     }
-    wrong = await olga.post(f"{PAGE}/new_client", **fields | {"redirect_uris": "shop.example"}, profile="oidc")
+    wrong = await olga.post(f"{PAGE}/new_client", **fields | {"redirect_uris": "shop.example"}, kind="web")
     assert (wrong.status_code, "a redirect URI must be https" in wrong.text) == (400, True)
     reserved = fields | {"redirect_uris": "https://shop.example/callback?code=x"}
-    wrong = await olga.post(f"{PAGE}/new_client", **reserved, profile="oidc")
+    wrong = await olga.post(f"{PAGE}/new_client", **reserved, kind="web")
     assert (wrong.status_code, "the query parameter code is reserved" in wrong.text) == (400, True)
     await olga.get(f"{PAGE}/new_client")
-    secret = secret_on(await olga.post(f"{PAGE}/new_client", **fields, profile="oidc"))
+    secret = secret_on(await olga.post(f"{PAGE}/new_client", **fields, kind="web"))
     created = await clients.get("shop-web")
     assert (created.application_id, created.first_party, created.may_exchange, created.scopes) == (
         SHOP,

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from html import unescape
 from pathlib import Path
 
+import msgspec
+
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.model import ClientProfile
 from gatehouse.web.console.applications.schema_changes import rules_of
 from gatehouse.web.console.applications.snippets import BY_NAME, SNIPPETS, render_snippet
 from tests.support.browser import HttpBrowser, hidden_fields
 from tests.support.console import ADA, DEV, OLGA, PIA, PROJECT, SHOP, ConsoleBrowsers, apply_document
+from tests.support.oauth import claims_of
 from tests.support.service import RunningService
 from tests.support.studio import FACTOR
 
@@ -99,6 +102,13 @@ async def test_each_kind_of_application_comes_with_what_it_needs(
     keys = await studio.services.storage.application_keys.access_keys(int(values["GATEHOUSE_APPLICATION"]))
     assert len(keys) == 1
 
+    page = await new_application(olga, "job", name="Nightly")
+    values = environment_on(page)
+    nightly = await clients.get(values["OIDC_CLIENT_ID"])
+    assert (nightly.machine, nightly.redirect_uris, nightly.scopes) == (True, (), ())
+    assert f"{nightly.client_id}:{values['OIDC_CLIENT_SECRET']} -d grant_type=client_credentials" in unescape(page)
+    assert values.keys() == {"OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET"}
+
     page = await new_application(olga, "game", name="Game")
     assert "gatehouse_login" in page
 
@@ -159,6 +169,39 @@ async def test_snippet_that_checks_permissions_runs_as_it_is(
     )
     answer, _ = await process.communicate()
     assert b"user.kick" in answer, answer
+
+
+async def test_snippet_of_a_machine_gets_a_token_for_the_api_of_its_application(
+    studio: RunningService, console_browsers: ConsoleBrowsers, tmp_path: Path
+) -> None:
+    resource = "https://api.shop.example/matches"
+    api = f"{{resource: '{resource}', scopes: {{read: {{title: Read}}}}}}"
+    await apply_document(studio, f"applications: [{{application_id: {SHOP}, api: {api}}}]")
+    olga = await console_browsers(OLGA)
+    await olga.get(f"{APPLICATIONS}/{SHOP}/new_client?kind=machine")
+    created = await olga.post(
+        f"{APPLICATIONS}/{SHOP}/new_client",
+        client_name="Nightly",
+        client_id="nightly",
+        kind="machine",
+        scopes="openid",
+        may_exchange="",
+    )
+    (tmp_path / ".env").write_text("".join(f"{k}={v}\n" for k, v in environment_on(created.text).items()))
+    page = (await olga.get(f"{CONNECT}?client=nightly")).text
+    assert "Declare the API" in page, "the snippet of a machine comes first"
+    plain = unescape(re.sub(r"</?span[^>]*>", "", page))
+    command = plain[plain.index("set -a; . ./.env") : plain.index("</code></pre>", plain.index("set -a; . ./.env"))]
+    process = await asyncio.create_subprocess_exec(
+        "bash", "-euc", command, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, stdout=asyncio.subprocess.PIPE
+    )
+    answer, _ = await process.communicate()
+    body = msgspec.json.decode(answer)
+    assert (body["scope"], claims_of(body["access_token"])["aud"]) == ("read", resource)
+    await olga.get(f"{APPLICATIONS}/{SHOP}/clients/nightly")
+    await olga.post(f"{APPLICATIONS}/{SHOP}/clients/nightly", client_name="Nightly job", kind="machine", version="1")
+    saved = await studio.services.oauth.clients.commands.get("nightly")
+    assert (saved.name, saved.machine, saved.scopes) == ("Nightly job", True, ())
 
 
 async def test_permissions_are_pasted_as_lines_and_a_bad_one_is_named(

@@ -154,7 +154,7 @@ async def test_problem_of_a_line_is_said_at_the_field_with_the_line(console_brow
     settings = f"/console/applications/{SHOP}/settings"
     client = f"/console/applications/{SHOP}/clients/web"
     await ada.get(f"/console/applications/{SHOP}/new_client")
-    first = {"client_id": "web", "client_name": "Web", "profile": "oidc", "scopes": "openid"}
+    first = {"client_id": "web", "client_name": "Web", "scopes": "openid"}
     await ada.post(f"/console/applications/{SHOP}/new_client", **first, redirect_uris="https://shop.example/back")
     uris = "https://shop.example/back\r\nhttp://shop.example/"
     for page, suffix, kept, field, lines, line in (

@@ -83,7 +83,9 @@ async def ask_token(service: RunningService, client_id: str, secret: str, **fiel
 
 
 async def machine_token(machine: RelyingPartyClient, **fields: str) -> dict[str, Any]:
-    fields = {"resource": RESOURCE, "scope": "match.report", **fields}
+    """A token for the API; with an empty `resource` one that no API accepts, which has no scope."""
+    scope = "" if fields.get("resource") == "" else "match.report"
+    fields = {"resource": RESOURCE, "scope": scope, **fields}
     return success_body(await ask_token(machine.service, machine.client.client_id, machine.secret, **fields))
 
 
@@ -322,6 +324,52 @@ async def test_mt_06_a_service_account_with_a_key_signs_an_assertion_and_its_jwt
         assert response.status_code == status, response.text
     assert success_body(await ask(private, jti="once"))
     assert oauth_error(await ask(private, jti="once")) == (401, "invalid_client")
+
+
+@pytest.mark.both_databases
+@pytest.mark.usefixtures("api")
+async def test_mt_22_a_machine_gets_tokens_for_itself_and_signs_no_one_in(studio: Studio) -> None:
+    service, here = studio.service, studio.shop.application_id
+
+    async def save(action: str, **fields: object) -> httpx2.Response:
+        data = {"client_id": "nightly", "name": "Nightly", "profile": "oidc", "machine": True, **fields}
+        return await studio.post(
+            "client", {"action": action, "application_id": here, "data": data}, studio.owner.headers
+        )
+
+    for field, value in (
+        ("redirect_uris", ["https://shop.example/cb"]),
+        ("post_logout_uris", ["https://shop.example/out"]),
+        ("scopes", ["openid"]),
+        ("device_grant", True),
+        ("public", True),
+    ):
+        refused = await save("create", **{field: value})
+        assert (refused.status_code, f"data.{field}: " in refused.json()["error"]) == (400, True), field
+    assert (await save("create", profile="native")).status_code == 400
+    created = success_body(await save("create"))
+    secret = created["data"]["client_secret"]
+    assert (created["data"]["machine"], created["data"]["redirect_uris"], created["data"]["scopes"]) == (True, [], [])
+    fields = {"resource": RESOURCE, "scope": "match.read"}
+    assert success_body(await ask_token(service, "nightly", secret, **fields))["scope"] == "match.read"
+    assert (await save("save", redirect_uris=["https://shop.example/cb"])).status_code == 400
+    question = {"response_type": "code", "client_id": "nightly", "redirect_uri": "https://shop.example/cb"}
+    page = await service.client.get("/proxy/oauth/authorize", params={**question, "scope": "openid"})
+    assert (page.status_code, page.headers.get("location")) == (400, None)
+    headers = {"Authorization": basic_auth("nightly", secret)}
+    device = await service.client.post("/proxy/oauth/device_authorization", headers=headers)
+    assert device.status_code in (400, 401)
+
+
+async def test_mt_23_a_machine_that_is_granted_nothing_it_asked_for_is_told_so(machine: RelyingPartyClient) -> None:
+    service, (name, secret) = machine.service, (machine.client.client_id, machine.secret)
+    for fields in (
+        {"resource": RESOURCE, "scope": "match.delete"},
+        {"resource": RESOURCE, "scope": "openid roles"},
+        {"scope": "match.read"},
+    ):
+        assert oauth_error(await ask_token(service, name, secret, **fields)) == (400, "invalid_scope"), fields
+    assert success_body(await ask_token(service, name, secret, resource=RESOURCE))["scope"] == ""
 
 
 async def test_native_clients_have_no_client_credentials(service: RunningService) -> None:

@@ -47,7 +47,7 @@ class ClientCredentialsGrant:
         refuse_native_proof(credentials)
         machine = await self._authentication.authenticate(credentials)
         if not token_request.resource:
-            return await self._issue_opaque(machine, credentials)
+            return await self._issue_opaque(token_request, machine, credentials)
         api = await self._clients.find_api(token_request.resource)
         if api is None or not machine.may_ask_for(api):
             raise InvalidTarget(f"{machine.subject.sub} may not ask for {token_request.resource}")
@@ -58,7 +58,10 @@ class ClientCredentialsGrant:
             access_token=token, token_type=BEARER, expires_in=api.token_seconds, scope=" ".join(scopes)
         )
 
-    async def _issue_opaque(self, machine: Machine, credentials: ClientCredentials) -> TokenResponse:
+    async def _issue_opaque(
+        self, token_request: TokenRequest, machine: Machine, credentials: ClientCredentials
+    ) -> TokenResponse:
+        refuse_ungranted(token_request.scope, ())
         await self._record(machine, credentials, "")
         token = await self._tokens.issue_opaque(machine.subject, ends_at=self._clock.now() + API_TOKEN_SECONDS)
         return TokenResponse(access_token=token, token_type=BEARER, expires_in=API_TOKEN_SECONDS, scope="")
@@ -81,12 +84,19 @@ class ClientCredentialsGrant:
 def machine_scopes(scope: str, api: Api, machine: Machine) -> tuple[str, ...]:
     """Return the requested scopes that the API declares; roles and the like only for a service account.
 
-    Unknown ones are not granted (R9).
+    Unknown ones are not granted (R9). Raises InvalidScope when nothing of what was requested is.
     """
     if scope and SCOPE_TEXT.fullmatch(scope) is None:
         raise InvalidScope("scope contains invalid characters")
     wanted = set(scope.split())
     held = APPLICATION_CLAIMS if machine.account is not None else {}
     granted = tuple(name for name in (*api.scopes, *held) if name in wanted)
+    refuse_ungranted(scope, granted)
     refuse_long_scope(granted)
     return granted
+
+
+def refuse_ungranted(scope: str, granted: tuple[str, ...]) -> None:
+    """Raise InvalidScope when scopes were requested and none is granted: the token would open nothing."""
+    if scope.split() and not granted:
+        raise InvalidScope("none of the requested scopes can be granted")

@@ -51,6 +51,7 @@ class Application(SecretRecord, frozen=True, kw_only=True):
     description: Annotated[str, DESCRIPTION] = ""
     project_id: Annotated[str | None, Field("Its project, by ID or alias.", option="--project")] = None
     removed: Annotated[bool, FIXED] = False
+    accepts_sample_factor: bool = False  # older ones do: their players would have to sign in again (gamesessions)
     settings: Annotated[Mapping[str, object], Field("JSON file with the settings.")] = field(default_factory=dict)
     service_meta: Annotated[  # without private_key
         Mapping[str, object], Field("JSON file with the description of its service.")

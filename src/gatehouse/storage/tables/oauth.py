@@ -38,6 +38,7 @@ clients = Table(
     flag_column("may_exchange"),
     flag_column("require_pkce"),
     flag_column("public"),
+    flag_column("machine", server_default=false()),
     flag_column("removed"),
     time_column("created_at"),
     number_column("version"),

@@ -11,6 +11,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     text,
+    true,
 )
 
 from gatehouse.storage.statements import JsonDocument
@@ -38,6 +39,7 @@ applications = Table(
     text_column("description"),
     Column("project_id", Text),
     flag_column("removed"),
+    flag_column("accepts_sample_factor", server_default=true()),  # applications from before this column
     document_column("settings"),
     document_column("service_meta"),  # without private_key
     Column("sealed_private_key", LargeBinary),  # service_meta.private_key: stored, never returned

@@ -83,6 +83,7 @@ CONSOLE_PATHS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
         "/applications/new/page": PAGE_AND_FORM,
         "/applications/new/game": PAGE_AND_FORM,
         "/applications/new/machine": PAGE_AND_FORM,
+        "/applications/new/job": PAGE_AND_FORM,
         "/applications/new/product": PAGE_AND_FORM,
         "/applications/new/empty": PAGE_AND_FORM,
         "/applications/{application_id:int}": PAGE,

@@ -6,7 +6,7 @@ from alembic import op
 from sqlalchemy import Column, PrimaryKeyConstraint, Text, text
 
 revision = "0055"
-down_revision = "0052"
+down_revision = "0054"
 
 BATCH = 1_000  # clients read at a time
 NEXT_CLIENTS = text(

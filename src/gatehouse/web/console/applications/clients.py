@@ -21,13 +21,15 @@ from gatehouse.fields.model import DescribedField, Field
 from gatehouse.images.model import image_path
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.client_commands import OLD_SECRET_LIFETIME
-from gatehouse.oauth.model import SCOPES, Client, ClientProfile
+from gatehouse.oauth.model import SCOPES, Client
+from gatehouse.oauth.token_command import token_command
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.api.permissions.clients import client_entry
 from gatehouse.web.console.applications.client_forms import (
     FORM_ROWS,
     ClientForm,
+    ClientKind,
     apply_form,
     form_of,
     new_client,
@@ -59,6 +61,7 @@ COLUMNS: Final = {
     "name": lambda line: line.name,
     "profile": lambda line: line.profile,
     "public": lambda line: line.public,
+    "machine": lambda line: line.machine,
     "sign_ins": lambda line: line.sign_ins,
     "created": lambda line: line.created_at,
 }
@@ -82,6 +85,7 @@ class ClientContext(PageContext, frozen=True, kw_only=True):
     locked: str  # why only administrators may change the client; empty if the reader may
     rows: Mapping[str, Sequence[Sequence[DescribedField[Field]]]]  # of the form, by section
     scopes: Sequence[str]
+    kinds: Sequence[ClientKind] = tuple(ClientKind)
     call: ApiCall | None = None
 
 
@@ -100,8 +104,7 @@ class ClientActionContext(PageContext, frozen=True, kw_only=True):
 class NewClientQuery(msgspec.Struct, frozen=True, kw_only=True):
     """How other screens lead to the form of a client that fits."""
 
-    profile: str = ClientProfile.OIDC.value
-    public: str = ""
+    kind: str = ClientKind.WEB.value
 
 
 class ClientScreens:
@@ -132,7 +135,7 @@ class ClientScreens:
     async def _new_form(self, request: Request, admin: AdminRequest) -> ClientForm:
         admin.authenticated.require_application(Operation.APPLICATION_SAVE)
         asked = read_query(request, NewClientQuery)
-        return msgspec.structs.replace(new_form(), profile=asked.profile, public=asked.public)
+        return msgspec.structs.replace(new_form(), kind=asked.kind)
 
     async def _new_page(
         self, _request: Request, admin: AdminRequest, _blank: ClientForm, _draft: FormDraft[ClientForm]
@@ -220,7 +223,7 @@ class ClientScreens:
     def _render_secret(
         self, request: Request, admin: AdminRequest, model: ApplicationModel, client: Client, value: str
     ) -> Response:
-        secret = client_secret(client, value, base_url=self._base_url)
+        secret = client_secret(client, value, base_url=self._base_url, api=model.application.api)
         return render_secret(self._view, request, admin, model, secret)
 
     def _context(self, admin: AdminRequest, client: Client | None) -> ClientContext:
@@ -279,12 +282,16 @@ def clients_file(page: ClientsContext) -> CsvFile[ClientListItem]:
     return CsvFile(name=f"clients-{page.head.application_id}", columns=COLUMNS, rows=page.found.rows)
 
 
-def client_secret(client: Client, value: str, *, base_url: str) -> CreatedSecret:
+def client_secret(
+    client: Client, value: str, *, base_url: str, api: Mapping[str, object] | None = None
+) -> CreatedSecret:
+    """`api`: the API of the application, which a machine is to call."""
     return CreatedSecret(
         name="client_secret",
         tab=TAB,
         back=connect_path(client.application_id or 0, client=client),
         value=value,
+        command=token_command(base_url, client.client_id, value, api) if client.machine else "",
         about=client.client_id,
         environment=environment_file(client_environment(client, value, base_url=base_url)),
         environment_name=client.client_id,

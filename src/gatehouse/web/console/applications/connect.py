@@ -87,12 +87,13 @@ class ConnectScreens:
                 client,
                 application_id=application.application_id,
                 base_url=self._base_url,
+                api=application.api,
                 site=example_site(application.protected_sites if is_administrator(admin) else ()),
             ),
             needs_client=snippet.kind in CLIENT_KINDS,
             client=client,
             clients=[(one.client_id, one.name) for one in fitting],
-            missing_redirect="" if client is None or redirect in client.redirect_uris else redirect,
+            missing_redirect="" if client is None or client.machine or redirect in client.redirect_uris else redirect,
             requires_missing_pkce=client is not None and snippet.lacks_pkce and client.require_pkce,
             issuer=self._base_url,
         )
@@ -135,7 +136,7 @@ def snippet_groups(
     application: Application, client: Client | None
 ) -> Sequence[tuple[str, Sequence[tuple[Snippet, str]]]]:
     """By kind; games where game login is off, and the native profile without such a client, are left out."""
-    hidden = set() if has_game_login(application) else {SnippetKind.GAME}
+    hidden: set[SnippetKind] = set() if has_game_login(application) else {SnippetKind.GAME}
     if client is None or client.profile is not ClientProfile.NATIVE:
         hidden.add(SnippetKind.NATIVE)
     shown = (one for one in SNIPPETS if one.kind not in hidden)

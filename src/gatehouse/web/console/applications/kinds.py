@@ -16,6 +16,7 @@ class ApplicationKind(StrEnum):
     PAGE = "page"  # a public client
     GAME = "game"  # game login
     MACHINE = "machine"  # an access key
+    JOB = "job"  # a client that acts for itself
     PRODUCT = "product"  # a client with a secret and the redirect URI of the product
     EMPTY = "empty"
 
@@ -26,8 +27,10 @@ def kind_of(line: ApplicationListItem) -> ApplicationKind:
         return ApplicationKind.GAME
     if any(uri.endswith(product.callback) for uri in line.redirect_uris for product in PRODUCTS):
         return ApplicationKind.PRODUCT
-    if line.clients > line.public_clients:
+    if line.clients > line.public_clients + line.machine_clients:
         return ApplicationKind.WEB
     if line.public_clients:
         return ApplicationKind.PAGE
+    if line.machine_clients:
+        return ApplicationKind.JOB
     return ApplicationKind.MACHINE if line.access_keys else ApplicationKind.EMPTY

@@ -43,7 +43,7 @@ MAX_CLIENT_NAME: Final = 64
 CLIENT_ID_NAME_LENGTH: Final = 40
 CLIENT_ID_RANDOM_BYTES: Final = 3  # tells apart applications of the same name
 KINDS_WITH_SECRET: Final = frozenset(
-    {ApplicationKind.WEB, ApplicationKind.PAGE, ApplicationKind.MACHINE, ApplicationKind.PRODUCT}
+    {ApplicationKind.WEB, ApplicationKind.PAGE, ApplicationKind.MACHINE, ApplicationKind.JOB, ApplicationKind.PRODUCT}
 )
 KINDS_WITH_CLIENT: Final = KINDS_WITH_SECRET - {ApplicationKind.MACHINE}
 
@@ -188,12 +188,12 @@ def new_client(kind: ApplicationKind, form: NewApplicationForm, *, now: int) -> 
     """Return the client that the kind needs. Raises Malformed, which names the field."""
     product = next((one for one in PRODUCTS if one.name == form.product), None)
     if kind is not ApplicationKind.PRODUCT:
-        uris = tuple(split_lines(form.redirect_uris))
+        uris = () if kind is ApplicationKind.JOB else tuple(split_lines(form.redirect_uris))
     elif product is None:
         raise Malformed("product: choose a product from the list").on_screen("choose_product")
     else:
         uris = (form.app_url.strip().rstrip("/") + product.callback,)
-    is_page = kind is ApplicationKind.PAGE
+    is_page, is_machine = kind is ApplicationKind.PAGE, kind is ApplicationKind.JOB
     origins = dict.fromkeys(found["origin"] for found in map(ADDRESS.fullmatch, uris) if found)
     client = Client(
         client_id=new_client_id(form.name),
@@ -201,11 +201,12 @@ def new_client(kind: ApplicationKind, form: NewApplicationForm, *, now: int) -> 
         profile=ClientProfile.OIDC,
         redirect_uris=uris,
         origins=tuple(origins) if is_page else (),
-        scopes=CLIENT_SCOPES,
+        scopes=() if is_machine else CLIENT_SCOPES,
         token_settings=new_token_settings(ClientProfile.OIDC),
         may_exchange=False,
         require_pkce=kind is not ApplicationKind.PRODUCT or (product is not None and not product.lacks_pkce),
         public=is_page,
+        machine=is_machine,
         created_at=now,
     )
     try:

@@ -17,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from gatehouse.oauth.model import Client, ClientProfile, new_token_settings
+from gatehouse.oauth.token_command import api_scope
 from gatehouse.web.console.applications.highlight import highlight
 
 FOLDER: Final = "snippets"
@@ -38,6 +39,7 @@ class SnippetKind(StrEnum):
     WEB = "web"  # has a client with a secret
     PAGE = "page"  # has a public client
     PRODUCT = "product"  # has a client with a secret
+    MACHINE = "machine"  # has a client that acts for itself
     GAME = "game"  # has no client
     SITE = "site"  # has no client: the reverse proxy asks
     API = "api"  # has an access key
@@ -46,7 +48,14 @@ class SnippetKind(StrEnum):
 
 
 CLIENT_KINDS: Final = frozenset(
-    {SnippetKind.WEB, SnippetKind.PAGE, SnippetKind.PRODUCT, SnippetKind.ANY, SnippetKind.NATIVE}
+    {
+        SnippetKind.WEB,
+        SnippetKind.PAGE,
+        SnippetKind.PRODUCT,
+        SnippetKind.MACHINE,
+        SnippetKind.ANY,
+        SnippetKind.NATIVE,
+    }
 )
 
 
@@ -66,6 +75,8 @@ class Snippet(msgspec.Struct, frozen=True, kw_only=True):
             return client.profile is ClientProfile.NATIVE
         if client.profile is ClientProfile.NATIVE:
             return False
+        if client.machine or self.kind is SnippetKind.MACHINE:
+            return client.machine and self.kind is SnippetKind.MACHINE
         return self.kind is SnippetKind.ANY or client.public is (self.kind is SnippetKind.PAGE)
 
 
@@ -153,6 +164,7 @@ SNIPPETS: Final = (
         callback="/apps/user_oidc/code",
         is_tested=False,
     ),
+    Snippet(name="machine", title="curl", kind=SnippetKind.MACHINE, files=("token.sh",), has_hint=True),
     Snippet(name="game-python", title="Python", kind=SnippetKind.GAME, files=("game.py",), has_hint=True),
     Snippet(name="game-cpp", title="C++", kind=SnippetKind.GAME, files=("game.cpp",), has_hint=True),
     Snippet(name="game-csharp", title="C#", kind=SnippetKind.GAME, files=("Game.cs",), has_hint=True),
@@ -190,15 +202,23 @@ def snippet_environment() -> Environment:
 
 
 def render_snippet(
-    snippet: Snippet, client: Client | None, *, application_id: int, base_url: str, site: str = EXAMPLE_SITE
+    snippet: Snippet,
+    client: Client | None,
+    *,
+    application_id: int,
+    base_url: str,
+    site: str = EXAMPLE_SITE,
+    api: Mapping[str, object] | None = None,
 ) -> Sequence[SnippetFile]:
     """Return the files with the values of this client, or of an example if there is none yet.
 
-    `site`: host and port of a protected site.
+    `site`: host and port of a protected site. `api`: the API that the application declares.
     """
     host, _, port = site.partition(":")
     values = template_values(snippet, client, base_url) | {
         "application_id": application_id,
+        "resource": api["resource"] if api else "",
+        "api_scope": api_scope(api) if api else "",
         "site": site,
         "site_host": host,
         "site_port": port or HTTPS_PORT,
@@ -256,10 +276,11 @@ def client_scope(client: Client) -> str:
 
 def client_environment(client: Client, secret: str, *, base_url: str) -> Mapping[str, str]:
     """Return what snippets of the client read from the environment, and what most libraries want besides."""
+    credentials = {"OIDC_ISSUER": base_url, "OIDC_CLIENT_ID": client.client_id, "OIDC_CLIENT_SECRET": secret}
+    if client.machine:
+        return credentials
     return {
-        "OIDC_ISSUER": base_url,
-        "OIDC_CLIENT_ID": client.client_id,
-        "OIDC_CLIENT_SECRET": secret,
+        **credentials,
         "OIDC_REDIRECT_URI": example_redirect(client),
         "OIDC_SCOPE": client_scope(client),
         "SESSION_SECRET": secrets.token_hex(SESSION_SECRET_BYTES),

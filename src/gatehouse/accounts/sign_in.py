@@ -158,6 +158,17 @@ class PasswordSignIn:
         await self._upgrade_hash(user, attempt.password)
         return user
 
+    async def locked_seconds(self, user: User) -> int:
+        """Return for how long an unknown browser cannot try a password of the account; 0 if it can. Only reads."""
+        keys = {account_key(user), *([] if user.username is None else [login_key(user.username)])}
+        try:
+            await self._limiter.refuse_blocked_subjects(
+                [ThrottleSubject(("account", key), ACCOUNT_LIMIT) for key in sorted(keys)]
+            )
+        except TooMany as locked:
+            return locked.retry_after
+        return 0
+
     async def clear_failures(self, user: User, *, source: str, device_cookie: str) -> None:
         """Clear the failures of the account and of this client, which has authenticated in another way."""
         key = account_key(user)

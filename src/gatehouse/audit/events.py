@@ -40,6 +40,7 @@ class AuditEvent(StrEnum):
     USER_BANNED = "user.banned", "A person was banned from the installation, a project or an application."
     USER_BAN_LIFTED = "user.ban_lifted", "A ban of a person was lifted."
     USER_TOKEN_MADE = "user.token_made", "A user JWT was issued from the command line or on the API documentation."
+    SIGN_IN_EXAMINED = "user.sign_in_examined", "Someone looked up what a person would meet at a sign-in now."
     USER_ERASED = "user.erased", "An account was erased, with the personal data in its audit records."
     SIGNED_IN = "session.opened", "A person signed in."
     LOGGED_IN = "login.done", "A person signed in through the login API."

@@ -122,6 +122,21 @@ class LoginRules:
                 return LoginRefusal(application_id=number, reason=by)
         return None
 
+    def application_refusal(
+        self, evaluation_input: EvaluationInput, application_id: int
+    ) -> tuple[LoginRefusalReason | None, UserBan | None]:
+        """What the application alone refuses, and the ban if it is one: nothing of the account or installation."""
+        facts, now = evaluation_input.facts, self._clock.now()
+        model = evaluation_input.models[application_id]
+        own_bans = [ban for ban in facts.bans if ban.application_id or ban.project_id]
+        project_id = model.application.project_id or ""
+        ban = find_ban(own_bans, now, application_id=application_id, project_id=project_id)
+        if ban is not None:
+            return LoginRefusalReason.BANNED, ban
+        if is_excluded_guest(facts.subject.tags, (application_id,), self._admits_guests):
+            return LoginRefusalReason.GUESTS, None
+        return application_refusal_reason(model, facts, evaluation_input.structure, now), None
+
     async def is_administrator(self, user: User) -> bool:
         """Whether the user has can_administer."""
         facts = await self._permission_loader.load_facts(user.user_id, (CENTRAL_APPLICATION,))

@@ -89,6 +89,7 @@ CALLS: Mapping[str, tuple[str, str]] = {
     f"{APPLICATION}/matrix/apply": ("roles", "save"),
     f"{APPLICATION}/users/review": ("simulate", ""),
     f"{APPLICATION}/users/apply": ("meta/data", "save"),
+    "/access/sign-in": ("user", "check_sign_in"),
     "/games/{ref}/close": ("gameSession", "close"),
     "/settings/webhooks/new": ("webhook", "save"),
     WEBHOOK: ("webhook", "save"),

@@ -1,8 +1,10 @@
 """The console: questions about access."""
 
 from gatehouse.app.console.shared import ConsoleServices
+from gatehouse.app.services.people import sign_in_doctor
 from gatehouse.permissions.questions.who_can import WhoCan
 from gatehouse.web.console.access_check import CheckScreens
+from gatehouse.web.console.access_doctor import DoctorScreens
 from gatehouse.web.console.access_simulate import SimulateScreens
 from gatehouse.web.console.access_who import WhoCanScreens
 from gatehouse.web.console.view import ConsoleRoute
@@ -36,4 +38,5 @@ def build(console: ConsoleServices) -> list[ConsoleRoute]:
         view=view,
         clock=services.clock,
     )
-    return [*check.routes(), *who.routes(), *simulate.routes()]
+    doctor = DoctorScreens(doctor=sign_in_doctor(services), lookup=console.lookup, view=view, clock=services.clock)
+    return [*doctor.routes(), *check.routes(), *who.routes(), *simulate.routes()]

@@ -5,6 +5,7 @@ from gatehouse.admin.inviter_rights import InviterRights
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_admin import PeopleAdmin, PersonSignIn
 from gatehouse.admin.people_search import PeopleSearchStore
+from gatehouse.admin.sign_in_doctor import SignInDoctor
 from gatehouse.app.services import Services
 from gatehouse.throttle.quotas import Quota
 from gatehouse.web.api.permissions.user_admin import UserAdminServices
@@ -57,10 +58,25 @@ def people_admin(services: Services) -> PeopleAdmin:
     )
 
 
+def sign_in_doctor(services: Services) -> SignInDoctor:
+    return SignInDoctor(
+        accounts=services.storage.accounts,
+        store=services.storage.profile,
+        question_access=services.questions.access,
+        rules=services.permissions.login_rules,
+        terms=services.sign_in.terms,
+        locked_seconds=services.sign_in.passwords.locked_seconds,
+        signs_in_by_email=services.sign_in.emails.is_available_to,
+        recorder=services.core.recorder,
+        clock=services.clock,
+    )
+
+
 def user_admin_services(services: Services) -> UserAdminServices:
     runner = services.storage.runner
     return UserAdminServices(
         people_admin=people_admin(services),
+        doctor=sign_in_doctor(services),
         invitations=access_invitations(services),
         lists=PeopleListStore(runner),
         find_nick=PeopleSearchStore(runner).nick_in_application,

@@ -140,6 +140,7 @@ MENU_GROUPS: Final[Mapping[str, Sequence[MenuItem]]] = {
     ),
     "access": (
         MenuItem(entry=ConsoleEntry.ACCESS, icon="circle-check", screen="check"),
+        MenuItem(entry=ConsoleEntry.ACCESS, icon="log-in", screen="sign-in"),
         MenuItem(entry=ConsoleEntry.ACCESS, icon="user-search", screen="who"),
         MenuItem(entry=ConsoleEntry.ACCESS, icon="flask-conical", screen="simulate"),
     ),

@@ -136,6 +136,7 @@ CONSOLE_PATHS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
     "access": {
         "/access": PAGE,
         "/access/check": PAGE,
+        "/access/sign-in": PAGE_AND_FORM,
         "/access/who": PAGE,
         "/access/simulate": PAGE,
     },

@@ -18,6 +18,7 @@ from gatehouse.accounts.second_factors.model import Factor
 from gatehouse.admin.access_invitations import AccessInvitations
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_admin import PeopleAdmin
+from gatehouse.admin.sign_in_doctor import SignInDoctor
 from gatehouse.fields.derive import patch_members, with_members
 from gatehouse.fields.model import DescribedField, Kind
 from gatehouse.fields.secrets import SecretRecord, SecretText
@@ -43,6 +44,7 @@ from gatehouse.web.api.permissions.envelope import (
     permission_endpoint,
 )
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
+from gatehouse.web.api.permissions.sign_in_diagnosis import diagnosis_entry
 from gatehouse.web.api.permissions.users import UserEntry, user_entry
 from gatehouse.web.http.parse import read_action
 from gatehouse.web.http.responses import NO_STORE
@@ -130,6 +132,10 @@ class GetUser(UserAdminFields, frozen=True, kw_only=True, tag="get"):
     data: NamedUserData
 
 
+class CheckSignIn(UserAdminFields, frozen=True, kw_only=True, tag="check_sign_in"):
+    data: NamedUserData
+
+
 class CreateUser(UserAdminFields, frozen=True, kw_only=True, tag="create"):
     data: NewAccountData
 
@@ -169,7 +175,7 @@ class EraseUser(UserAdminFields, frozen=True, kw_only=True, tag="erase"):
 Action: TypeAlias = (
     CreateUser | SaveUser | BlockUser | UnblockUser | InviteUser | EndSessions | ResetFactors | ExportUser | EraseUser
 )
-UserAdminRequest: TypeAlias = GetUser | Action
+UserAdminRequest: TypeAlias = GetUser | CheckSignIn | Action
 
 
 class UserName(msgspec.Struct, frozen=True, kw_only=True):
@@ -203,6 +209,7 @@ class UserAdminServices(msgspec.Struct, frozen=True, kw_only=True):
     """What the console uses, loaded at the first request."""
 
     people_admin: PeopleAdmin
+    doctor: SignInDoctor
     invitations: AccessInvitations
     lists: PeopleListStore
     find_nick: FindNick  # of a person with a record in the application
@@ -226,6 +233,11 @@ class UserAdminEndpoint(Struct, kw_only=True, eq=False):
         )
         if isinstance(body, GetUser):
             return data_response(await self._get(authenticated, actor_of(request, authenticated), body.data))
+        if isinstance(body, CheckSignIn):
+            application_id = authenticated.application_id or 0
+            actor, doctor = actor_of(request, authenticated), self.load().doctor
+            diagnosis = await doctor.examine(authenticated, actor, named_user(body.data), application_id)
+            return data_response(diagnosis_entry(diagnosis))
         return await self._perform(actor_of(request, authenticated), body)
 
     async def _get(
@@ -345,7 +357,8 @@ class UserAdminEndpoint(Struct, kw_only=True, eq=False):
             request=UserAdminRequest,
             section="interface §4.14",
             summary=(
-                "Account: get, create, save, block, unblock, invite, end_sessions, reset_factors, export, erase"
+                "Account: get, check_sign_in, create, save, block, unblock, invite, end_sessions, reset_factors, "
+                "export, erase"
             ),
             body_limit=SCHEMA_BODY_LIMIT,  # a picture as a data URL
         )

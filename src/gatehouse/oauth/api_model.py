@@ -71,8 +71,10 @@ class Api(msgspec.Struct, frozen=True, kw_only=True):
 
         Scopes that it no longer declares, or that the client may no longer have, are left out.
         """
-        held = (name for name in APPLICATION_SCOPES if name in client.scopes)
-        return tuple(name for name in (*self.scopes, *held) if f"{self.resource}{SCOPE_MARK}{name}" in qualified)
+        application_scopes = (name for name in APPLICATION_SCOPES if name in client.scopes)
+        return tuple(
+            name for name in (*self.scopes, *application_scopes) if f"{self.resource}{SCOPE_MARK}{name}" in qualified
+        )
 
     def is_banned(self, user: User, now: int) -> bool:
         """Whether the person is banned from its application now."""

@@ -166,28 +166,28 @@ class ApiTokens(Struct, kw_only=True, eq=False):
         A role of another application with the same name must not open this API.
         """
         sources = application_sources(api.application_id, scopes) if subject.user_id else {}
-        held = await self.mapping.load(subject.user_id, sources, client_id=subject.client_id)
+        holdings = await self.mapping.load(subject.user_id, sources, client_id=subject.client_id)
         marked = msgspec.structs.replace(claims, claims_omitted=tuple(sources))
-        return fitting_claims(held, sources, payload_bytes_left(marked, MAX_API_TOKEN))
+        return fitting_claims(holdings, sources, payload_bytes_left(marked, MAX_API_TOKEN))
 
     async def find(self, token: str, *, include_expired: bool = False) -> FoundToken | None:
         """Return the token if this service issued it and nothing ended it since; its API must still exist.
 
         `include_expired`: for callers that end it.
         """
-        found = await self._find_jwt(token, include_expired=include_expired)
-        found = found or await self._find_opaque(token, include_expired=include_expired)
-        if found is None:
+        api_token = await self._find_jwt(token, include_expired=include_expired)
+        api_token = api_token or await self._find_opaque(token, include_expired=include_expired)
+        if api_token is None:
             return None
-        source, _, rest = found.jti.partition(".")
+        source, _, rest = api_token.jti.partition(".")
         grant_or_rev = rest.partition(".")[0]
         match source:
             case "grant":
-                return await self._with_grant(found, grant_or_rev, include_banned=include_expired)
+                return await self._with_grant(api_token, grant_or_rev, include_banned=include_expired)
             case "client":
-                return await self._with_client(found, grant_or_rev)
+                return await self._with_client(api_token, grant_or_rev)
             case "account":
-                return await self._with_account(found, grant_or_rev)
+                return await self._with_account(api_token, grant_or_rev)
         return None
 
     async def _find_jwt(self, token: str, *, include_expired: bool) -> FoundToken | None:
@@ -219,8 +219,8 @@ class ApiTokens(Struct, kw_only=True, eq=False):
                 return None
         return FoundToken(sub=read.sub, client_id=read.client_id, jti=read.jti, ends_at=read.ends_at)
 
-    async def _with_grant(self, found: FoundToken, grant_id: str, *, include_banned: bool) -> FoundToken | None:
-        now, api = self.clock.now(), found.api
+    async def _with_grant(self, token: FoundToken, grant_id: str, *, include_banned: bool) -> FoundToken | None:
+        now, api = self.clock.now(), token.api
         holder = await self.grants.find_live_grant(grant_id, now)
         if holder is None or api is None or resource_in(holder.grant.scopes) != api.resource:
             return None
@@ -229,32 +229,32 @@ class ApiTokens(Struct, kw_only=True, eq=False):
         if not include_banned and (api.is_banned(holder.user, now) or holder.is_banned(now)):
             return None
         scopes = api.scopes_in(holder.grant.scopes, holder.client)
-        return replace(found, holder=holder, client=holder.client, scope=existing_scopes(found.scope, scopes))
+        return replace(token, holder=holder, client=holder.client, scope=existing_scopes(token.scope, scopes))
 
-    async def _with_client(self, found: FoundToken, rev: str) -> FoundToken | None:
+    async def _with_client(self, token: FoundToken, rev: str) -> FoundToken | None:
         try:
-            client = await self.clients.active_client(found.client_id)
+            client = await self.clients.active_client(token.client_id)
         except ClientNotFound:
             return None
         if str(client.rev) != rev:
             return None
-        if found.api is not None and not found.api.admits_client(client):
+        if token.api is not None and not token.api.admits_client(client):
             return None
-        if await self.grants.is_machine_token_revoked(found.jti):
+        if await self.grants.is_machine_token_revoked(token.jti):
             return None
-        declared = () if found.api is None else found.api.scopes
-        return replace(found, client=client, scope=existing_scopes(found.scope, declared))
+        declared = () if token.api is None else token.api.scopes
+        return replace(token, client=client, scope=existing_scopes(token.scope, declared))
 
-    async def _with_account(self, found: FoundToken, rev: str) -> FoundToken | None:
-        account = await self.find_account(found.sub)
+    async def _with_account(self, token: FoundToken, rev: str) -> FoundToken | None:
+        account = await self.find_account(token.sub)
         if account is None or str(account.rev) != rev:
             return None
-        if found.api is not None and not found.api.admits_account(account.user_id, account.project_id):
+        if token.api is not None and not token.api.admits_account(account.user_id, account.project_id):
             return None
-        if await self.grants.is_machine_token_revoked(found.jti):
+        if await self.grants.is_machine_token_revoked(token.jti):
             return None
-        declared = () if found.api is None else (*found.api.scopes, *APPLICATION_CLAIMS)
-        return replace(found, project_id=account.project_id, scope=existing_scopes(found.scope, declared))
+        declared = () if token.api is None else (*token.api.scopes, *APPLICATION_CLAIMS)
+        return replace(token, project_id=account.project_id, scope=existing_scopes(token.scope, declared))
 
 
 def existing_scopes(scope: str, existing: Collection[str]) -> str:

@@ -72,8 +72,8 @@ PairOf: TypeAlias = Callable[[LiveSecret], SecretPair | None]
 
 def find_secret(secrets: Sequence[LiveSecret], pair_of: PairOf) -> LiveSecret | None:
     pairs = [(stored, pair) for stored in secrets if (pair := pair_of(stored)) is not None]
-    found = first_equal(pair for _, pair in pairs)
-    return None if found is None else pairs[found][0]
+    index = first_equal(pair for _, pair in pairs)
+    return None if index is None else pairs[index][0]
 
 
 class ClientSecretVerifier:
@@ -106,10 +106,10 @@ class ClientSecretVerifier:
         return await self._any_matches(client, presented, pair_of, source, hashed=presented)
 
     async def is_correct_proof(self, client: Client, proof: str, redirect_uri: str, *, source: str) -> bool:
-        given = proof.lower()
+        lower_proof = proof.lower()
 
         def pair_of(stored: LiveSecret) -> SecretPair | None:
-            return None if stored.plain is None else (given, native_proof(redirect_uri, stored.plain))
+            return None if stored.plain is None else (lower_proof, native_proof(redirect_uri, stored.plain))
 
         return await self._any_matches(client, proof + redirect_uri, pair_of, source)
 
@@ -132,10 +132,10 @@ class ClientSecretVerifier:
         guess = await self._guesses.begin_attempt(
             [ThrottleSubject(("client secret", client.client_id, source), WEAK_GUESS_LIMIT)]
         )
-        found = find_secret(weak, pair_of) or await self._find_hashed(weak, hashed)
-        if found is None:
+        secret = find_secret(weak, pair_of) or await self._find_hashed(weak, hashed)
+        if secret is None:
             return False
-        self._verified_cache[memory] = found.secret
+        self._verified_cache[memory] = secret.secret
         await self._guesses.mark_succeeded(guess)
         return True
 

@@ -48,48 +48,48 @@ class ClientRecord(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
     client_id: str
 
 
-def apply_patch(given: ClientPatch, base: Client, *, is_new: bool, exchanges: bool = True) -> Client:
+def apply_patch(patch: ClientPatch, base: Client, *, is_new: bool, exchanges: bool = True) -> Client:
     """Return the base with the fields of the patch.
 
     `exchanges`: a native client may exchange tokens by default (R2). A new oidc client has to use PKCE (R9), and gets
     ES256 id_tokens (R2).
     """
-    values: dict[str, Any] = {name: getattr(given, name) for name in ClientPatch.__struct_fields__}
+    values: dict[str, Any] = {name: getattr(patch, name) for name in ClientPatch.__struct_fields__}
     profile = patched_value(values["profile"], kept=base.profile, cleared=ClientProfile.NATIVE)
     may_exchange = exchanges and profile is ClientProfile.NATIVE
     require_pkce = profile is ClientProfile.OIDC
     default = Client(client_id="", name="", may_exchange=may_exchange, require_pkce=require_pkce, created_at=0)
-    kept = base
+    client = base
     if is_new:
         settings = new_token_settings(profile)
         scopes = () if values["machine"] is True else base.scopes
-        kept = replace(
+        client = replace(
             base, scopes=scopes, may_exchange=may_exchange, require_pkce=require_pkce, token_settings=settings
         )
     patched = {
-        name: patched_value(value, kept=getattr(kept, name), cleared=getattr(default, name))
+        name: patched_value(value, kept=getattr(client, name), cleared=getattr(default, name))
         for name, value in values.items()
     }
     return replace(
-        kept, **{**patched, "token_settings": patch_token_settings(given.token_settings, kept.token_settings)}
+        client, **{**patched, "token_settings": patch_token_settings(patch.token_settings, client.token_settings)}
     )
 
 
-def patch_token_settings(given: TokenSettingsPatch | UnsetType | None, kept: TokenSettings) -> TokenSettings:
+def patch_token_settings(patch: TokenSettingsPatch | UnsetType | None, settings: TokenSettings) -> TokenSettings:
     """Return the new settings; only a named algorithm replaces the one that the client's programs accept."""
-    if isinstance(given, UnsetType):
-        return kept
-    if given is None or isinstance(given.id_token_alg, UnsetType):
-        return copy_as(TokenSettings, given or DEFAULT_TOKEN_SETTINGS, id_token_alg=kept.id_token_alg)
-    return copy_as(TokenSettings, given)
+    if isinstance(patch, UnsetType):
+        return settings
+    if patch is None or isinstance(patch.id_token_alg, UnsetType):
+        return copy_as(TokenSettings, patch or DEFAULT_TOKEN_SETTINGS, id_token_alg=settings.id_token_alg)
+    return copy_as(TokenSettings, patch)
 
 
 def replace_values(client: Client, values: Mapping[str, Any]) -> Client:
     """Return the client with these values, by the names of SINGLE_FIELDS."""
     changes: dict[str, dict[str, Any]] = {}
-    for one in SINGLE_FIELDS:
-        if one.name in values:
-            changes.setdefault(one.group, {})[one.name] = values[one.name]
+    for field in SINGLE_FIELDS:
+        if field.name in values:
+            changes.setdefault(field.group, {})[field.name] = values[field.name]
     own = changes.pop("", {})
     groups = {name: msgspec.structs.replace(getattr(client, name), **inner) for name, inner in changes.items()}
     return replace(client, **own, **groups)

@@ -94,9 +94,9 @@ def _limit_checks(client: Client) -> Iterable[RuleCheck]:
     for field in LIST_FIELDS:
         entries = len(getattr(client, field))
         yield entries <= MAX_LIST_ENTRIES, field, f"{field}: at most {MAX_LIST_ENTRIES} entries"
-    for one in SINGLE_FIELDS:
-        problem = one.limit_problem(one.value_of(client))
-        yield not problem, one.path, problem
+    for single_field in SINGLE_FIELDS:
+        problem = single_field.limit_problem(single_field.value_of(client))
+        yield not problem, single_field.path, problem
 
 
 def _address_checks(client: Client) -> Iterable[RuleCheck]:

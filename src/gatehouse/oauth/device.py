@@ -65,7 +65,7 @@ class DeviceAuthorization(Struct, kw_only=True, eq=False):
         if not resource:
             return granted_scopes(client, scope)
         wanted = set(scope.split(" "))
-        own = tuple(one for one in SCOPES if one in wanted and one in client.scopes)
+        own = tuple(name for name in SCOPES if name in wanted and name in client.scopes)
         return await scopes_for_api(self.clients, client, resource, own=own, wanted=wanted)
 
     def _new_request(self, client: Client, code: str, scopes: tuple[str, ...], address: str) -> DeviceRequest:
@@ -104,7 +104,7 @@ def granted_scopes(client: Client, scope: str) -> tuple[str, ...]:
     wanted = set(scope.split(" ")) if scope else {OPENID}
     if OPENID not in wanted:
         raise InvalidScope("openid is missing")
-    return tuple(one for one in SCOPES if one in wanted and one in client.scopes)
+    return tuple(name for name in SCOPES if name in wanted and name in client.scopes)
 
 
 def normalize_user_code(typed: str) -> str:

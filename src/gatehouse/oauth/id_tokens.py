@@ -83,9 +83,9 @@ class IdTokens(Struct, kw_only=True, eq=False):
         )
         names = claims_at(ID_TOKEN, holder, scopes)
         person = await self.user_claims.claims_of(user, names)
-        held = await self._held_claims(holder, names, claims, person)
+        held_claims = await self._held_claims(holder, names, claims, person)
         return await self.signer.sign(
-            claims, alg=alg, keys_version=holder.keys_version, extra_claims={**held, **person}
+            claims, alg=alg, keys_version=holder.keys_version, extra_claims={**held_claims, **person}
         )
 
     async def _held_claims(

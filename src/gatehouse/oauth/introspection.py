@@ -32,16 +32,16 @@ class IntrospectionCaller(Struct, frozen=True, kw_only=True):
         """Whether the client may introspect a token: its own, and those of other clients of its application."""
         return self._is_of(holder.client)
 
-    def may_introspect_token(self, found: FoundToken, project_id: str | None) -> bool:
+    def may_introspect_token(self, token: FoundToken, project_id: str | None) -> bool:
         """The same for a token of an API or a machine, and for those of its application's API.
 
         `project_id` is that of the caller's application; a service account belongs to one.
         """
-        if found.client is not None and self._is_of(found.client):
+        if token.client is not None and self._is_of(token.client):
             return True
-        if found.api is not None and found.api.application_id == self.application_id:
+        if token.api is not None and token.api.application_id == self.application_id:
             return True
-        return bool(found.project_id) and found.project_id == project_id
+        return bool(token.project_id) and token.project_id == project_id
 
     def _is_of(self, owner: Client) -> bool:
         same_application = self.application_id is not None and owner.application_id == self.application_id
@@ -96,11 +96,11 @@ class Introspection(Struct, kw_only=True, eq=False):
         }
 
     async def _introspect_refresh_token(self, token: str, caller: IntrospectionCaller) -> Mapping[str, object] | None:
-        found = await self.refresh_tokens.find(token)
-        if found is None or not caller.may_introspect(found.holder):
+        refresh_token = await self.refresh_tokens.find(token)
+        if refresh_token is None or not caller.may_introspect(refresh_token.holder):
             return None
-        holder = found.holder
-        if not found.is_newest or OFFLINE_ACCESS not in holder.scopes:
+        holder = refresh_token.holder
+        if not refresh_token.is_newest or OFFLINE_ACCESS not in holder.scopes:
             return None
         try:
             api = await find_granted_api(self.clients, holder.client, holder.grant.scopes)
@@ -110,26 +110,26 @@ class Introspection(Struct, kw_only=True, eq=False):
             return None
         of_api = () if api is None else api.scopes_in(holder.grant.scopes, holder.client)
         scope = " ".join(dict.fromkeys((*holder.scopes, *of_api)))
-        return {**self._active_response(holder, scope), "exp": found.ends_at}
+        return {**self._active_response(holder, scope), "exp": refresh_token.ends_at}
 
     async def _introspect_api_token(self, token: str, caller: IntrospectionCaller) -> Mapping[str, object] | None:
         """Introspect a token for an API, or an opaque one of a machine (R9)."""
-        found = await self.api_tokens.find(token)
-        if found is None:
+        api_token = await self.api_tokens.find(token)
+        if api_token is None:
             return None
         project_id = None if caller.application_id is None else await self.clients.project_of(caller.application_id)
-        if not caller.may_introspect_token(found, project_id):
+        if not caller.may_introspect_token(api_token, project_id):
             return None
         return {
             "active": True,
             "iss": self.issuer,
-            "sub": found.sub,
-            "client_id": found.client_id,
-            "aud": [self.issuer if found.api is None else found.api.resource],
-            "scope": found.scope,
+            "sub": api_token.sub,
+            "client_id": api_token.client_id,
+            "aud": [self.issuer if api_token.api is None else api_token.api.resource],
+            "scope": api_token.scope,
             "token_type": "Bearer",
-            "exp": found.ends_at,
-            "jti": found.jti,
+            "exp": api_token.ends_at,
+            "jti": api_token.jti,
         }
 
     async def _introspect_login_token(self, token: str, caller: IntrospectionCaller) -> Mapping[str, object] | None:

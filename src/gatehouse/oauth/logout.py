@@ -72,5 +72,7 @@ class LogoutRequests:
             raise BadLogout(
                 "the post_logout_redirect_uri contains the reserved query parameter state", client.client_id
             )
-        given = {"state": asked.state} if asked.state else {}
-        return with_query(asked.post_logout_redirect_uri, given) if given else asked.post_logout_redirect_uri
+        parameters = {"state": asked.state} if asked.state else {}
+        return (
+            with_query(asked.post_logout_redirect_uri, parameters) if parameters else asked.post_logout_redirect_uri
+        )

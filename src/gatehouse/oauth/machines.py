@@ -77,9 +77,9 @@ class MachineAuthenticator(Struct, kw_only=True, eq=False):
         """Whether its JWT was sent as the secret; of an account with a key it proves nothing alone (R1)."""
         for secret in dict.fromkeys(credentials.secrets):
             try:
-                found = await self.verify_account_jwt(secret, credentials.address, credentials.source)
+                sender = await self.verify_account_jwt(secret, credentials.address, credentials.source)
             except InvalidToken:
                 continue
-            if found.user_id == account.user_id:
+            if sender.user_id == account.user_id:
                 return True
         return False

@@ -29,7 +29,7 @@ RESERVED_CLAIMS: Final = (
         *("nbf", "scope", "client_id", "acr", "amr", "c_hash", "s_hash"),
         *("status", "email", "email_verified", "nickname", "name"),
         *("preferred_username", "picture", "locale", "updated_at"),
-        *(one.field.claim for one in CLAIM_FIELDS),
+        *(claim_field.field.claim for claim_field in CLAIM_FIELDS),
         *("phone_verified", "phone_number", "phone_number_verified"),
     }
 ) - APPLICATION_CLAIMS.keys()
@@ -103,9 +103,9 @@ def application_sources(application_id: int | None, scopes: Collection[str]) -> 
 
 def fitting_claims(claims: Mapping[str, object], names: Iterable[str], bytes_left: int) -> dict[str, object]:
     """Return the claims that fit, the shortest first; `claims_omitted` names the missing ones."""
-    kept = claims_that_fit(claims, bytes_left)
-    omitted = tuple(sorted(name for name in names if name not in kept))
-    return {**kept, CLAIMS_OMITTED: omitted} if omitted else dict(kept)
+    retained_claims = claims_that_fit(claims, bytes_left)
+    omitted = tuple(sorted(name for name in names if name not in retained_claims))
+    return {**retained_claims, CLAIMS_OMITTED: omitted} if omitted else dict(retained_claims)
 
 
 def entries_of(holdings: ApplicationHoldings | None, content: ClaimContent) -> tuple[str, ...]:

@@ -122,7 +122,7 @@ def _freshness(headers: Mapping[str, str]) -> int:
     directives = [part.strip() for part in headers.get("cache-control", "").split(",")]
     if {"no-store", "no-cache"} & {directive.lower() for directive in directives}:
         return 0
-    ages = [int(found[1]) for directive in directives if (found := MAX_AGE.fullmatch(directive))]
+    ages = [int(match[1]) for directive in directives if (match := MAX_AGE.fullmatch(directive))]
     if ages:
         age = headers.get("age", "")
         return min(ages) - (int(age) if SECONDS.fullmatch(age) else 0)

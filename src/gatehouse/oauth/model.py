@@ -259,14 +259,14 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
 
 
 CLIENT_FIELDS: Final = tuple(described_fields(Client, Field))
-LIST_FIELDS: Final = tuple(one.name for one in CLIENT_FIELDS if one.kind in {Kind.LIST, Kind.SCOPES})
-URL_FIELDS: Final = tuple(one.name for one in CLIENT_FIELDS if one.kind is Kind.URL)
+LIST_FIELDS: Final = tuple(field.name for field in CLIENT_FIELDS if field.kind in {Kind.LIST, Kind.SCOPES})
+URL_FIELDS: Final = tuple(field.name for field in CLIENT_FIELDS if field.kind is Kind.URL)
 LINK_FIELDS: Final = ("client_uri", "policy_uri", "tos_uri")  # that people see
 # All fields, those of a group in its place; options and form controls are made from these.
 SINGLE_FIELDS: Final = tuple(
     single
-    for one in CLIENT_FIELDS
-    for single in (described_fields(one.type, Field, group=one.name) if one.kind is Kind.GROUP else (one,))
+    for field in CLIENT_FIELDS
+    for single in (described_fields(field.type, Field, group=field.name) if field.kind is Kind.GROUP else (field,))
 )
 
 

@@ -24,14 +24,14 @@ def parse_client_keys(jwks: Mapping[str, object]) -> tuple[KeyOfSet, ...]:
     refuse_private_keys(jwks.get("keys"))
     try:
         written = msgspec.convert(jwks, ClientJwkSet)
-        found = tuple(map(parse_jwk, written.keys))
+        keys = tuple(map(parse_jwk, written.keys))
     except (msgspec.ValidationError, BadPublicKey, ValueError) as error:
         raise BadClient(f"jwks: {error}", field="jwks") from None
-    if not 0 < len(found) <= MAX_KEYS:
+    if not 0 < len(keys) <= MAX_KEYS:
         raise BadClient(f"jwks must have 1 to {MAX_KEYS} keys", field="jwks")
-    if len({key.kid for key in found}) < len(found):
+    if len({key.kid for key in keys}) < len(keys):
         raise BadClient("jwks: several keys need different kids", field="jwks")
-    return found
+    return keys
 
 
 def refuse_private_keys(keys: object) -> None:

@@ -38,10 +38,10 @@ class Revocation(Struct, kw_only=True, eq=False):
         if not token:
             raise InvalidRequest("refresh_token is missing")
         client = await self.authentication.authenticate_by_secret(credentials)
-        found = await self.refresh_tokens.find(token)
-        if found is None or found.holder.client.client_id != client.client_id:
+        refresh_token = await self.refresh_tokens.find(token)
+        if refresh_token is None or refresh_token.holder.client.client_id != client.client_id:
             raise InvalidRefreshToken("the refresh token belongs to another client")
-        if not await self._revoke(found.holder, client, origin) or not found.is_newest:
+        if not await self._revoke(refresh_token.holder, client, origin) or not refresh_token.is_newest:
             raise InvalidRefreshToken("rotated or revoked in the meantime")
 
     async def revoke(self, credentials: ClientCredentials, token: str, origin: AuditOrigin) -> None:
@@ -54,32 +54,32 @@ class Revocation(Struct, kw_only=True, eq=False):
             raise InvalidRequest("token is missing")
         account = await self.machines.authenticate_account(credentials)
         client = None if account else await self.authentication.authenticate_by_secret(credentials)
-        found = await self.api_tokens.find(token, include_expired=True)
-        if found is not None and found.holder is None:
-            if found.sub == (account.subject.sub if account else client and client.subject):
-                await self._revoke_machine_token(found, origin)
+        api_token = await self.api_tokens.find(token, include_expired=True)
+        if api_token is not None and api_token.holder is None:
+            if api_token.sub == (account.subject.sub if account else client and client.subject):
+                await self._revoke_machine_token(api_token, origin)
             return
-        holder = await self._find_holder(token) if found is None else found.holder
+        holder = await self._find_holder(token) if api_token is None else api_token.holder
         if client is not None and holder is not None and holder.client.client_id == client.client_id:
             await self._revoke(holder, client, origin)
 
-    async def _revoke_machine_token(self, found: FoundToken, origin: AuditOrigin) -> None:
+    async def _revoke_machine_token(self, token: FoundToken, origin: AuditOrigin) -> None:
         """End one token of a machine; its others live on."""
         record = self.recorder.record(
             AuditEvent.MACHINE_TOKEN_REVOKED,
-            replace(origin, actor=found.sub),
-            subject=found.client_id,
-            details={"jti": found.jti},
+            replace(origin, actor=token.sub),
+            subject=token.client_id,
+            details={"jti": token.jti},
         )
-        await self.store.revoke_machine_token(found.jti, self.clock.now(), ends_at=found.ends_at, record=record)
+        await self.store.revoke_machine_token(token.jti, self.clock.now(), ends_at=token.ends_at, record=record)
 
     async def _find_holder(self, token: str) -> GrantHolder | None:
         """Revoke expired tokens too: the clock may be wrong, and a token answered as revoked must stay so (I16)."""
         bearer = await self.access_token_verifier.find(token, include_expired=True)
         if bearer is not None:
             return bearer.holder
-        found = await self.refresh_tokens.find(token, include_expired=True)
-        return None if found is None else found.holder
+        refresh_token = await self.refresh_tokens.find(token, include_expired=True)
+        return None if refresh_token is None else refresh_token.holder
 
     async def _revoke(self, holder: GrantHolder, client: Client, origin: AuditOrigin) -> bool:
         record = self.recorder.record(

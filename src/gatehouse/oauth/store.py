@@ -239,7 +239,7 @@ async def scope_texts(clients: ClientStore, scopes: Sequence[str]) -> tuple[str,
     api = await find_api_in(clients, scopes)
     if api is None:
         return tuple(scopes)
-    texts = {name: one.title for name, one in api.scopes.items()}
+    texts = {name: scope.title for name, scope in api.scopes.items()}
     texts |= {name: f"{api.name}{SCOPE_MARK}{name}" for name in APPLICATION_SCOPES}
     qualified = {f"{api.resource}{SCOPE_MARK}{name}": text for name, text in texts.items()}
     return tuple(qualified.get(scope, scope) for scope in scopes)
@@ -263,11 +263,11 @@ async def scopes_for_api(
     api = await find_granted_api(clients, client, (f"{resource}{SCOPE_MARK}",))
     if api is None:
         return tuple(own)
-    gets_held = not client.first_party or await _is_of_project(clients, client, api)
-    held = {name for name in own if gets_held and name in APPLICATION_SCOPES}
-    of_api = api.qualified_scopes(held.union(wanted) - (set(APPLICATION_SCOPES) - held))
-    refuse_long_scope(plain_scope(one) for one in of_api)
-    return (*(one for one in own if OPENID in own or one not in APPLICATION_SCOPES), *of_api)
+    gets_application_scopes = not client.first_party or await _is_of_project(clients, client, api)
+    application_scopes = {name for name in own if gets_application_scopes and name in APPLICATION_SCOPES}
+    of_api = api.qualified_scopes(application_scopes.union(wanted) - (set(APPLICATION_SCOPES) - application_scopes))
+    refuse_long_scope(plain_scope(scope) for scope in of_api)
+    return (*(scope for scope in own if OPENID in own or scope not in APPLICATION_SCOPES), *of_api)
 
 
 async def _is_of_project(clients: ClientStore, client: Client, api: Api) -> bool:

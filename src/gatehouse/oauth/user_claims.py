@@ -18,7 +18,7 @@ PLACES: Final = (ID_TOKEN, USERINFO)
 EMAIL_CLAIMS: Final = ("email", "email_verified")
 PROFILE_CLAIMS: Final = (
     *("name", "nickname", "preferred_username", "picture", "locale", "updated_at"),
-    *(one.field.claim for one in CLAIM_FIELDS),
+    *(claim_field.field.claim for claim_field in CLAIM_FIELDS),
 )
 TRUST_CLAIMS: Final = ("email_verified", "phone_verified")
 CLAIMS_BY_SCOPE: Final[Mapping[str, tuple[str, ...]]] = {

@@ -40,11 +40,11 @@ class UserInfo(Struct, kw_only=True, eq=False):
         """Return the claims of R9; a mapped claim replaces one by scope of the same name."""
         user, client = bearer.holder.user, bearer.holder.client
         names = claims_at(USERINFO, bearer.holder, bearer.token.scopes)
-        held = await self.mapping.application_claims(
+        application_claims = await self.mapping.application_claims(
             user.user_id, client.application_id, names - mapped.keys(), client_id=client.client_id
         )
         return {
-            **held,
+            **application_claims,
             **mapped,
             "status": "ok",
             "sub": user.user_id,

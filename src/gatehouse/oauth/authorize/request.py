@@ -134,14 +134,14 @@ def response_type_is_code(asked: AuthorizeParameters, _client: Client) -> None:
 
 def response_mode_is_supported(asked: AuthorizeParameters, client: Client) -> None:
     """Interface §4.2 requires `query`; plain OpenID Connect may leave it out, or ask for a form (R9)."""
-    given = asked["response_mode"]
+    mode = asked["response_mode"]
     if client.profile is ClientProfile.NATIVE:
-        if given != ResponseMode.QUERY:
+        if mode != ResponseMode.QUERY:
             raise AskedWrongly("response_mode must be query")
-    elif given == ResponseMode.FORM_POST:
+    elif mode == ResponseMode.FORM_POST:
         if response_mode_of(asked, client) is not ResponseMode.FORM_POST:
             raise AskedWrongly("form_post needs a web address as redirect_uri and a printable state")
-    elif given not in ("", ResponseMode.QUERY):
+    elif mode not in ("", ResponseMode.QUERY):
         raise AskedWrongly("response_mode must be query or form_post")
 
 
@@ -284,7 +284,7 @@ def wanted_subjects(asked: ClaimsRequest) -> tuple[str, ...]:
     if not isinstance(about, Mapping) or not {"value", "values"} & about.keys():
         return ()
     named = about.get("values", [about.get("value")])
-    if not isinstance(named, list) or not named or not all(isinstance(one, str) and one for one in named):
+    if not isinstance(named, list) or not named or not all(isinstance(user_id, str) and user_id for user_id in named):
         raise AskedWrongly("value and values of claims.id_token.sub must be user IDs")
     if "value" in about and about["value"] not in named:
         raise AskedWrongly("value of claims.id_token.sub is not among its values")

@@ -89,8 +89,8 @@ def machine_scopes(scope: str, api: Api, machine: Machine) -> tuple[str, ...]:
     if scope and SCOPE_TEXT.fullmatch(scope) is None:
         raise InvalidScope("scope contains invalid characters")
     wanted = set(scope.split())
-    held = APPLICATION_CLAIMS if machine.account is not None else {}
-    granted = tuple(name for name in (*api.scopes, *held) if name in wanted)
+    application_claims = APPLICATION_CLAIMS if machine.account is not None else {}
+    granted = tuple(name for name in (*api.scopes, *application_claims) if name in wanted)
     refuse_ungranted(scope, granted)
     refuse_long_scope(granted)
     return granted

@@ -38,28 +38,30 @@ class RefreshTokenGrant(Struct, kw_only=True, eq=False):
         """Rotate the token; a failed proof does not use it up, because it is worthless without a proof."""
         if not token_request.refresh_token:
             raise InvalidRequest("refresh_token is missing")
-        found = await self.tokens.find(token_request.refresh_token)
+        refresh_token = await self.tokens.find(token_request.refresh_token)
         if (
-            found is not None
-            and found.holder.client.profile is ClientProfile.NATIVE
+            refresh_token is not None
+            and refresh_token.holder.client.profile is ClientProfile.NATIVE
             and credentials.is_unnamed_proof
             and not token_request.redirect_uri
         ):
             raise InvalidRequest("redirect_uri is missing")  # before the proof, which depends on it
-        client = await self.access.authenticate(token_request, credentials, None if found is None else found.holder)
-        if found is None:
+        client = await self.access.authenticate(
+            token_request, credentials, None if refresh_token is None else refresh_token.holder
+        )
+        if refresh_token is None:
             raise InvalidGrant("unknown refresh token, or its grant has ended")
-        if OFFLINE_ACCESS not in found.holder.scopes:
+        if OFFLINE_ACCESS not in refresh_token.holder.scopes:
             raise InvalidGrant("the client no longer has offline_access")
-        grant = found.holder.grant
+        grant = refresh_token.holder.grant
         refuse_other_redirect(token_request, client, grant)
         scopes = narrow_scopes(token_request.scope, grant)
-        api = await self.access.check(token_request, found.holder)
+        api = await self.access.check(token_request, refresh_token.holder)
         rotated = await self.store.rotate(
             grant.grant_id,
-            found.generation,
+            refresh_token.generation,
             self.clock.now(),
-            kid=await self.tokens.signing_kid(found.holder),
+            kid=await self.tokens.signing_kid(refresh_token.holder),
             grace=self._grace_for(client),
             reused=lambda: self.recorder.record(
                 AuditEvent.REFRESH_REUSED,
@@ -69,9 +71,11 @@ class RefreshTokenGrant(Struct, kw_only=True, eq=False):
             ),
         )
         if rotated.outcome not in (RotationOutcome.ROTATED, RotationOutcome.REPEATED):
-            raise InvalidGrant(f"refresh token {found.generation} of grant {grant.grant_id}: {rotated.outcome.name}")
+            raise InvalidGrant(
+                f"refresh token {refresh_token.generation} of grant {grant.grant_id}: {rotated.outcome.name}"
+            )
         return await self.token_issuer.issue(
-            found.holder,
+            refresh_token.holder,
             scopes=scopes,
             generation=rotated.generation,
             refreshed_at=rotated.refreshed_at,
@@ -102,7 +106,7 @@ def narrow_scopes(scope: str, grant: Grant) -> tuple[str, ...]:
     if not scope:
         return grant.scopes
     wanted = set(scope.split()) if SCOPE_TEXT.fullmatch(scope) else {scope}
-    kept = {OPENID, ""}
-    if not wanted <= {plain_scope(one) for one in grant.scopes}:
+    fixed_scopes = {OPENID, ""}
+    if not wanted <= {plain_scope(name) for name in grant.scopes}:
         raise InvalidScope("scope exceeds the grant")
-    return tuple(one for one in grant.scopes if plain_scope(one) in wanted | kept)
+    return tuple(name for name in grant.scopes if plain_scope(name) in wanted | fixed_scopes)

@@ -62,12 +62,12 @@ class TokenExchangeGrant(Struct, kw_only=True, eq=False):
         )
 
     async def _id_token(self, user_jwt: str, credentials: ClientCredentials) -> TokenResponse:
-        given = await self.id_tokens.exchange(user_jwt, credentials.address)
+        token = await self.id_tokens.exchange(user_jwt, credentials.address)
         return TokenResponse(
-            access_token=given.id_token,
+            access_token=token.id_token,
             token_type=NOT_FOR_ACCESS,
             issued_token_type=ID_TOKEN,
-            expires_in=given.expires_in,
+            expires_in=token.expires_in,
         )
 
 

@@ -90,22 +90,22 @@ def address_only_proof(connection: HTTPConnection) -> GameClientProof:
 
 def read_proof_values(connection: HTTPConnection, public_key: str = "") -> Mapping[str, str]:
     """Return each value from any of its places; several places must have the same value."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, value in (*iter_proof_values(connection), *((("public_key", public_key),) if public_key else ())):
-        if not is_same_value(name, found.setdefault(name, value), value):
+        if not is_same_value(name, values.setdefault(name, value), value):
             raise BadInput(f"two different values of {name}")
-    return found
+    return values
 
 
-def is_same_value(name: str, one: str, other: str) -> bool:
+def is_same_value(name: str, first: str, other: str) -> bool:
     """Whether two values are equal.
 
     A key has several spellings (R4), because PEM with line breaks does not fit into a header.
     """
-    if one == other or name != "public_key":
-        return one == other
+    if first == other or name != "public_key":
+        return first == other
     try:
-        return parse_rsa_public_key(one) == parse_rsa_public_key(other)
+        return parse_rsa_public_key(first) == parse_rsa_public_key(other)
     except BadPublicKey:
         return False
 

@@ -176,18 +176,18 @@ class GameSessionEndpoints(Struct, kw_only=True, eq=False):
             address_proven=proven,
             guest_id=await self._find_guest(request, body),
         )
-        given = await self.registration.register(wish, origin_of(request, ACTOR))
-        url = f"{self.base_url}/?gsid={given.session.gsid}"
+        registration = await self.registration.register(wish, origin_of(request, ACTOR))
+        url = f"{self.base_url}/?gsid={registration.session.gsid}"
         answer = GetGsidResponse(
             status=OK,
-            gsid=given.session.gsid,
+            gsid=registration.session.gsid,
             ts=self.clock.now(),
-            started=given.session.created_at,
+            started=registration.session.created_at,
             url=url,
             qr=qr_data_uri(url) if body.qr == ON else "",
-            code=given.session.code,
+            code=registration.session.code,
         )
-        return json_response(answer, headers={"Location": f"{RESULT_PATH}?location={given.location}"})
+        return json_response(answer, headers={"Location": f"{RESULT_PATH}?location={registration.location}"})
 
     async def _find_guest(self, request: Request, body: GetGsidRequest) -> str:
         """Return the guest who upgrades; empty for an ordinary sign-in."""
@@ -238,12 +238,12 @@ class GameSessionEndpoints(Struct, kw_only=True, eq=False):
 
     async def info(self, request: Request) -> Response:
         body = await read_json_or_form(request, GsidInfoRequest)
-        found = await self.game_sessions.info(body.gsid, address_only_proof(request), origin_of(request, ACTOR))
-        session = found.session
+        details = await self.game_sessions.info(body.gsid, address_only_proof(request), origin_of(request, ACTOR))
+        session = details.session
         session_info = copy_as(
             GameSessionInfo,
             session,
-            factor=found.factor,
+            factor=details.factor,
             ip=session.address,
             created=session.created_at,
             state=session.closed,

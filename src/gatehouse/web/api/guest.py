@@ -79,12 +79,12 @@ class GuestEndpoint(Struct, kw_only=True, eq=False):
         intent = read_intent(body.intent)
         challenge = self.guests.challenge(intent, (await self._read_options(request, body)).applications)
         puzzle = await self.guests.puzzle_for(body.device_key) if intent is ChallengeIntent.SIGN_IN else None
-        given = {"status": status, "challenge": challenge, "expires_in": CHALLENGE_SECONDS}
-        return given if puzzle is None else {**given, "puzzle": puzzle}
+        answer = {"status": status, "challenge": challenge, "expires_in": CHALLENGE_SECONDS}
+        return answer if puzzle is None else {**answer, "puzzle": puzzle}
 
     async def _prove(self, request: Request, body: GuestRequest) -> ProvedLogin:
         options = await self._read_options(request, body)
-        found = await self.guests.sign_in(
+        sign_in = await self.guests.sign_in(
             copy_as(DeviceProof, body),
             options.applications,
             lang=self.pages.language_of(request),
@@ -92,10 +92,10 @@ class GuestEndpoint(Struct, kw_only=True, eq=False):
             origin=origin_of(request, ACTOR),
         )
         return ProvedLogin(
-            user=found.user,
+            user=sign_in.user,
             method=SignInMethod.GUEST,
             options=options,
-            more={"created": True} if found.created else {},
+            more={"created": True} if sign_in.created else {},
         )
 
     def endpoint(self) -> Endpoint:

@@ -109,8 +109,8 @@ def allow_bearer(token: str) -> DetailsAllowed:
     """Allow requests with the token, on the public listener; without a configured token no request is allowed."""
 
     def has_token(request: Request) -> bool:
-        given = request.headers.getlist("authorization")
-        return bool(token) and len(given) == 1 and constant_time_equal(given[0], f"Bearer {token}")
+        credentials = request.headers.getlist("authorization")
+        return bool(token) and len(credentials) == 1 and constant_time_equal(credentials[0], f"Bearer {token}")
 
     return has_token
 

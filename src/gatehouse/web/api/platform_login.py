@@ -56,12 +56,12 @@ class PlatformLoginEndpoint(Struct, kw_only=True, eq=False):
             source=caller.source,
             lang=self.pages.language_of(request),
         )
-        found = await self.sign_in.sign_in(attempt, origin=origin_of(request, "platform"))
+        sign_in = await self.sign_in.sign_in(attempt, origin=origin_of(request, "platform"))
         return ProvedLogin(
-            user=found.user,
+            user=sign_in.user,
             method=SignInMethod.PLATFORM,
             options=options,
-            more={"created": True} if found.created else {},
+            more={"created": True} if sign_in.created else {},
         )
 
     def endpoint(self) -> Endpoint:

@@ -178,7 +178,7 @@ class SettingScreens:
             form=self._forms.load(admin, "email", f"{ENTRY.path}/email", draft),
             server=mail.server,
             waiting=mail.waiting,
-            found=mail.found,
+            found=mail.mails,
             login=admin.user.login or "",
             call=settings_call(setting_parts.email_part(mail), page=query.page_request.page),
         )

@@ -219,8 +219,8 @@ class AuthorizeEndpoint(Struct, kw_only=True, eq=False):
         user_id = browser.signed_in.user.user_id
         address = origin_of(request, user_id).address
         application_ids = await self.authorize.deciding_applications(wanted, client)
-        found = await self.sign_in_flows.find_terms_for(user_id, application_ids, address)
-        return found is not None
+        pending_terms = await self.sign_in_flows.find_terms_for(user_id, application_ids, address)
+        return pending_terms is not None
 
     async def _begin_sign_in(
         self, request: Request, browser: Browser, wanted: AuthorizationRequest, next_step: NextStep

@@ -30,10 +30,10 @@ def credentials_of(request: Request, asked: ClientCredentialFields) -> ClientCre
     Raises InvalidClient for a header that is repeated or cannot be read (checklist TK-24).
     """
     caller = caller_address_of(request.scope)
-    given = header_values(request.scope, b"authorization")
-    if len(given) > 1:
+    headers = header_values(request.scope, b"authorization")
+    if len(headers) > 1:
         raise InvalidClient("duplicate Authorization header")
-    header = given[0] if given else ""
+    header = headers[0] if headers else ""
     proof = bearer_token(header)
     basic_id, basic_secrets = ("", ()) if proof or not header else read_basic(header)
     return ClientCredentials(
@@ -52,9 +52,9 @@ def credentials_of(request: Request, asked: ClientCredentialFields) -> ClientCre
 
 def read_basic(header: str) -> tuple[str, tuple[str, ...]]:
     """Return id and password; not every client encodes them first, as RFC 6749 §2.3.1 requires."""
-    found = BASIC.fullmatch(header)
+    match = BASIC.fullmatch(header)
     try:
-        text = b64decode(found[1], validate=True).decode() if found else ""
+        text = b64decode(match[1], validate=True).decode() if match else ""
     except ValueError:
         text = ""
     client_id, colon, secret = text.partition(":")
@@ -80,11 +80,11 @@ def bearer_of(request: Request) -> str:
 
     Raises InvalidToken for a header that is repeated or of another scheme.
     """
-    given = header_values(request.scope, b"authorization")
-    if not given:
+    headers = header_values(request.scope, b"authorization")
+    if not headers:
         return ""
-    token = bearer_token(given[0])
-    if not token or len(given) > 1:
+    token = bearer_token(headers[0])
+    if not token or len(headers) > 1:
         raise InvalidToken("the Authorization header is duplicated or not a Bearer token")
     return token
 
@@ -110,5 +110,7 @@ async def access_token_in_form(request: Request) -> str:
 
 
 def is_form(request: Request) -> bool:
-    given = request.headers.get("content-type", "")
-    return given.partition(";")[0].strip().lower() == BodyKind.FORM.value and bool(content_type(request, FORM_ONLY))
+    media_type = request.headers.get("content-type", "")
+    return media_type.partition(";")[0].strip().lower() == BodyKind.FORM.value and bool(
+        content_type(request, FORM_ONLY)
+    )

@@ -88,17 +88,17 @@ class DeviceAuthorizationEndpoint:
         wait = self._rate_limiter.admit(DEVICE_LIMIT_KEY, caller_address_of(request.scope).source)
         if wait:
             raise TooMany(wait, "devices begun from one source")
-        given = await self._device_authorization.start(
+        codes = await self._device_authorization.start(
             client, body.scope, resource=body.resource, address=str(caller_address_of(request.scope).address)
         )
         return json_response(
             DeviceCodesResponse(
-                device_code=given.device_code,
-                user_code=given.user_code,
+                device_code=codes.device_code,
+                user_code=codes.user_code,
                 verification_uri=self._page,
-                verification_uri_complete=f"{self._page}?user_code={given.user_code}",
-                expires_in=given.expires_in,
-                interval=given.interval,
+                verification_uri_complete=f"{self._page}?user_code={codes.user_code}",
+                expires_in=codes.expires_in,
+                interval=codes.interval,
             )
         )
 
@@ -150,18 +150,20 @@ class DevicePages(Struct, kw_only=True, eq=False):
             return answer
         return see_other(await self._next_address(request, browser, pending_request))
 
-    async def _next_address(self, request: Request, browser: Browser, found: DeviceRequest) -> str:
+    async def _next_address(self, request: Request, browser: Browser, pending_request: DeviceRequest) -> str:
         """Return the address of the confirmation; without a full session, of the sign-in first (R1)."""
         signed_in = browser.signed_in
         if not is_full_session(signed_in):
             return step_address(
                 FlowStep.LOGIN,
-                await self.sign_in_flows.start(KIND, encode_device_request(found), browser=browser.browser_id),
+                await self.sign_in_flows.start(
+                    KIND, encode_device_request(pending_request), browser=browser.browser_id
+                ),
             )
         proof = proof_of_session(signed_in.session)
         handle, interaction = await self.sign_in_flows.start_with_proof(
             KIND,
-            encode_device_request(found),
+            encode_device_request(pending_request),
             proof,
             browser=browser.browser_id,
             address=origin_of(request, proof.user_id).address,

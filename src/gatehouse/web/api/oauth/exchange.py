@@ -29,8 +29,8 @@ class ExchangeEndpoints(Struct, kw_only=True, eq=False):
 
     async def exchange(self, request: Request) -> Response:
         caller = caller_address_of(request.scope)
-        given = await self.id_tokens.exchange(required_bearer(request), caller.address if caller.proven else None)
-        return json_response(IdTokenResponse(id_token=given.id_token, expires_in=given.expires_in))
+        token = await self.id_tokens.exchange(required_bearer(request), caller.address if caller.proven else None)
+        return json_response(IdTokenResponse(id_token=token.id_token, expires_in=token.expires_in))
 
     async def exchange_token(self, request: Request) -> Response:
         return json_response(UserJwtResponse(token=await self.user_jwts.exchange(required_bearer(request))))

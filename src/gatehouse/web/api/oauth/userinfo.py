@@ -16,7 +16,7 @@ from gatehouse.web.http.responses import json_response
 from gatehouse.web.http.routing import Cors, Endpoint, RateClass, RequiredAuth
 
 
-@with_members(lambda: ((one.field.claim, str, "") for one in CLAIM_FIELDS))
+@with_members(lambda: ((claim_field.field.claim, str, "") for claim_field in CLAIM_FIELDS))
 class UserInfoResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Claims by scope, plus the client's mapped claims. Claims that are too long are named in claims_omitted."""
 

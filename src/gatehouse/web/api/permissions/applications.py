@@ -80,14 +80,14 @@ class ApplicationEndpoints(Struct, kw_only=True, eq=False):
         warnings: tuple[str, ...] = ()
         match body.action:
             case "get":
-                found = await self.applications.get(actor, named or 0)
+                application = await self.applications.get(actor, named or 0)
             case "save":
                 saved = await self.applications.save(actor, body.data)
-                found, warnings = saved.application, saved.warnings
+                application, warnings = saved.application, saved.warnings
             case "delete":
                 await self.applications.delete(actor, named or 0, body.data.version)
                 return ok_response()
-        record = application_record(found, self.base_url, full=body.options.full)
+        record = application_record(application, self.base_url, full=body.options.full)
         return data_response(record, warnings=warnings)
 
     async def save_tags(self, request: Request) -> Response:

@@ -66,19 +66,19 @@ def credentials_of(request: Request, asked: CredentialFields) -> RequestCredenti
 
 def read_credential_headers(headers: Iterable[tuple[bytes, bytes]]) -> Mapping[bytes, str]:
     """Read the credential headers of a request in one pass."""
-    found: dict[bytes, str] = {}
+    values: dict[bytes, str] = {}
     for name, value in headers:
         if name in CREDENTIAL_HEADERS:
-            if name in found:
+            if name in values:
                 raise InvalidToken(f"duplicate header {name.decode()}")
-            found[name] = decode_header(value)
-    return found
+            values[name] = decode_header(value)
+    return values
 
 
-def parse_bearer(given: str | None) -> str:
-    if given is None:
+def parse_bearer(header: str | None) -> str:
+    if header is None:
         return ""
-    token = bearer_token(given)
+    token = bearer_token(header)
     if not token:
         raise InvalidToken("the Authorization header is not a Bearer token")
     return token
@@ -93,12 +93,12 @@ def decode_header(header: bytes) -> str:
 
 
 def signed_request_of(
-    request: Request, given: Mapping[bytes, str], asked: CredentialFields, body: bytes
+    request: Request, credential_headers: Mapping[bytes, str], asked: CredentialFields, body: bytes
 ) -> KeySignature:
     query = query_pairs(request)
     return KeySignature(
-        signature=given[b"signature"],
-        application_id=given.get(b"application-id", ""),
+        signature=credential_headers[b"signature"],
+        application_id=credential_headers.get(b"application-id", ""),
         method=request.method,
         path=request.scope["raw_path"],
         query=request.scope["query_string"],
@@ -108,15 +108,15 @@ def signed_request_of(
     )
 
 
-def single_value(given: list[str]) -> str:
+def single_value(values: list[str]) -> str:
     """Return the value from the query or the body; two different values are refused."""
-    if len(set(given)) != 1:
+    if len(set(values)) != 1:
         raise InvalidToken("a Signature needs exactly one ip and one ts")
-    return given[0]
+    return values[0]
 
 
-def parse_timestamp(given: list[str]) -> int:
-    text = single_value(given)
+def parse_timestamp(values: list[str]) -> int:
+    text = single_value(values)
     if TIMESTAMP.fullmatch(text) is None:
         raise InvalidToken("ts must be a Unix time")
     return int(text)

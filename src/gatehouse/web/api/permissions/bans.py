@@ -128,11 +128,11 @@ class BanEndpoint(Struct, kw_only=True, eq=False):
         question = sha256(msgspec.json.encode([user_id, scope, state]))
         binding = f"cursor:bans:{authenticated.caller.name}:{question.hex()}"
         before = "" if body.data.after is None else str(self.cursors.open(binding, body.data.after))
-        found = await self.bans.list(
+        bans = await self.bans.list(
             actor, user_id=user_id, scope=scope, state=state, before=before, limit=body.data.limit + 1
         )
-        page, now = found[: body.data.limit], self.clock.now()
-        after = self.cursors.issue(binding, page[-1].ban_id) if len(found) > len(page) else None
+        page, now = bans[: body.data.limit], self.clock.now()
+        after = self.cursors.issue(binding, page[-1].ban_id) if len(bans) > len(page) else None
         entries = tuple(ban_entry(ban, now) for ban in page)
         return untagged_response(BanListResponse(status="OK", data=entries, after=after))
 

@@ -115,10 +115,10 @@ class ChangesEndpoint(Struct, kw_only=True, eq=False):
 
 
 def last_event_id_of(request: Request) -> str | None:
-    given = header_values(request.scope, b"last-event-id")
-    if len(given) > 1:
+    headers = header_values(request.scope, b"last-event-id")
+    if len(headers) > 1:
         raise BadEventId("Last-Event-ID: sent twice")
-    return given[0] if given and given[0] else None
+    return headers[0] if headers and headers[0] else None
 
 
 def event_lines(event: StreamEvent) -> bytes:

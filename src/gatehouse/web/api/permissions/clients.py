@@ -77,8 +77,8 @@ class ClientEndpoint(Struct, kw_only=True, eq=False):
         match body.action:
             case "get":
                 if not draft.client_id:
-                    found = await self.clients.list(actor, application_id)
-                    return data_response(tuple(client_entry(client, self.base_url) for client in found))
+                    clients = await self.clients.list(actor, application_id)
+                    return data_response(tuple(client_entry(client, self.base_url) for client in clients))
             case "create":
                 secret = await self.clients.create_from_draft(actor, application_id, draft)
             case "rotate":
@@ -113,7 +113,7 @@ def client_entry(client: Client, base_url: str, *, secret: str = "") -> ClientEn
         created=iso8601(client.created_at),
         version=client.version,
         secrets=tuple(
-            map(client_secret_entry, sorted(client.secrets, key=lambda one: (one.created_at, not one.expires_at)))
+            map(client_secret_entry, sorted(client.secrets, key=lambda each: (each.created_at, not each.expires_at)))
         ),
         client_secret=secret,
         logo_uri=image_url(base_url, client.logo),

@@ -125,79 +125,81 @@ class MembersResponse(msgspec.Struct, frozen=True, kw_only=True):
     data: MembersPage
 
 
-def explanation_record(one: Explanation) -> ExplanationRecord:
+def explanation_record(explanation: Explanation) -> ExplanationRecord:
     return ExplanationRecord(
-        allowed=one.allowed,
-        rule=str(one.rule),
-        scope=scope_name(one.scope),
-        in_schema=one.in_schema,
-        left=one.seconds_left,
-        sentences=tuple(explanation_sentences(one)),
-        path=tuple(contribution_step(contribution) for contribution in one.contributions if contribution.decides),
-        overridden=tuple(contribution_step(each) for each in one.contributions if not each.decides),
-        missing=tuple(map(missing_fact, one.missing)),
-        remedies=tuple(map(remedy_record, one.remedies)),
+        allowed=explanation.allowed,
+        rule=str(explanation.rule),
+        scope=scope_name(explanation.scope),
+        in_schema=explanation.in_schema,
+        left=explanation.seconds_left,
+        sentences=tuple(explanation_sentences(explanation)),
+        path=tuple(
+            contribution_step(contribution) for contribution in explanation.contributions if contribution.decides
+        ),
+        overridden=tuple(contribution_step(each) for each in explanation.contributions if not each.decides),
+        missing=tuple(map(missing_fact, explanation.missing)),
+        remedies=tuple(map(remedy_record, explanation.remedies)),
     )
 
 
-def remedy_record(one: Remedy) -> RemedyRecord:
-    return copy_as(RemedyRecord, one, steps=tuple(map(remedy_step_record, one.steps)), may=one.may)
+def remedy_record(remedy: Remedy) -> RemedyRecord:
+    return copy_as(RemedyRecord, remedy, steps=tuple(map(remedy_step_record, remedy.steps)), may=remedy.may)
 
 
-def remedy_step_record(one: RemedyStep) -> RemedyStepRecord:
+def remedy_step_record(step: RemedyStep) -> RemedyStepRecord:
     return copy_as(
         RemedyStepRecord,
-        one,
-        kind=one.kind.value,
-        scope=scope_name(one.scope),
-        by=one.by.value,
-        group=None if one.group is None else group_name(one.group),
-        needs=tuple(map(failed_condition, one.needs)),
+        step,
+        kind=step.kind.value,
+        scope=scope_name(step.scope),
+        by=step.by.value,
+        group=None if step.group is None else group_name(step.group),
+        needs=tuple(map(failed_condition, step.needs)),
     )
 
 
-def failed_condition(one: FailedTest) -> FailedCondition:
-    return FailedCondition(member=one.member, wanted=one.wanted, actual=one.actual)
+def failed_condition(test: FailedTest) -> FailedCondition:
+    return FailedCondition(member=test.member, wanted=test.wanted, actual=test.actual)
 
 
-def contribution_step(one: ExplainedContribution) -> PathStep:
+def contribution_step(contribution: ExplainedContribution) -> PathStep:
     return copy_as(
         PathStep,
-        one,
-        source=one.kind.value,
-        scope=scope_name(one.scope),
-        group=membership_group(one.membership),
-        group_condition=membership_condition(one.membership),
-        expired=one.end.expired,
-        ttl=one.end.ttl,
+        contribution,
+        source=contribution.kind.value,
+        scope=scope_name(contribution.scope),
+        group=membership_group(contribution.membership),
+        group_condition=membership_condition(contribution.membership),
+        expired=contribution.end.expired,
+        ttl=contribution.end.ttl,
     )
 
 
-def missing_fact(one: MissingRequirement) -> MissingFact:
+def missing_fact(requirement: MissingRequirement) -> MissingFact:
     return MissingFact(
-        kind=one.kind.value,
-        scope=scope_name(one.scope),
-        role=one.role,
-        groups=tuple(map(group_name, one.groups)),
-        since=one.since,
-        limit=one.limit,
-        failed=tuple(map(failed_condition, one.failed)),
+        kind=requirement.kind.value,
+        scope=scope_name(requirement.scope),
+        role=requirement.role,
+        groups=tuple(map(group_name, requirement.groups)),
+        since=requirement.since,
+        limit=requirement.limit,
+        failed=tuple(map(failed_condition, requirement.failed)),
     )
 
 
-def member_record(one: FoundMember) -> MemberRecord:
-    return MemberRecord(user_id=one.user_id, until=one.until, path=tuple(map(path_step, one.path)))
+def member_record(member: FoundMember) -> MemberRecord:
+    return MemberRecord(user_id=member.user_id, until=member.until, path=tuple(map(path_step, member.path)))
 
 
-def path_step(one: GrantSource) -> PathStep:
+def path_step(source: GrantSource) -> PathStep:
     return PathStep(
-        source=one.kind.value,
-        scope=scope_name(one.scope),
-        role=one.role,
-        group=membership_group(one.membership),
-        group_condition=membership_condition(one.membership),
-        expired=one.end.expired,
-        ttl=one.end.ttl,
+        source=source.kind.value,
+        scope=scope_name(source.scope),
+        role=source.role,
+        group=membership_group(source.membership),
+        group_condition=membership_condition(source.membership),
+        expired=source.end.expired,
+        ttl=source.end.ttl,
     )
 
 
@@ -229,11 +231,11 @@ def members_csv(members: Iterable[FoundMember]) -> str:
     return body.getvalue()
 
 
-def csv_rows(one: FoundMember) -> Iterable[tuple[str, ...]]:
-    for each in one.path:
+def csv_rows(member: FoundMember) -> Iterable[tuple[str, ...]]:
+    for each in member.path:
         group = each.membership.group if each.membership else GroupReference(group_id="")
         cells = (
-            *(one.user_id, iso8601(one.until), each.kind.value, short_prefix(each.scope)),
+            *(member.user_id, iso8601(member.until), each.kind.value, short_prefix(each.scope)),
             *(each.role, group.group_id, group.title),
         )
         yield tuple(map(escape_formula, cells))

@@ -111,10 +111,10 @@ class GroupEndpoints(Struct, kw_only=True, eq=False):
 
 def select_group(groups: Sequence[Group], group_id: str) -> Sequence[Group]:
     """Return the group among those that the caller manages; callers do not learn whether other groups exist."""
-    found = [group for group in groups if group.group_id == group_id]
-    if not found:
+    matches = [group for group in groups if group.group_id == group_id]
+    if not matches:
         raise GroupNotFound
-    return found
+    return matches
 
 
 def group_list(groups: Sequence[Group]) -> dict[str, object]:

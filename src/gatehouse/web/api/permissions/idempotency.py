@@ -38,10 +38,10 @@ class IdempotentCreates(Struct, kw_only=True, eq=False):
         """Return the endpoint with the header; actions that create nothing ignore it."""
 
         async def handle(request: Request) -> Response:
-            given = header_values(request.scope, HEADER)
-            if not given:
+            headers = header_values(request.scope, HEADER)
+            if not headers:
                 return await endpoint.handler(request)
-            key, body = check_key(given), await read_json_object(request)
+            key, body = check_key(headers), await read_json_object(request)
             if body.get("action") not in CREATES:
                 return await endpoint.handler(request)
             return await self._run(request, key, body, endpoint.handler)
@@ -77,7 +77,7 @@ class IdempotentCreates(Struct, kw_only=True, eq=False):
         )
 
 
-def check_key(given: list[str]) -> str:
-    if len(given) != 1 or KEY.fullmatch(given[0]) is None:
+def check_key(headers: list[str]) -> str:
+    if len(headers) != 1 or KEY.fullmatch(headers[0]) is None:
         raise Malformed("Idempotency-Key: must be sent once, 1 to 255 visible ASCII characters")
-    return given[0]
+    return headers[0]

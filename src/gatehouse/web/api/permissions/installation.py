@@ -79,7 +79,7 @@ class InstallationStatus(Struct, frozen=True, kw_only=True):
 class MailStatus(Struct, frozen=True, kw_only=True):
     server: MailServer
     waiting: OutboxStatus
-    found: Page[OutboxListItem]
+    mails: Page[OutboxListItem]
 
 
 class InstallationReader:
@@ -123,5 +123,5 @@ class InstallationReader:
     async def mail_status(self, actor: Actor, wanted: PageRequest) -> MailStatus:
         server = self.installation(actor).mail
         return MailStatus(
-            server=server, waiting=await self._outbox.outbox_status(), found=await self._reads.outbox(wanted)
+            server=server, waiting=await self._outbox.outbox_status(), mails=await self._reads.outbox(wanted)
         )

@@ -72,12 +72,12 @@ class ActivityEndpoint(Struct, kw_only=True, eq=False):
         )
 
 
-def activity_entry(found: AuditRecord | Refusal) -> ActivityEntry:
+def activity_entry(record: AuditRecord | Refusal) -> ActivityEntry:
     """Return the entry of a record as reduced for its reader."""
     return copy_as(
         ActivityEntry,
-        found,
-        at=iso8601(found.at),
-        refused=isinstance(found, Refusal),
-        address=(found.personal or {}).get("address", ""),
+        record,
+        at=iso8601(record.at),
+        refused=isinstance(record, Refusal),
+        address=(record.personal or {}).get("address", ""),
     )

@@ -98,10 +98,10 @@ class ProjectEndpoints(Struct, kw_only=True, eq=False):
         actor = actor_of(request, authenticated)
         match body.action:
             case "get":
-                found = await self.memberships.get(
+                membership = await self.memberships.get(
                     actor, authenticated.central, body.data.id, user_id=body.data.user_id
                 )
-                return data_response(found)
+                return data_response(membership)
             case "save":
                 return data_response(await self.memberships.save(actor, authenticated.central, body.data))
 

@@ -137,11 +137,11 @@ class QuestionEndpoints:
         if authenticated.model is None:
             raise ApplicationNotFound
         query = await self._members.read_query(body.data, may_see_missing=authenticated.rights.administers)
-        found = await self._members.find_page(authenticated.application_id, query, known=authenticated.model)
+        results = await self._members.find_page(authenticated.application_id, query, known=authenticated.model)
         if body.options.format == "csv" or accepts_only_csv(request):
-            return await run_off_loop(members_weight(found), csv_response, found)
-        weight = members_weight(found)
-        page = await run_off_loop(weight, members_page, found)
+            return await run_off_loop(members_weight(results), csv_response, results)
+        weight = members_weight(results)
+        page = await run_off_loop(weight, members_page, results)
         return await data_response_off_loop(weight, page, narrower="ask for fewer at a time with data.limit")
 
     def endpoints(self) -> list[Endpoint]:
@@ -179,12 +179,12 @@ class QuestionEndpoints:
         ]
 
 
-def members_page(found: MemberResults) -> MembersPage:
-    return MembersPage(members=tuple(map(member_record, found.members)), after=found.after)
+def members_page(results: MemberResults) -> MembersPage:
+    return MembersPage(members=tuple(map(member_record, results.members)), after=results.after)
 
 
-def members_weight(found: MemberResults) -> int:
-    return PATH_WEIGHT * sum(len(member.path) for member in found.members)
+def members_weight(results: MemberResults) -> int:
+    return PATH_WEIGHT * sum(len(member.path) for member in results.members)
 
 
 def accepts_only_csv(request: Request) -> bool:

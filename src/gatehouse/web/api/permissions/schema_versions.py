@@ -90,9 +90,9 @@ class SchemaVersionsEndpoint(Struct, kw_only=True, eq=False):
         )
 
 
-def schema_versions_page(found: Page[SchemaVersion]) -> SchemaVersionsPage:
+def schema_versions_page(versions: Page[SchemaVersion]) -> SchemaVersionsPage:
     return SchemaVersionsPage(
-        versions=tuple(map(schema_version_entry, found.rows)), page=found.number, total=found.total
+        versions=tuple(map(schema_version_entry, versions.rows)), page=versions.number, total=versions.total
     )
 
 

@@ -147,7 +147,7 @@ class SchemaEndpoints:
     async def _all_roles_response(self, authenticated: AuthenticatedRequest) -> Response:
         seen = await self._roles.list_roles(authenticated)
         weight = await model_work(authenticated.require_application(Operation.ROLE_NAMES))
-        return await data_response_off_loop(weight, [role_record(one) for one in seen], narrower=ONE_ROLE_HINT)
+        return await data_response_off_loop(weight, [role_record(role) for role in seen], narrower=ONE_ROLE_HINT)
 
     async def _saved_response(self, saved: SavedSchema) -> Response:
         """Return the saved schema.
@@ -188,9 +188,9 @@ class SchemaEndpoints:
         ]
 
 
-def parse_optional_application_id(given: int | str | None) -> int | None:
+def parse_optional_application_id(application_id: int | str | None) -> int | None:
     """Return the application id; None means the application of the service JWT (R6)."""
-    return None if given is None else grammar.parse_application_id(given)
+    return None if application_id is None else grammar.parse_application_id(application_id)
 
 
 def whole_schema(model: ApplicationModel) -> SchemaDocument:
@@ -205,9 +205,9 @@ def whole_schema(model: ApplicationModel) -> SchemaDocument:
 
 
 def schema_section(model: ApplicationModel, section: SchemaSection) -> dict[str, object]:
-    found = whole_schema(model)
+    schema = whole_schema(model)
     names = ("application_id", section, "version", "updated_at")
-    return {name: getattr(found, name) for name in names}
+    return {name: getattr(schema, name) for name in names}
 
 
 def role_record(seen: VisibleRole) -> dict[str, object]:

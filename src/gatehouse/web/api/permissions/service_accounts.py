@@ -59,7 +59,7 @@ class ServiceAccountEndpoint(Struct, kw_only=True, eq=False):
         match body.action:
             case "get":
                 listed = await self.accounts.list(actor, authenticated.central, body.data.project_id)
-                return data_response(tuple(service_account_entry(one) for one in listed))
+                return data_response(tuple(service_account_entry(account) for account in listed))
             case "save":
                 made = await self.accounts.create(actor, authenticated.central, body.data)
                 return data_response(service_account_entry(made.listed, jwt=made.jwt, ends_at=made.ends_at))

@@ -133,21 +133,21 @@ def risks_part(installation: Installation) -> RisksPart:
     )
 
 
-def health_part(found: InstallationStatus) -> HealthPart:
+def health_part(status: InstallationStatus) -> HealthPart:
     return HealthPart(
-        status=found.report.status,
-        checks=found.report.checks,
-        version=found.installation.version,
-        started=iso8601(found.installation.opened_at),
-        database="SQLite" if found.installation.on_sqlite else "PostgreSQL",
-        database_version=found.database.version,
-        megabytes=found.megabytes,
-        schema=found.installation.schema,
-        workers=found.installation.workers,
-        python=found.python,
-        sealed=found.seal.place if found.seal else 0,
-        sealed_at=iso8601(found.seal.at) if found.seal else "",
-        unsealed_since=iso8601(found.unsealed_since),
+        status=status.report.status,
+        checks=status.report.checks,
+        version=status.installation.version,
+        started=iso8601(status.installation.opened_at),
+        database="SQLite" if status.installation.on_sqlite else "PostgreSQL",
+        database_version=status.database.version,
+        megabytes=status.megabytes,
+        schema=status.installation.schema,
+        workers=status.installation.workers,
+        python=status.python,
+        sealed=status.seal.place if status.seal else 0,
+        sealed_at=iso8601(status.seal.at) if status.seal else "",
+        unsealed_since=iso8601(status.unsealed_since),
     )
 
 
@@ -155,17 +155,17 @@ def keys_part(picture: KeyTimeline, *, every: int) -> KeysPart:
     return KeysPart(rotate_days=every // DAY, lines=tuple(map(key_line_entry, picture.strips)))
 
 
-def email_part(found: MailStatus) -> EmailPart:
+def email_part(status: MailStatus) -> EmailPart:
     return EmailPart(
-        server=mail_server_entry(found.server) if found.server.host else None,
-        waiting=found.waiting.waiting,
-        given_up=found.waiting.given_up,
-        oldest=iso8601(found.waiting.oldest_at),
-        trouble=found.waiting.trouble,
-        letters=tuple(map(mail_entry, found.found.rows)),
-        total=found.found.total,
-        page=found.found.number,
-        pages=found.found.last,
+        server=mail_server_entry(status.server) if status.server.host else None,
+        waiting=status.waiting.waiting,
+        given_up=status.waiting.given_up,
+        oldest=iso8601(status.waiting.oldest_at),
+        trouble=status.waiting.trouble,
+        letters=tuple(map(mail_entry, status.mails.rows)),
+        total=status.mails.total,
+        page=status.mails.number,
+        pages=status.mails.last,
     )
 
 

@@ -112,5 +112,5 @@ def forecast_record(forecast: Forecast) -> ForecastRecord:
     )
 
 
-def effect_record(one: Effect) -> EffectRecord:
-    return copy_as(EffectRecord, one)
+def effect_record(effect: Effect) -> EffectRecord:
+    return copy_as(EffectRecord, effect)

@@ -372,14 +372,14 @@ def named_user(data: AccountData | NamedUserData) -> str:
 
 def given_changes(data: AccountData) -> dict[str, Any]:
     """Return the given fields but the picture; null clears where a field can be empty (R6)."""
-    given = [(one, one.value_of(data)) for one in ACCOUNT_FIELDS if one.kind is not Kind.IMAGE]
-    return {one.name: field_value(one, value) for one, value in given if value is not UNSET}
+    values = [(field, field.value_of(data)) for field in ACCOUNT_FIELDS if field.kind is not Kind.IMAGE]
+    return {field.name: field_value(field, value) for field, value in values if value is not UNSET}
 
 
-def field_value(one: DescribedField[AccountField], given: Any) -> object:  # noqa: ANN401 - the type of the field
-    if one.kind is Kind.LABELS:
-        return read_labels(labels_of(given), f"data.{one.name}")
-    return given if one.kind is Kind.FLAG else given or ""
+def field_value(field: DescribedField[AccountField], value: Any) -> object:  # noqa: ANN401 - the type of the field
+    if field.kind is Kind.LABELS:
+        return read_labels(labels_of(value), f"data.{field.name}")
+    return value if field.kind is Kind.FLAG else value or ""
 
 
 def labels_of(value: object) -> list[object]:

@@ -90,6 +90,6 @@ def result_entry(result: ImportResult) -> ImportResultEntry:
         import_id=result.import_id,
         hashes=dict(sorted(totals.hashes.items())),
         refused_rows=[
-            RefusedRowEntry(row=one.number, account=one.title, reason=one.reason) for one in result.refused
+            RefusedRowEntry(row=row.number, account=row.title, reason=row.reason) for row in result.refused
         ],
     )

@@ -128,12 +128,12 @@ def view_type_of(data: RecordDraft) -> ViewType:
         raise Malformed(f"data.type: must be one of {', '.join(ViewType)}") from None
 
 
-def view_options_of(given: UserRecordOptions) -> ViewOptions:
+def view_options_of(options: UserRecordOptions) -> ViewOptions:
     return ViewOptions(
-        project=None if given.project_id is None else searchable_project_name(given.project_id),
-        hide_project_access=given.hide_project_access,
-        with_exp=given.with_exp,
-        with_roles=given.with_roles,
-        with_apps_data=given.with_apps_data,
-        prefix=None if given.prefix is None else read_prefix(given.prefix, "options.prefix"),
+        project=None if options.project_id is None else searchable_project_name(options.project_id),
+        hide_project_access=options.hide_project_access,
+        with_exp=options.with_exp,
+        with_roles=options.with_roles,
+        with_apps_data=options.with_apps_data,
+        prefix=None if options.prefix is None else read_prefix(options.prefix, "options.prefix"),
     )

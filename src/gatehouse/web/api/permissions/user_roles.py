@@ -98,5 +98,5 @@ def user_roles_entry(written: DirectPermissions) -> UserRolesEntry:
     )
 
 
-def direct_scope(one: DirectRole | DirectEntries) -> ScopeName:
-    return ScopeName(project_id=one.project_id, kind=one.resource_kind, id=one.resource_id)
+def direct_scope(holding: DirectRole | DirectEntries) -> ScopeName:
+    return ScopeName(project_id=holding.project_id, kind=holding.resource_kind, id=holding.resource_id)

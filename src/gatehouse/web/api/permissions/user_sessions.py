@@ -171,13 +171,13 @@ def session_entry(session: Session, places: GeoIpLookup) -> SessionEntry:
     )
 
 
-def methods_entry(user: User, held: AccountDetails) -> MethodsEntry:
-    overview = held.overview
+def methods_entry(user: User, details: AccountDetails) -> MethodsEntry:
+    overview = details.overview
     totp = TotpEntry(since=iso8601(overview.totp_since), used=iso8601(overview.totp_used_at))
     return MethodsEntry(
         password=user.password_hash is not None,
         totp=totp if user.sealed_totp is not None else None,
-        passkeys=tuple(map(passkey_entry, held.passkeys)),
+        passkeys=tuple(map(passkey_entry, details.passkeys)),
         email_code=user.email_code,
         recovery_left=overview.recovery_left,
     )

@@ -81,8 +81,8 @@ def end_unproved_methods(
     yield from _end_methods(bans, user, ended, now)
     yield from note_proved_address(user)
     if ends_sessions or not user.may_add_factors:
-        kept = None if ends_sessions or browser.session is None else browser.session.digest
-        yield from raise_rev(user.user_id, keep=kept, now=now)
+        own_session = None if ends_sessions or browser.session is None else browser.session.digest
+        yield from raise_rev(user.user_id, keep=own_session, now=now)
     yield from bans.apply_to(user.user_id, now)
     yield from store_notices(user, notices(ended))
 

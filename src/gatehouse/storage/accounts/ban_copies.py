@@ -159,12 +159,12 @@ class BanCopies(BanFollower):
         active = [ban_from_row(row) for row in (yield ACTIVE_BANS_OF_PERSON(of=user_id, now=now))]
         if not active:
             return
-        found = self._digests(identities, address)
+        digests = self._digests(identities, address)
         for ban in active:
-            if (yield COUNT_DIGESTS(of_ban=ban.root_id))[0].kept + len(found) <= MAX_DIGESTS:
-                for one in found:
+            if (yield COUNT_DIGESTS(of_ban=ban.root_id))[0].kept + len(digests) <= MAX_DIGESTS:
+                for digest in digests:
                     ends_at = digest_end(ban.until, now)
-                    yield KEEP_DIGEST(ban_id=ban.root_id, kind=one.kind, digest=one.digest, ends_at=ends_at)
+                    yield KEEP_DIGEST(ban_id=ban.root_id, kind=digest.kind, digest=digest.digest, ends_at=ends_at)
 
     def address_changed(self, user_id: str, former: str | None, now: int) -> Verb[None]:
         if (yield from self.verified_address(user_id)) == former:
@@ -190,41 +190,41 @@ class BanCopies(BanFollower):
         wanted = self._digests([(row.issuer, row.subject) for row in linked], address)
         if not wanted:
             return
-        rows = yield MATCHING_BANS(of=user_id, digests=sorted(one.digest for one in wanted), now=now)
-        found = [ban_from_row(row) for row in rows]
+        rows = yield MATCHING_BANS(of=user_id, digests=sorted(digest.digest for digest in wanted), now=now)
+        matches = [ban_from_row(row) for row in rows]
         if new:
-            refuse_banned_person(found)
-        yield from self._copy(found, user_id, now)
+            refuse_banned_person(matches)
+        yield from self._copy(matches, user_id, now)
 
     def bans_of_devices(self, user_id: str, now: int) -> Verb[Sequence[UserBan]]:
-        found: list[UserBan] = []
+        user_bans: list[UserBan] = []
         for row in (yield BANS_OF_USED_DEVICES(of=user_id, since=earliest_device_use(now), now=now)):
             ban = ban_from_row(row)
             if (yield from self.covers(ban, user_id, now)):
-                found.append(user_ban(ban))
-        return found
+                user_bans.append(user_ban(ban))
+        return user_bans
 
     def find_banned(self, candidates: Mapping[str, Collection[BanDigest]], now: int) -> Verb[Mapping[str, str]]:
         """Return which new accounts belong to people who are banned from the installation, with the ban's ID."""
-        digests = sorted({one.digest for wanted in candidates.values() for one in wanted})
+        digests = sorted({digest.digest for wanted in candidates.values() for digest in wanted})
         if not digests or not (yield ANY_DIGEST()):
             return {}
         rows = yield MATCHED_DIGESTS(digests=digests, now=now)
         banned = {row.digest: row.ban_id for row in rows if not row.application_id and not row.project_id}
         return {
-            user_id: banned[one.digest]
+            user_id: banned[digest.digest]
             for user_id, wanted in candidates.items()
-            for one in wanted
-            if one.digest in banned
+            for digest in wanted
+            if digest.digest in banned
         }
 
     def digests_of(self, linked: Collection[Identity], address: str | None) -> Sequence[BanDigest]:
         """Return the digests of an account that is not stored yet."""
-        return self._digests([(one.issuer, one.subject) for one in linked], address)
+        return self._digests([(identity.issuer, identity.subject) for identity in linked], address)
 
     def _digests(self, linked: Collection[tuple[str, str]], address: str | None) -> list[BanDigest]:
-        found = [self.rules.digest_identity(issuer, subject) for issuer, subject in linked]
-        return found if address is None else [*found, self.rules.digest_address(address)]
+        digests = [self.rules.digest_identity(issuer, subject) for issuer, subject in linked]
+        return digests if address is None else [*digests, self.rules.digest_address(address)]
 
     def _copy(self, sources: Sequence[Ban], user_id: str, now: int) -> Verb[None]:
         if not sources:
@@ -261,9 +261,9 @@ class BanCopies(BanFollower):
         return self.rules.covers(ban, project_id, person, models[CENTRAL_APPLICATION], structure)
 
 
-def refuse_banned_person(found: Sequence[Ban]) -> None:
+def refuse_banned_person(matches: Sequence[Ban]) -> None:
     """Raise PersonBanned for a ban from the installation; other bans are copied."""
-    for ban in found:
+    for ban in matches:
         if ban.scope == INSTALLATION:
             raise PersonBanned(user_ban(ban))
 

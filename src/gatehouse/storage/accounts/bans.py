@@ -251,12 +251,12 @@ def _account_order(ban: Ban) -> str:
 
 def active_bans(now: int) -> Verb[Sequence[Ban]]:
     """Return one ban of each person and scope: their own, or the newest copy."""
-    found: dict[tuple[str, BanScope], Ban] = {}
+    by_scope: dict[tuple[str, BanScope], Ban] = {}
     for ban in map(ban_from_row, (yield ALL_ACTIVE_BANS(now=now))):
         key = (ban.user_id, ban.scope)
-        if key not in found or found[key].source:
-            found[key] = ban
-    return list(found.values())
+        if key not in by_scope or by_scope[key].source:
+            by_scope[key] = ban
+    return list(by_scope.values())
 
 
 def put_ban(follower: BanFollower, before: Ban | None, after: Ban | None, *, by: str, now: int) -> Verb[None]:
@@ -270,15 +270,17 @@ def put_ban(follower: BanFollower, before: Ban | None, after: Ban | None, *, by:
     if not (yield LOCK_ACCOUNT(of=ban.user_id)):
         raise UserNotFound
     lifted = yield from _lift(ban.user_id, ban.scope, by, now)
-    if bool(lifted) != (before is not None) or (before and before.ban_id not in {one.ban_id for one in lifted}):
+    if bool(lifted) != (before is not None) or (
+        before and before.ban_id not in {lifted_ban.ban_id for lifted_ban in lifted}
+    ):
         raise BanChanged
     if after is not None:
         after = replace(after, author=by, author_rank=BanRank.ADMINISTRATOR)
         yield from _hand_over(follower, lifted, after, now, with_devices=True)
         yield INSERT_BAN(**column_values(after))
     else:
-        for one in lifted:
-            yield from _end_copies(one, follower.lift_record, by=by, now=now)
+        for lifted_ban in lifted:
+            yield from _end_copies(lifted_ban, follower.lift_record, by=by, now=now)
     yield from copy_active_bans(ban.user_id, now)
 
 
@@ -343,10 +345,10 @@ def user_ban_from_row(row: Row) -> UserBan:
 
 
 def accounts_on_devices(user_id: str, since: int) -> Verb[Sequence[frozenset[str]]]:
-    found: dict[str, set[str]] = {}
+    by_device: dict[str, set[str]] = {}
     for row in (yield ACCOUNTS_ON_DEVICES(of=user_id, since=since)):
-        found.setdefault(row.device, set()).add(row.user_id)
-    return [frozenset(accounts) for accounts in found.values()]
+        by_device.setdefault(row.device, set()).add(row.user_id)
+    return [frozenset(accounts) for accounts in by_device.values()]
 
 
 def drop_ended_digests(now: int) -> Verb[None]:
@@ -397,16 +399,16 @@ def list_bans(wanted: BanFilter, now: int, limit: int) -> Verb[Sequence[Ban]]:
         state=wanted.state,
         further=bool(wanted.before),
     )
-    given: dict[str, Any] = {"most": limit}
+    parameters: dict[str, Any] = {"most": limit}
     if wanted.user_id:
-        given["of"] = wanted.user_id
+        parameters["of"] = wanted.user_id
     if wanted.scope is not None:
-        given |= {"at_application": wanted.scope.application_id, "at_project": wanted.scope.project_id}
+        parameters |= {"at_application": wanted.scope.application_id, "at_project": wanted.scope.project_id}
     if wanted.state in (BanState.ACTIVE, BanState.ENDED):
-        given["now"] = now
+        parameters["now"] = now
     if wanted.before:
-        given["before"] = wanted.before
-    rows = yield statement(**given)
+        parameters["before"] = wanted.before
+    rows = yield statement(**parameters)
     return [ban_from_row(row) for row in rows]
 
 

@@ -91,10 +91,10 @@ def erase_account(bans: BanFollower, user_id: str, entry: AuditRecord, now: int)
     former = yield from former_ids(user_id)
     yield from bans.remember_erased(user_id, verified_address(gone[0]), now)
     yield from delete_user_data(user_id, now)
-    for one in (user_id, *former):
+    for account_id in (user_id, *former):
         for drop in DROP_TRACES:
-            yield drop(of=one)
-        yield ERASE_PERSONAL(of=one)
+            yield drop(of=account_id)
+        yield ERASE_PERSONAL(of=account_id)
     yield from add_audit_record(entry)
 
 

@@ -195,22 +195,22 @@ def complete_upgrade(
         raise GuestHasAccount(f"guest {upgrade.guest_id} has other sign-in methods")
     merged = yield from is_merge(upgrade)
     dropped: Sequence[str] = ()
-    kept, ended = upgrade.kept_and_ended(is_merge=merged)
+    kept_id, ended_id = upgrade.kept_and_ended(is_merge=merged)
     if merged:
-        active = [*(yield ACTIVE_BANS(of=ended, now=now)), *(yield ACTIVE_BANS(of=kept, now=now))]
-        refuse_banned_merge(*map(user_ban_from_row, active), *(yield from bans.bans_of_devices(ended, now)))
-        dropped = yield from _merge(ended, kept, now)
+        active = [*(yield ACTIVE_BANS(of=ended_id, now=now)), *(yield ACTIVE_BANS(of=kept_id, now=now))]
+        refuse_banned_merge(*map(user_ban_from_row, active), *(yield from bans.bans_of_devices(ended_id, now)))
+        dropped = yield from _merge(ended_id, kept_id, now)
         rev = upgrade.rev
     else:
-        yield from bans.remember(kept, now, identities=[(GUEST_ISSUER, row.subject) for row in keys])
-        rev = yield from _upgrade(kept, ended, now)
-    yield MOVE_ACCEPTED_TERMS(of=ended, to=kept)
-    yield from _delete_account(ended)
-    yield INSERT_FORMER_ID(alias=ended, user_id=kept, created_at=now, ends_at=now + FORMER_ID_SECONDS)
-    yield RETIRE_KEY.bulk([{"subject": row.subject, "user_id": kept, "retired_at": now} for row in keys])
+        yield from bans.remember(kept_id, now, identities=[(GUEST_ISSUER, row.subject) for row in keys])
+        rev = yield from _upgrade(kept_id, ended_id, now)
+    yield MOVE_ACCEPTED_TERMS(of=ended_id, to=kept_id)
+    yield from _delete_account(ended_id)
+    yield INSERT_FORMER_ID(alias=ended_id, user_id=kept_id, created_at=now, ends_at=now + FORMER_ID_SECONDS)
+    yield RETIRE_KEY.bulk([{"subject": row.subject, "user_id": kept_id, "retired_at": now} for row in keys])
     confirmation = SessionConfirmation(
         gsid=upgrade.gsid,
-        user_id=kept,
+        user_id=kept_id,
         rev=rev,
         auth=upgrade.auth,
         second_factor=upgrade.second_factor,
@@ -219,7 +219,7 @@ def complete_upgrade(
     if not (yield gamesessions.CONFIRM_SESSION(**gamesessions.confirmation_parameters(confirmation, now))):
         raise GuestNotUpgraded
     yield from add_audit_records(records(merged, dropped))
-    yield from queue_mails(mails(merged), kept)
+    yield from queue_mails(mails(merged), kept_id)
     yield Notification(gamesessions.CHANNEL, upgrade.gsid)
     return merged
 
@@ -274,18 +274,18 @@ def _merge_records(guest_id: str, user_id: str, now: int) -> Verb[Sequence[str]]
     for row in (yield APPLICATIONS_OF_RECORDS(of=guest_id)):
         records.append((yield from read_record(row.application_id, guest_id)))
         yield DROP_ASSIGNMENTS(application=row.application_id, of=guest_id)  # before the seats are counted
-    for given in records:
-        known = yield from _assignable_roles(given, user_id, now)
-        yield from edit_records(given.application_id, {user_id: _take_over(given, known, now, dropped)}, now)
+    for record in records:
+        known = yield from _assignable_roles(record, user_id, now)
+        yield from edit_records(record.application_id, {user_id: _take_over(record, known, now, dropped)}, now)
     return dropped
 
 
-def _assignable_roles(given: UserRecord, user_id: str, now: int) -> Verb[frozenset[str]]:
+def _assignable_roles(record: UserRecord, user_id: str, now: int) -> Verb[frozenset[str]]:
     """Return those of the guest's roles that the account may get."""
-    keys = sorted({one.role for held in given.scopes.values() for one in held.roles})
-    rows = yield ROLES_BY_KEY(application=given.application_id, keys=keys)
-    holders = yield from count_holders_of_roles(given.application_id, keys, now)
-    own = yield from read_record(given.application_id, user_id)
+    keys = sorted({assignment.role for holdings in record.scopes.values() for assignment in holdings.roles})
+    rows = yield ROLES_BY_KEY(application=record.application_id, keys=keys)
+    holders = yield from count_holders_of_roles(record.application_id, keys, now)
+    own = yield from read_record(record.application_id, user_id)
     live = live_roles(own, now)
     return frozenset(
         row.role_key
@@ -299,9 +299,9 @@ def _assignable_roles(given: UserRecord, user_id: str, now: int) -> Verb[frozens
     )
 
 
-def _take_over(given: UserRecord, allowed: frozenset[str], now: int, dropped: list[str]) -> Change[UserRecord]:
+def _take_over(record: UserRecord, allowed: frozenset[str], now: int, dropped: list[str]) -> Change[UserRecord]:
     def change(before: UserRecord) -> EditResult[UserRecord]:
-        merged = merge_records(before, given, allowed, now)
+        merged = merge_records(before, record, allowed, now)
         dropped.extend(merged.dropped)
         return EditResult(merged.record, ())
 

@@ -169,8 +169,13 @@ def refuse_without_sign_in_method(user_id: str, methods: EnabledMethods) -> Verb
 
     Sign-in by email counts if the address is verified.
     """
-    held = yield from _held_methods(user_id, methods)
-    if not (held.identities or held.passkeys or held.password or (methods.by_email and held.email)):
+    sign_in_methods = yield from _held_methods(user_id, methods)
+    if not (
+        sign_in_methods.identities
+        or sign_in_methods.passkeys
+        or sign_in_methods.password
+        or (methods.by_email and sign_in_methods.email)
+    ):
         raise LastSignInMethod
 
 
@@ -179,18 +184,20 @@ def remove_password(
 ) -> Verb[None]:
     if not (yield CLEAR_PASSWORD_AT_REV(of=user.user_id, seen=user.rev)):
         raise UserChanged
-    held = yield from _held_methods(user.user_id, methods)
-    if not may_remove_password(passkeys=held.passkeys, identities=held.identities, email_verified=held.email):
+    sign_in_methods = yield from _held_methods(user.user_id, methods)
+    if not may_remove_password(
+        passkeys=sign_in_methods.passkeys, identities=sign_in_methods.identities, email_verified=sign_in_methods.email
+    ):
         raise LastSignInMethod
     yield from add_audit_record(entry)
     yield from queue_mails(mails, user.user_id)
 
 
 def _held_methods(user_id: str, methods: EnabledMethods) -> Verb[Row]:
-    (held,) = yield SIGN_IN_METHODS(
+    (sign_in_methods,) = yield SIGN_IN_METHODS(
         of=user_id, enabled_providers=sorted(methods.providers), by_username=methods.by_username
     )
-    return held
+    return sign_in_methods
 
 
 def record_identity_use(
@@ -232,8 +239,8 @@ def save_provider_request(digest: bytes, details: Mapping[str, str], now: int, e
 
 
 def take_provider_request(digest: bytes, now: int) -> Verb[Mapping[str, str] | None]:
-    found = yield from take_single_use(PROVIDER_REQUEST, digest, now)
-    return None if found is None else found.details
+    request = yield from take_single_use(PROVIDER_REQUEST, digest, now)
+    return None if request is None else request.details
 
 
 PLATFORM_TICKET: Final = "platform_ticket"  # kind of the single-use record

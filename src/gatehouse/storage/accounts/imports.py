@@ -44,15 +44,16 @@ ADD_IDENTITY = Statement(lambda: insert(identities))
 def judge_candidates(
     bans: BanCopies, candidates: Sequence[AccountCandidate], import_id: str
 ) -> Verb[Sequence[Verdict]]:
-    people = [one.user for one in candidates]
+    people = [candidate.user for candidate in candidates]
     ids = sorted(user.user_id for user in people)
     by_id = yield EXISTING_BY_ID(ids=ids)
     by_login = yield EXISTING_BY_LOGIN(login_keys=sorted(user.login_key for user in people if user.login_key))
-    linked = [identity for one in candidates for identity in one.identities]
+    linked = [identity for candidate in candidates for identity in candidate.identities]
     by_identity = (
         (
             yield EXISTING_BY_IDENTITY(
-                issuers=sorted({one.issuer for one in linked}), subjects=sorted({one.subject for one in linked})
+                issuers=sorted({identity.issuer for identity in linked}),
+                subjects=sorted({identity.subject for identity in linked}),
             )
         )
         if linked
@@ -70,13 +71,16 @@ def judge_candidates(
         username_owners=(yield from username_owners([user.username for user in people if user.username])),
         banned=(yield from _find_banned(bans, candidates)),
     )
-    return [names.judge(one, import_id) for one in candidates]
+    return [names.judge(candidate, import_id) for candidate in candidates]
 
 
 def _find_banned(bans: BanCopies, candidates: Sequence[AccountCandidate]) -> Verb[Mapping[str, str]]:
     if not candidates or not (yield ANY_DIGEST()):
         return {}
-    digests = {one.user.user_id: bans.digests_of(one.identities, _verified_address(one.user)) for one in candidates}
+    digests = {
+        candidate.user.user_id: bans.digests_of(candidate.identities, _verified_address(candidate.user))
+        for candidate in candidates
+    }
     return (yield from bans.find_banned(digests, candidates[0].record.at))
 
 
@@ -89,22 +93,24 @@ def import_candidates(
 ) -> Verb[Sequence[Verdict]]:
     verdicts = yield from judge_candidates(bans, candidates, import_id)
     new = [
-        one for one, verdict in zip(candidates, verdicts, strict=True) if verdict.outcome is ImportOutcome.IMPORTED
+        candidate
+        for candidate, verdict in zip(candidates, verdicts, strict=True)
+        if verdict.outcome is ImportOutcome.IMPORTED
     ]
     if new:
         # A name taken since it was looked up fails the batch, which is then judged again.
-        yield from insert_users([one.user for one in new])
-        yield from _insert_identities([identity for one in new for identity in one.identities])
-        yield from add_audit_records(one.record for one in new)
+        yield from insert_users([candidate.user for candidate in new])
+        yield from _insert_identities([identity for candidate in new for identity in candidate.identities])
+        yield from add_audit_records(candidate.record for candidate in new)
         if (yield ANY_DIGEST()):
-            for one in new:
-                yield from bans.apply_to(one.user.user_id, one.record.at)
+            for candidate in new:
+                yield from bans.apply_to(candidate.user.user_id, candidate.record.at)
     return verdicts
 
 
 def _insert_identities(linked: Sequence[Identity]) -> Verb[None]:
-    yield ADD_IDENTITY.bulk([column_values(one) for one in linked])
-    tags = {(one.user_id, service_tag(one.provider)) for one in linked}
+    yield ADD_IDENTITY.bulk([column_values(identity) for identity in linked])
+    tags = {(identity.user_id, service_tag(identity.provider)) for identity in linked}
     yield ADD_TAG.bulk([{"user_id": user_id, "tag": tag} for user_id, tag in sorted(tags)])
     yield from copy_kept_tags(linked)
 

@@ -40,7 +40,9 @@ _OF: Final = bindparam("of", type_=Text())
 
 
 def _is_recorded(*events: AuditEvent) -> Exists:
-    return exists().where(audit_events.c.subject == _OF, or_(*(audit_events.c.event == one.value for one in events)))
+    return exists().where(
+        audit_events.c.subject == _OF, or_(*(audit_events.c.event == event.value for event in events))
+    )
 
 
 # Records end too, and a file brings none. While that of the registration is here, a sign-in would be on record.

@@ -146,7 +146,7 @@ SET_PICTURE = Statement(
         update(users).where(_THIS_USER).values(picture=bindparam("to"), **_UPDATE_PROFILE).returning(users.c.user_id)
     )
 )
-PROFILE_COLUMNS = tuple(one.name for one in OWN_FIELDS)
+PROFILE_COLUMNS = tuple(field.name for field in OWN_FIELDS)
 SET_PROFILE = Statement(
     lambda: (
         update(users)
@@ -251,7 +251,7 @@ def past_sign_in(record: AuditRecord, applications: Mapping[int, str]) -> PastSi
 
 def personal_records(user_id: str, now: int) -> Verb[PersonalRecords]:
     rows = yield ALL_ABOUT(of=user_id)
-    held = yield from _account_details(user_id, [AuditRecord(**row._asdict()) for row in rows], now)
+    details = yield from _account_details(user_id, [AuditRecord(**row._asdict()) for row in rows], now)
     roles = yield ROLES_OF_USER(of=user_id)
     allowed = yield CONSENTS_OF_USER(of=user_id)
     sign_ins = yield GRANTS_OF_USER(of=user_id)
@@ -259,7 +259,7 @@ def personal_records(user_id: str, now: int) -> Verb[PersonalRecords]:
     banned = yield BANS_OF_USER(of=user_id)
     terms = yield from accepted_by_user(user_id)
     return PersonalRecords(
-        details=held,
+        details=details,
         allowed=[ConsentedClient(**row._asdict()) for row in allowed],
         sign_ins=[ClientSignIn(**row._asdict()) for row in sign_ins],
         sites=[SiteSignInRecord(**row._asdict()) for row in sites],
@@ -382,11 +382,13 @@ def save_email_change(
 
 
 def find_email_change(digest: bytes, now: int) -> Verb[EmailChange | None]:
-    found = yield from find_link(LinkKind.CHANGE, digest, now)
+    owned_link = yield from find_link(LinkKind.CHANGE, digest, now)
     link = yield from single_use.find_single_use(LinkKind.CHANGE, digest, now)
-    if found is None or link is None or link.details[REV] != found.owner.rev:
+    if owned_link is None or link is None or link.details[REV] != owned_link.owner.rev:
         return None
-    return EmailChange(owner=found.owner, login=link.details[NEW_LOGIN], session_id=link.details.get(SESSION, ""))
+    return EmailChange(
+        owner=owned_link.owner, login=link.details[NEW_LOGIN], session_id=link.details.get(SESSION, "")
+    )
 
 
 def apply_email_change(  # noqa: PLR0917 - `bans` comes first by itself

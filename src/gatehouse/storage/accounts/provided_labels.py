@@ -53,16 +53,16 @@ class LabelStatements(NamedTuple):
     drop_without_source: Statement
 
 
-def _label_statements(table: Table, label: Column[str], *kept: Column[bool]) -> LabelStatements:
-    """`kept`: the column that says so, in a table that has one."""
+def _label_statements(table: Table, label: Column[str], *kept_column: Column[bool]) -> LabelStatements:
+    """`kept_column`: whether the label stays without its identity, in a table that stores it."""
     row = table.c
     of_user, this = row.user_id == bindparam("of"), label == bindparam("the")
     of_identity = and_(of_user, row.issuer == bindparam("of_issuer"), row.subject == bindparam("of_subject"))
     provided = row.provider != _NOTHING
     source = (row.issuer, row.subject, row.provider)
-    shown = (label.label("name"), *source, kept[0] if kept else false().label("kept"))
+    shown = (label.label("name"), *source, kept_column[0] if kept_column else false().label("kept"))
     upsert = insert(table)
-    stored = (row.user_id, label, *source, *kept)
+    stored = (row.user_id, label, *source, *kept_column)
     pair = (row.provider, label)
     held_at = and_(identities.c.user_id == row.user_id, identities.c.provider == bindparam("at_provider"))
     return LabelStatements(
@@ -71,12 +71,12 @@ def _label_statements(table: Table, label: Column[str], *kept: Column[bool]) -> 
         put=Statement(
             lambda: upsert.on_conflict_do_update(
                 index_elements=["user_id", label.name, "issuer", "subject"],
-                set_={column.name: upsert.excluded[column.name] for column in (row.provider, *kept)},
+                set_={column.name: upsert.excluded[column.name] for column in (row.provider, *kept_column)},
             )
         ),
         drop=Statement(lambda: delete(table).where(of_identity, provided, this).returning(row.user_id)),
         drop_of_identity=Statement(
-            lambda: delete(table).where(of_identity, provided, *(column.is_(False) for column in kept))
+            lambda: delete(table).where(of_identity, provided, *(column.is_(False) for column in kept_column))
         ),
         copy=Statement(
             lambda: (
@@ -191,11 +191,11 @@ END_SEARCH = Statement(lambda: delete(installation).where(installation.c.name ==
 
 
 def labels_of_user(user_id: str) -> Verb[Sequence[ProvidedLabel]]:
-    found: list[ProvidedLabel] = []
+    user_labels: list[ProvidedLabel] = []
     for labels in (TAGS, PURCHASES):
         rows = yield labels.of_user(of=user_id)
-        found += [ProvidedLabel(**row._asdict(), is_purchase=labels is PURCHASES) for row in rows]
-    return found
+        user_labels += [ProvidedLabel(**row._asdict(), is_purchase=labels is PURCHASES) for row in rows]
+    return user_labels
 
 
 def store_answer(identity: Identity, answer: ProviderAnswer, record: Callable[[str], AuditRecord]) -> Verb[None]:
@@ -218,33 +218,35 @@ def store_answer(identity: Identity, answer: ProviderAnswer, record: Callable[[s
 
 
 def _store_labels(
-    labels: LabelStatements, identity: Identity, said: Mapping[str, bool], kept: frozenset[str] = frozenset()
+    labels: LabelStatements, identity: Identity, said: Mapping[str, bool], kept_names: frozenset[str] = frozenset()
 ) -> Verb[bool]:
     """Set or remove these; True if something changed."""
     if not said:
         return False
     of = {"of": identity.user_id, "of_issuer": identity.issuer, "of_subject": identity.subject}
     before = {row.name: (row.provider, bool(row.kept)) for row in (yield labels.of_identity(**of))}
-    added = [name for name, holds in said.items() if holds and before.get(name) != (identity.provider, name in kept)]
+    added = [
+        name for name, holds in said.items() if holds and before.get(name) != (identity.provider, name in kept_names)
+    ]
     dropped = [name for name, holds in said.items() if not holds and name in before]
     if not (added or dropped):
         return False
     if not (yield BUMP_USER_VERSION(of=identity.user_id)):
         raise UserNotFound
-    yield labels.put.bulk([_row(labels, identity, name, kept=name in kept) for name in sorted(added)])
+    yield labels.put.bulk([_row(labels, identity, name, is_kept=name in kept_names) for name in sorted(added)])
     for name in sorted(dropped):
         yield labels.drop(**of, the=name)
     return True
 
 
-def _row(labels: LabelStatements, identity: Identity, name: str, *, kept: bool) -> Mapping[str, object]:
+def _row(labels: LabelStatements, identity: Identity, name: str, *, is_kept: bool) -> Mapping[str, object]:
     row = {
         "user_id": identity.user_id,
         "issuer": identity.issuer,
         "subject": identity.subject,
         "provider": identity.provider,
     }
-    return {**row, "purchase": name} if labels is PURCHASES else {**row, "tag": name, "kept": kept}
+    return {**row, "purchase": name} if labels is PURCHASES else {**row, "tag": name, "kept": is_kept}
 
 
 def end_labels(user_id: str, issuer: str, subject: str) -> Verb[None]:
@@ -259,7 +261,10 @@ def copy_kept_tags(linked: Sequence[Identity]) -> Verb[None]:
     Else disconnecting and signing in over a channel without claims would make an account without them.
     """
     yield COPY_KEPT_OF_IDENTITY.bulk(
-        [{"to": one.user_id, "of_issuer": one.issuer, "of_subject": one.subject} for one in linked]
+        [
+            {"to": identity.user_id, "of_issuer": identity.issuer, "of_subject": identity.subject}
+            for identity in linked
+        ]
     )
 
 
@@ -281,18 +286,18 @@ def find_sources(rules: Mapping[str, ProvidedLabels]) -> Verb[bool]:
         return False
     for provider, provided in rules.items():
         for labels, names in _labels_of(provided):
-            for name, kept in names.items():
-                found = yield labels.without_source(at_provider=provider, the=name)
-                newest = {row.user_id: row for row in reversed(found)}
+            for name, is_kept in names.items():
+                rows = yield labels.without_source(at_provider=provider, the=name)
+                newest = {row.user_id: row for row in reversed(rows)}
                 for user_id in sorted(newest):
-                    yield from _give_source(labels, newest[user_id], provider, name, kept=kept)
-                if found:
+                    yield from _give_source(labels, newest[user_id], provider, name, is_kept=is_kept)
+                if rows:
                     return True
     yield END_SEARCH(name=LABEL_SOURCES)
     return False
 
 
-def _give_source(labels: LabelStatements, source: Row, provider: str, name: str, *, kept: bool) -> Verb[None]:
+def _give_source(labels: LabelStatements, source: Row, provider: str, name: str, *, is_kept: bool) -> Verb[None]:
     identity = Identity(
         issuer=source.issuer,
         subject=source.subject,
@@ -303,7 +308,7 @@ def _give_source(labels: LabelStatements, source: Row, provider: str, name: str,
         used_at=0,
     )
     yield BUMP_USER_VERSION(of=source.user_id)
-    yield labels.put.bulk([_row(labels, identity, name, kept=kept)])
+    yield labels.put.bulk([_row(labels, identity, name, is_kept=is_kept)])
     yield labels.drop_without_source(of=source.user_id, the=name)
 
 
@@ -315,24 +320,24 @@ def end_labels_without_rule(
         provider, name = "", ""
         while pair := (yield labels.next_pair(after_provider=provider, after=name)):
             provider, name = pair[0].provider, pair[0].name
-            kept = dict(_labels_of(rules.get(provider, ProvidedLabels())))[labels].get(name)
-            if kept is None:
+            is_kept = dict(_labels_of(rules.get(provider, ProvidedLabels())))[labels].get(name)
+            if is_kept is None:
                 ended: Sequence[Row] = yield labels.of_pair(at_provider=provider, the=name)
             else:
-                ended = yield from _apply_keep(labels, provider, name, kept=kept)
+                ended = yield from _apply_keep(labels, provider, name, is_kept=is_kept)
             yield from _drop_labels(labels, ended, provider, name, record)
             if ended:
                 return True
     return False
 
 
-def _apply_keep(labels: LabelStatements, provider: str, name: str, *, kept: bool) -> Verb[Sequence[Row]]:
+def _apply_keep(labels: LabelStatements, provider: str, name: str, *, is_kept: bool) -> Verb[Sequence[Row]]:
     """Store whether the rule keeps the tag now, and return those that end because it no longer does."""
     if labels is PURCHASES:
         return ()
-    ended: Sequence[Row] = [] if kept else (yield KEPT_WITHOUT_IDENTITY(at_provider=provider, the=name))
+    ended: Sequence[Row] = [] if is_kept else (yield KEPT_WITHOUT_IDENTITY(at_provider=provider, the=name))
     if not ended:
-        yield SET_KEPT(at_provider=provider, the=name, to=kept)
+        yield SET_KEPT(at_provider=provider, the=name, to=is_kept)
     return ended
 
 

@@ -276,10 +276,10 @@ def save_email_request(
 
 
 def find_email_request(browser: bytes, link: bytes, now: int) -> Verb[bytes | None]:
-    found = yield from single_use.find_single_use(EMAIL_SIGN_IN, browser, now)
-    if found is None or not constant_time_equal(found.details["link"], link.hex()):
+    request = yield from single_use.find_single_use(EMAIL_SIGN_IN, browser, now)
+    if request is None or not constant_time_equal(request.details["link"], link.hex()):
         return None
-    return base64.b64decode(found.details["sealed"])
+    return base64.b64decode(request.details["sealed"])
 
 
 def try_email_request(
@@ -292,18 +292,18 @@ def try_email_request(
     rows = yield LOCK_REQUEST(of_browser=proof.browser, now=now)
     if not rows:
         return None
-    held = rows[0].details
+    details = rows[0].details
     if proof.link is not None:
-        if not constant_time_equal(held["link"], proof.link.hex()):
+        if not constant_time_equal(details["link"], proof.link.hex()):
             return None  # of an earlier request, or of another browser: nothing is guessed
-        right, tries = True, held["tries"]
+        right, tries = True, details["tries"]
     else:
-        right = proof.code is not None and constant_time_equal(held["code"], proof.code.hex())
-        tries = held["tries"] + (not right)
+        right = proof.code is not None and constant_time_equal(details["code"], proof.code.hex())
+        tries = details["tries"] + (not right)
     ended = (right and not keeps) or tries >= MAX_EMAIL_CODE_TRIES
-    yield SAVE_TRY(of_browser=proof.browser, counted={**held, "tries": tries}, ended=now if ended else 0)
+    yield SAVE_TRY(of_browser=proof.browser, counted={**details, "tries": tries}, ended=now if ended else 0)
     if right:
-        return base64.b64decode(held["sealed"])
+        return base64.b64decode(details["sealed"])
     return None if ended else EmailCodeWrong()
 
 
@@ -339,9 +339,9 @@ class RegistrationStorage(BanAwareStore):
     held_methods = read(held_methods)
 
     async def use_email_request(self, proof: EmailSignInProof, now: int, *, keeps: bool = False) -> bytes:
-        found = await self.try_email_request(proof, now, keeps=keeps)
-        if found is None:
+        outcome = await self.try_email_request(proof, now, keeps=keeps)
+        if outcome is None:
             raise EmailSignInGone
-        if isinstance(found, EmailCodeWrong):
-            raise found
-        return found
+        if isinstance(outcome, EmailCodeWrong):
+            raise outcome
+        return outcome

@@ -107,12 +107,12 @@ DROP_SECRET = Statement(lambda: delete(once).where(*THIS_SECRET))
 
 def factor_overview(user_id: str) -> Verb[FactorOverview]:
     rows = yield OVERVIEW(of=user_id)
-    found = rows[0]
+    row = rows[0]
     return FactorOverview(
-        totp_since=found.totp_since or 0,
-        totp_used_at=(found.last_step or 0) * TOTP_STEP_SECONDS,
-        passkey_used_at=found.passkey_used_at or 0,
-        recovery_left=found.recovery_left,
+        totp_since=row.totp_since or 0,
+        totp_used_at=(row.last_step or 0) * TOTP_STEP_SECONDS,
+        passkey_used_at=row.passkey_used_at or 0,
+        recovery_left=row.recovery_left,
     )
 
 
@@ -190,13 +190,13 @@ def try_email_code(user_id: str, digest: bytes, now: int) -> Verb[bool]:
     rows = yield LOCK_SECRET(of_kind=EMAIL_CODE, of_digest=sha256(user_id), now=now)
     if not rows:
         return False
-    held: dict[str, Any] = rows[0].details
-    right = constant_time_equal(held["code"], digest.hex())
-    tries = held["tries"] + (not right)
+    details: dict[str, Any] = rows[0].details
+    right = constant_time_equal(details["code"], digest.hex())
+    tries = details["tries"] + (not right)
     yield SAVE_TRIES(
         of_kind=EMAIL_CODE,
         of_digest=sha256(user_id),
-        counted={**held, "tries": tries},
+        counted={**details, "tries": tries},
         ended=now if right or tries >= MAX_EMAIL_CODE_TRIES else 0,
     )
     return right

@@ -26,10 +26,10 @@ ACCEPT = Statement(lambda: insert(accepted_terms).on_conflict_do_nothing())
 
 
 def terms_of_user(user_id: str) -> Verb[tuple[str, Sequence[AcceptedVersion]]]:
-    found = yield COUNTRY_OF_USER(of=user_id)
-    if not found:
+    rows = yield COUNTRY_OF_USER(of=user_id)
+    if not rows:
         raise UserNotFound
-    return found[0].country, (yield from accepted_by_user(user_id))
+    return rows[0].country, (yield from accepted_by_user(user_id))
 
 
 def accepted_by_user(user_id: str) -> Verb[Sequence[AcceptedVersion]]:

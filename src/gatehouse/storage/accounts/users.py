@@ -102,8 +102,8 @@ REMAINING_ADMINISTRATORS = Statement(lambda: _ADMINISTRATORS)
 
 def refuse_last_administrator(user_id: str, now: int) -> Verb[None]:
     """Refuse to block or delete the last administrator; first in such methods. Raises LastAdministrator."""
-    held = {row.user_id for row in (yield LOCK_ADMINISTRATORS(now=now))}
-    if user_id not in held:
+    administrators = {row.user_id for row in (yield LOCK_ADMINISTRATORS(now=now))}
+    if user_id not in administrators:
         return
     # Read again: an administrator blocked while we waited still has the role.
     if {row.user_id for row in (yield REMAINING_ADMINISTRATORS(now=now))} <= {user_id}:
@@ -596,7 +596,7 @@ class AccountStorage(BanAwareStore):
 
 # Columns that a save of the whole account writes as the record has them; the others have statements of their own.
 SAVED_COLUMNS: Final = (
-    *(one.name for one in ACCOUNT_FIELDS if one.name in users.c and one.name != "username"),
+    *(field.name for field in ACCOUNT_FIELDS if field.name in users.c and field.name != "username"),
     *("password_hash", "password_browser", "level", "phone_verified", "email_code", "blocked", "meta"),
     *("username_at", "updated_at"),
 )

@@ -162,14 +162,18 @@ def reserve_id(application_id: int) -> Verb[bool]:
     return bool((yield RESERVE_ID(application_id=application_id)))
 
 
-def insert_application(one: Application, schema: ApplicationSchema, its_roles: Iterable[Role]) -> Verb[None]:
-    yield from _refuse_taken_resource(one)
-    fields = {"application_id": one.application_id, "created_at": one.created_at, "version": one.version}
-    if not (yield INSERT_APPLICATION(**_application_columns(one), **fields)):
-        raise NameTaken(one.name)
-    yield from _put_service_key(one)
-    yield from _put_sites(one)
-    yield from insert_schema(one.application_id, schema, its_roles)
+def insert_application(application: Application, schema: ApplicationSchema, its_roles: Iterable[Role]) -> Verb[None]:
+    yield from _refuse_taken_resource(application)
+    fields = {
+        "application_id": application.application_id,
+        "created_at": application.created_at,
+        "version": application.version,
+    }
+    if not (yield INSERT_APPLICATION(**_application_columns(application), **fields)):
+        raise NameTaken(application.name)
+    yield from _put_service_key(application)
+    yield from _put_sites(application)
+    yield from insert_schema(application.application_id, schema, its_roles)
 
 
 def edit_application(
@@ -212,7 +216,8 @@ def _drop_holdings_left_behind(before: Application, after: Application) -> Verb[
     if _structure_state(after) == _structure_state(before):
         return
     yield from touch_models(
-        after.application_id, {one for one in (before.project_id, after.project_id) if one is not None}
+        after.application_id,
+        {project_id for project_id in (before.project_id, after.project_id) if project_id is not None},
     )
     if before.project_id is not None and (after.removed or after.project_id != before.project_id):
         yield from drop_holdings_on(ResourceKind.APPLICATION, resource, [before.project_id])
@@ -221,58 +226,60 @@ def _drop_holdings_left_behind(before: Application, after: Application) -> Verb[
         yield from drop_holdings_on(ResourceKind.SERVICE, resource, connected)
 
 
-def _structure_state(one: Application) -> tuple[object, ...]:
+def _structure_state(application: Application) -> tuple[object, ...]:
     """Return the application's part of the structure: its project, and who may connect it."""
-    return one.project_id, one.removed, one.is_published
+    return application.project_id, application.removed, application.is_published
 
 
-def _refuse_taken_name(one: Application) -> Verb[None]:
+def _refuse_taken_name(application: Application) -> Verb[None]:
     """Refuse a name that is taken in the project.
 
     Its row is locked, so that the answer stays true until the write.
     """
-    if one.project_id is None:
+    if application.project_id is None:
         return
-    if not (yield LOCK_PROJECT(of=one.project_id)):
+    if not (yield LOCK_PROJECT(of=application.project_id)):
         raise ProjectNotFound
-    if not one.removed and (yield FIND_SAME_NAME(project=one.project_id, name=one.name, but=one.application_id)):
-        raise NameTaken(one.name)
+    if not application.removed and (
+        yield FIND_SAME_NAME(project=application.project_id, name=application.name, but=application.application_id)
+    ):
+        raise NameTaken(application.name)
 
 
-def _refuse_taken_resource(one: Application, before: Application | None = None) -> Verb[None]:
+def _refuse_taken_resource(application: Application, before: Application | None = None) -> Verb[None]:
     """Refuse an API resource of another application; the structure is locked until the commit.
 
     That of a removed application stays with its project: people may have allowed clients access to it. An API that
     was declared when this was possible is not looked at until it changes.
     """
-    if one.api_resource is None or one.removed:
+    if application.api_resource is None or application.removed:
         return
-    if before is not None and (before.api, before.project_id) == (one.api, one.project_id):
+    if before is not None and (before.api, before.project_id) == (application.api, application.project_id):
         return
-    key = one.api_resource.rstrip("/").lower()
-    others = yield FIND_SAME_RESOURCE(resource=key, but=one.application_id)
-    own_project = [other.removed and other.project_id == one.project_id is not None for other in others]
+    key = application.api_resource.rstrip("/").lower()
+    others = yield FIND_SAME_RESOURCE(resource=key, but=application.application_id)
+    own_project = [other.removed and other.project_id == application.project_id is not None for other in others]
     if not all(own_project) or (yield FIND_ERASED_RESOURCE(resource=key)):
-        raise ResourceTaken(one.api_resource)
+        raise ResourceTaken(application.api_resource)
 
 
-def _put_logo(one: Application, logo: StoredImage | None, now: int) -> Verb[None]:
+def _put_logo(application: Application, logo: StoredImage | None, now: int) -> Verb[None]:
     """Store the new logo, if it is the one that the application names; delete the image of one that names none."""
-    if not one.logo:
-        yield from remove_image(application_logo_owner(one.application_id))
+    if not application.logo:
+        yield from remove_image(application_logo_owner(application.application_id))
     elif logo is not None:
-        yield from put_image(application_logo_owner(one.application_id), logo, now)
+        yield from put_image(application_logo_owner(application.application_id), logo, now)
 
 
-def _put_service_key(one: Application) -> Verb[None]:
-    if one.service_key is not None:
-        yield INSERT_KEY(**key_columns(one.service_key))
+def _put_service_key(application: Application) -> Verb[None]:
+    if application.service_key is not None:
+        yield INSERT_KEY(**key_columns(application.service_key))
 
 
-def _put_sites(one: Application) -> Verb[None]:
+def _put_sites(application: Application) -> Verb[None]:
     """Insert the sites. Raises SiteTaken."""
-    for origin, rule in one.protected_sites.items():
-        if not (yield INSERT_SITE(origin=origin, application_id=one.application_id, rule=rule)):
+    for origin, rule in application.protected_sites.items():
+        if not (yield INSERT_SITE(origin=origin, application_id=application.application_id, rule=rule)):
             raise SiteTaken(origin)
 
 
@@ -298,5 +305,5 @@ class ApplicationStorage(SqlStore):
             return await self._edit_schema(application_id, change, may_remove=True)
 
 
-def _application_columns(one: Application) -> dict[str, object]:
-    return {name: getattr(one, name) for name in _CHANGEABLE_COLUMNS}
+def _application_columns(application: Application) -> dict[str, object]:
+    return {name: getattr(application, name) for name in _CHANGEABLE_COLUMNS}

@@ -90,7 +90,7 @@ def _candidates_statement(criteria: frozenset[str]) -> Statement:
 
     The first page of the union is within the first pages of its parts, so no part is read to its end.
     """
-    firsts = [_first_page(one).subquery() for way in sorted(criteria) for one in _CANDIDATE_QUERIES[way]]
+    firsts = [_first_page(query).subquery() for way in sorted(criteria) for query in _CANDIDATE_QUERIES[way]]
     return Statement(
         lambda: _first_page(select(union(*(select(first.c.user_id) for first in firsts)).subquery().c.user_id))
     )
@@ -129,14 +129,14 @@ def candidate_page(
     known: ApplicationModel | None = None,
 ) -> Verb[CandidatePage]:
     asked = _page_query(among, after, limit + 1)
-    found = [] if asked is None else [row.user_id for row in (yield asked)]
-    people = yield from facts_of_many(found[:limit], [among.application_id])
+    user_ids = [] if asked is None else [row.user_id for row in (yield asked)]
+    people = yield from facts_of_many(user_ids[:limit], [among.application_id])
     named = {project_id for person in people for project_id in person.projects}
     return CandidatePage(
         people=people,
         snapshot=(yield from application_snapshot(among.application_id, named | set(project_ids), known=known)),
-        last=found[:limit][-1] if found else after,
-        more=len(found) > limit,
+        last=user_ids[:limit][-1] if user_ids else after,
+        more=len(user_ids) > limit,
     )
 
 

@@ -62,8 +62,8 @@ def refuse_unknown_roles(before: ServiceGrants, after: ServiceGrants) -> Verb[No
 
 def connecting_projects(application_id: int) -> Verb[frozenset[str]]:
     """Return the ids of the projects that connect the application, even if they grant nothing of it."""
-    found = yield SERVICES_OF_APPLICATION(application=application_id)
-    return frozenset(cells[-1] for cells in found[0].rows or ())
+    services = yield SERVICES_OF_APPLICATION(application=application_id)
+    return frozenset(cells[-1] for cells in services[0].rows or ())
 
 
 def strip_roles(application_id: int, keys: Collection[str]) -> Verb[None]:
@@ -73,10 +73,10 @@ def strip_roles(application_id: int, keys: Collection[str]) -> Verb[None]:
     """
     if application_id == CENTRAL_APPLICATION:  # which nothing connects
         return
-    found = yield SERVICES_OF_APPLICATION(application=application_id)
+    services = yield SERVICES_OF_APPLICATION(application=application_id)
     regrouped: list[str] = []
     by_project: defaultdict[str, list[Cells]] = defaultdict(list)
-    for cells in found[0].rows or ():
+    for cells in services[0].rows or ():
         by_project[cells[-1]].append(cells)
     for project_id, rows in sorted(by_project.items()):
         before = services_from_cells(rows)[application_id]
@@ -85,7 +85,7 @@ def strip_roles(application_id: int, keys: Collection[str]) -> Verb[None]:
             yield DROP_SERVICES_OF_APPLICATION(of=project_id, application=application_id)
             yield from insert_services(project_id, {application_id: after})
             yield from touch_project(project_id)
-            if {one.group_id for one in before} != {one.group_id for one in after}:
+            if {grant.group_id for grant in before} != {grant.group_id for grant in after}:
                 regrouped.append(project_id)
     yield from update_grant_keys(regrouped)
 

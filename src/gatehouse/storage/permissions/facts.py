@@ -84,7 +84,7 @@ def _select_facts(user_id: ColumnElement[str]) -> Select[Any]:
         USER_REV.label("rev"),
         exists().where(totp_factors.c.user_id == user_id).label("has_totp"),
         exists().where(ban_digests.c.kind == DigestKind.DEVICE.value).label("device_bans"),
-        *(one.scalar_subquery().label(name) for name, one in asked.items()),
+        *(query.scalar_subquery().label(name) for name, query in asked.items()),
         *holdings_of(user_id),
         _APPLICATIONS.scalar_subquery().label("applications"),
         KEYS_VERSION,
@@ -143,7 +143,7 @@ def facts(user_id: str, application_ids: tuple[int, ...], project_ids: tuple[str
         if version:
             granting[application_id].add(project_id)
             versions[project_id] = version
-    by_application = {application_id: frozenset(found) for application_id, found in granting.items()}
+    by_application = {application_id: frozenset(granting_ids) for application_id, granting_ids in granting.items()}
     return _facts(row, application_ids, granting=by_application, versions=versions)
 
 

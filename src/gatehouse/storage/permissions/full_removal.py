@@ -133,21 +133,23 @@ def project_contents(project_id: str) -> Verb[ErasureCounts]:
     return (yield from _count_contents(its, _application_ids((yield APPLICATIONS(project=its.project_id)))))
 
 
-def _require_removed(one: Project) -> Project:
-    if not one.removed:
+def _require_removed(project: Project) -> Project:
+    if not project.removed:
         raise ProjectNotRemoved
-    return one
+    return project
 
 
 def _application_ids(rows: Sequence[Row]) -> list[int]:
     return [row.application_id for row in rows]
 
 
-def _count_contents(one: Project, its: Sequence[int]) -> Verb[ErasureCounts]:
-    (row,) = yield COUNTS(project=one.project_id, applications=its, resources=[str(number) for number in its])
+def _count_contents(project: Project, its: Sequence[int]) -> Verb[ErasureCounts]:
+    (row,) = yield COUNTS(project=project.project_id, applications=its, resources=[str(number) for number in its])
     counts = row._asdict()
     keys = sum(counts.pop(table.name) for table in KEY_TABLES)
-    return ErasureCounts(project_id=one.project_id, title=one.title, applications=len(its), keys=keys, **counts)
+    return ErasureCounts(
+        project_id=project.project_id, title=project.title, applications=len(its), keys=keys, **counts
+    )
 
 
 # -- removal -----------------------------------------------------------------------------------------
@@ -223,25 +225,25 @@ DROP_PROJECT = Statement(lambda: delete(projects).where(projects.c.project_id ==
 
 def erase_project(project_id: str, entry: Callable[[ErasureCounts], AuditRecord]) -> Verb[ErasureCounts]:
     yield from lock_structure()
-    one = _require_removed((yield from lock_project(project_id)).project)
-    its = _application_ids((yield HOLD_APPLICATIONS(project=one.project_id)))
-    gone = yield from _count_contents(one, its)
-    yield from _drop_accounts(one.project_id)
+    project = _require_removed((yield from lock_project(project_id)).project)
+    its = _application_ids((yield HOLD_APPLICATIONS(project=project.project_id)))
+    gone = yield from _count_contents(project, its)
+    yield from _drop_accounts(project.project_id)
     yield from _drop_clients(its)
     for drop in DROP_IN_APPLICATIONS:
         yield drop(applications=its)
-    yield from _drop_holdings(one.project_id, its)
-    yield TOUCH_CONNECTED(project=one.project_id, applications=its)
-    yield DROP_CONNECTIONS(project=one.project_id, applications=its)
+    yield from _drop_holdings(project.project_id, its)
+    yield TOUCH_CONNECTED(project=project.project_id, applications=its)
+    yield DROP_CONNECTIONS(project=project.project_id, applications=its)
     record = entry(gone)
-    yield from _drop_bans(one.project_id, its, record.at)
+    yield from _drop_bans(project.project_id, its, record.at)
     yield FORGET_APPLICATION(applications=its)
     yield RESERVE_RESOURCES(applications=its)
     yield DROP_APPLICATIONS(applications=its)
     for application_id in its:
         yield from remove_image(application_logo_owner(application_id))
     for drop in (DROP_KEYS, DROP_MEMBERS, DROP_GROUPS, DROP_PROJECT):
-        yield drop(project=one.project_id)
+        yield drop(project=project.project_id)
     yield from add_audit_record(record)
     return gone
 

@@ -99,10 +99,10 @@ def lock_group(group_id: str) -> Verb[Group]:
     Raises GroupNotFound.
     """
     yield from lock_structure_shared()
-    found = yield PROJECT_OF_GROUP(of=group_id)
-    if not found:
+    rows = yield PROJECT_OF_GROUP(of=group_id)
+    if not rows:
         raise GroupNotFound
-    yield from begin_project_change(found[0].project_id)
+    yield from begin_project_change(rows[0].project_id)
     if not (yield LOCK_GROUP(of=group_id)):
         raise GroupNotFound
     return (yield from group_by_id(group_id))
@@ -129,42 +129,42 @@ def write_group(before: Group, edited: EditResult[Group]) -> Verb[Group]:
     return after
 
 
-def create_group(one: Group, records: Sequence[AuditRecord], *, most: int | None = None) -> Verb[Group]:
+def create_group(group: Group, records: Sequence[AuditRecord], *, most: int | None = None) -> Verb[Group]:
     yield from lock_structure_shared()
-    model = yield from lock_project(one.project_id)
+    model = yield from lock_project(group.project_id)
     if most is not None:
-        refuse_groups(model.groups.values(), [*model.groups.values(), one], most=most)
-    yield from insert_group(one)
+        refuse_groups(model.groups.values(), [*model.groups.values(), group], most=most)
+    yield from insert_group(group)
     yield from add_audit_records(records)
-    return one
+    return group
 
 
-def insert_group(one: Group) -> Verb[None]:
+def insert_group(group: Group) -> Verb[None]:
     """Insert a group; part of verbs that have locked its project. Raises NameTaken, UserNotFound."""
-    fields = {"group_id": one.group_id, "project_id": one.project_id, "created_at": one.created_at}
-    if not (yield INSERT_GROUP(**_group_columns(one), **fields, version=one.version)):
-        raise NameTaken(one.title)
-    yield from insert_members(one)
-    yield from add_keys_of_group(one)
+    fields = {"group_id": group.group_id, "project_id": group.project_id, "created_at": group.created_at}
+    if not (yield INSERT_GROUP(**_group_columns(group), **fields, version=group.version)):
+        raise NameTaken(group.title)
+    yield from insert_members(group)
+    yield from add_keys_of_group(group)
 
 
-def insert_members(one: Group) -> Verb[None]:
-    if not one.users:
+def insert_members(group: Group) -> Verb[None]:
+    if not group.users:
         return
-    found = {row.user_id for row in (yield LOCK_USERS_SHARED(ids=list(one.users)))}
-    if unknown := sorted(set(one.users) - found):
+    known_ids = {row.user_id for row in (yield LOCK_USERS_SHARED(ids=list(group.users)))}
+    if unknown := sorted(set(group.users) - known_ids):
         raise UserNotFound(", ".join(unknown))
     yield INSERT_MEMBER.bulk(
         [
-            {"group_id": one.group_id, "user_id": user_id, "position": position}
-            for position, user_id in enumerate(one.users, start=1)
+            {"group_id": group.group_id, "user_id": user_id, "position": position}
+            for position, user_id in enumerate(group.users, start=1)
         ]
     )
 
 
-def _group_columns(one: Group) -> dict[str, object]:
-    return {name: getattr(one, name) for name in _CHANGEABLE_COLUMNS} | {
-        "conditions": conditions_document(one.conditions)
+def _group_columns(group: Group) -> dict[str, object]:
+    return {name: getattr(group, name) for name in _CHANGEABLE_COLUMNS} | {
+        "conditions": conditions_document(group.conditions)
     }
 
 
@@ -196,16 +196,16 @@ def _delete_group(group_id: str, records: Sequence[AuditRecord]) -> Verb[None]:
     yield from add_audit_records(records)
 
 
-def _without_group(one: Project, group_id: str) -> Project:
+def _without_group(project: Project, group_id: str) -> Project:
     services = {
         application_id: tuple(grant for grant in grants if grant.group_id != group_id)
-        for application_id, grants in one.settings.services.items()
+        for application_id, grants in project.settings.services.items()
     }
     return replace(
-        one,
-        settings=replace(one.settings, services=services),
-        allow=tuple(listed for listed in one.allow if listed != group_id),
-        disallow=tuple(listed for listed in one.disallow if listed != group_id),
+        project,
+        settings=replace(project.settings, services=services),
+        allow=tuple(listed for listed in project.allow if listed != group_id),
+        disallow=tuple(listed for listed in project.disallow if listed != group_id),
     )
 
 

@@ -169,10 +169,10 @@ def access_key_by_digest(digest: bytes) -> Verb[AccessKey | None]:
 
 def add_access_key(key: AccessKey, records: Sequence[AuditRecord]) -> Verb[None]:
     yield from _lock_application(key.application_id)
-    held = yield ACCESS_KEYS(of=key.application_id)
-    if any(row.key_id == key.key_id for row in held):
+    rows = yield ACCESS_KEYS(of=key.application_id)
+    if any(row.key_id == key.key_id for row in rows):
         return  # by an earlier run
-    taken = {row.slot for row in held}
+    taken = {row.slot for row in rows}
     free = [slot for slot in range(1, MAX_ACCESS_KEYS + 1) if slot not in taken]
     refuse_access_keys(len(taken) + 1)
     yield INSERT_ACCESS_KEY(**asdict(key), slot=free[0])

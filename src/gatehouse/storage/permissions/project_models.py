@@ -102,8 +102,8 @@ def read_structure(project_ids: Collection[str], application_ids: Collection[int
     for row in (yield CONNECTING_PROJECTS(applications=sorted(application_ids))):
         connecting[row.application_id] += (row.project_id,)
     wanted = {*project_ids, *(project_id for ids in connecting.values() for project_id in ids)}
-    found = (yield from projects_by_id(wanted)) if wanted else {}
-    return Structure(projects=found, connecting=connecting)
+    by_id = (yield from projects_by_id(wanted)) if wanted else {}
+    return Structure(projects=by_id, connecting=connecting)
 
 
 def projects_by_id(project_ids: Collection[str]) -> Verb[Mapping[str, ProjectModel]]:
@@ -127,10 +127,10 @@ def all_projects() -> Verb[Mapping[str, ProjectModel]]:
 
 def group_by_id(group_id: str) -> Verb[Group]:
     rows = yield GROUP_BY_ID(of=group_id)
-    found = groups_from_cells(rows[0].groups or (), rows[0].members or ())
-    if not found:
+    by_id = groups_from_cells(rows[0].groups or (), rows[0].members or ())
+    if not by_id:
         raise GroupNotFound
-    return found[group_id]
+    return by_id[group_id]
 
 
 def _model_from_row(row: Row, *, with_members: bool = False) -> ProjectModel:
@@ -139,9 +139,9 @@ def _model_from_row(row: Row, *, with_members: bool = False) -> ProjectModel:
         groups=groups_from_cells(row.groups or (), (row.members or ()) if with_members else ()),
         applications=frozenset(application_id for (application_id,) in row.applications or ()),
         services=frozenset(
-            one.application_id
-            for one in map(_connected_application, row.connected or ())
-            if one.is_connectable_to(row.project_id)
+            application.application_id
+            for application in map(_connected_application, row.connected or ())
+            if application.is_connectable_to(row.project_id)
         ),
         version=row.model_version,
     )
@@ -149,14 +149,14 @@ def _model_from_row(row: Row, *, with_members: bool = False) -> ProjectModel:
 
 def services_from_cells(rows: Iterable[Cells]) -> ServiceGrants:
     """Return the grants of one project, in their order; a connected application that grants nothing has none."""
-    found: defaultdict[int, list[GroupGrant]] = defaultdict(list)
+    services: defaultdict[int, list[GroupGrant]] = defaultdict(list)
     for application_id, _, group_id, roles, action, _ in sorted(rows, key=lambda cells: (cells[0], cells[1])):
-        grants = found[application_id]
+        grants = services[application_id]
         if group_id:
             grants.append(
                 GroupGrant(group_id=group_id, roles=tuple(decode_document(roles)), action=GrantAction(action))
             )
-    return {application_id: tuple(grants) for application_id, grants in found.items()}
+    return {application_id: tuple(grants) for application_id, grants in services.items()}
 
 
 def _connected_application(cells: Cells) -> Application:
@@ -185,8 +185,8 @@ def groups_from_cells(rows: Iterable[Cells], members: Iterable[Cells]) -> Mappin
     listed: defaultdict[str, list[str]] = defaultdict(list)
     for group_id, _, user_id in sorted(members, key=lambda cells: cells[1]):
         listed[group_id].append(user_id)
-    found = (_group_from_cells(cells, listed[cells[0]]) for cells in rows)
-    return {one.group_id: one for one in sorted(found, key=lambda one: one.title_key)}
+    unordered = (_group_from_cells(cells, listed[cells[0]]) for cells in rows)
+    return {group.group_id: group for group in sorted(unordered, key=lambda group: group.title_key)}
 
 
 def _group_from_cells(cells: Cells, listed: Sequence[str]) -> Group:

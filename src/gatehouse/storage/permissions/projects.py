@@ -120,16 +120,16 @@ def _with_reserved_id(new: NewApplication, application_id: int) -> NewApplicatio
     )
 
 
-def _with_application_id(application_id: int, one: UserRecord) -> UserRecord:
+def _with_application_id(application_id: int, record: UserRecord) -> UserRecord:
     """Replace application 0 by the id of the new application, wherever the project refers to it."""
     return replace(
-        one,
-        application_id=one.application_id or application_id,
+        record,
+        application_id=record.application_id or application_id,
         scopes={
             Scope(scope.project_id, scope.kind, str(application_id))
             if scope.kind is ResourceKind.APPLICATION and scope.resource_id == "0"
-            else scope: held
-            for scope, held in one.scopes.items()
+            else scope: holdings
+            for scope, holdings in record.scopes.items()
         },
     )
 
@@ -184,30 +184,30 @@ def write_project(before: ProjectModel, state: Project) -> Verb[ProjectModel]:
     return replace(before, project=after)
 
 
-def _refuse_taken_names(one: Project, was: Project | None = None) -> Verb[None]:
+def _refuse_taken_names(project: Project, was: Project | None = None) -> Verb[None]:
     """Refuse a name that looks like an id, alias or title of another project, current or former (PR-04).
 
     Names of a deleted project stay taken, its id among them, so a new project starts without names (R5).
     """
-    names = [one.project_id, *one.aliases]
-    titled = was is None or one.title_key != was.title_key
+    names = [project.project_id, *project.aliases]
+    titled = was is None or project.title_key != was.title_key
     but = "" if was is None else was.project_id
-    taken = yield NAMES_TAKEN(names=[*names, one.title_key] if titled else names, but=but)
+    taken = yield NAMES_TAKEN(names=[*names, project.title_key] if titled else names, but=but)
     if taken or len(set(names)) != len(names):
         raise NameTaken(", ".join(row.name for row in taken))
-    if (yield FIND_SAME_TITLE(title_keys=[one.title_key, *_new_aliases(one, was)], but=one.project_id)):
-        raise NameTaken(one.title)
+    if (yield FIND_SAME_TITLE(title_keys=[project.title_key, *_new_aliases(project, was)], but=project.project_id)):
+        raise NameTaken(project.title)
 
 
-def _new_aliases(one: Project, was: Project | None) -> list[str]:
-    return [alias for alias in one.aliases if was is None or alias not in was.aliases]
+def _new_aliases(project: Project, was: Project | None) -> list[str]:
+    return [alias for alias in project.aliases if was is None or alias not in was.aliases]
 
 
-def _put_aliases(one: Project) -> Verb[None]:
+def _put_aliases(project: Project) -> Verb[None]:
     yield INSERT_NAME.bulk(
         [
-            {"name": alias, "project_id": one.project_id, "position": position}
-            for position, alias in enumerate(one.aliases, start=1)
+            {"name": alias, "project_id": project.project_id, "position": position}
+            for position, alias in enumerate(project.aliases, start=1)
         ]
     )
 
@@ -220,5 +220,7 @@ class ProjectStorage(SqlStore):
     edit_members = heavy_write(edit_members)
 
 
-def _project_columns(one: Project) -> dict[str, object]:
-    return {name: getattr(one, name) for name in _OWN_COLUMNS} | {"allowed_domains": one.settings.allowed_domains}
+def _project_columns(project: Project) -> dict[str, object]:
+    return {name: getattr(project, name) for name in _OWN_COLUMNS} | {
+        "allowed_domains": project.settings.allowed_domains
+    }

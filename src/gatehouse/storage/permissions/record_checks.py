@@ -59,10 +59,10 @@ LOCK_OWNER_ROLE = Statement(
 
 def owners_of(project_ids: Collection[str], now: int) -> Verb[Mapping[str, frozenset[str]]]:
     """Return the unblocked users who own these live projects now."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
+    by_project: defaultdict[str, set[str]] = defaultdict(set)
     for row in (yield OWNERS(projects=sorted(project_ids), now=now)):
-        found[row.project_id].add(row.user_id)
-    return {project_id: frozenset(owners) for project_id, owners in found.items()}
+        by_project[row.project_id].add(row.user_id)
+    return {project_id: frozenset(owners) for project_id, owners in by_project.items()}
 
 
 def refuse_ownerless(before: Collection[str], now: int) -> Verb[None]:
@@ -181,7 +181,9 @@ def seats_taken(application_id: int, steps: Sequence[RecordChange], now: int) ->
 
 def _removed_projects(steps: Sequence[RecordChange]) -> Verb[frozenset[str]]:
     """Return the removed projects that the records mention; assignments in them take no seat."""
-    named = {scope.project_id for step in steps for one in (step.before, step.after) for scope in one.scopes} - {""}
+    named = {
+        scope.project_id for step in steps for record in (step.before, step.after) for scope in record.scopes
+    } - {""}
     rows = (yield REMOVED_PROJECTS(ids=sorted(named))) if named else ()
     return frozenset(row.project_id for row in rows)
 
@@ -198,19 +200,21 @@ def _refuse_protected_below(step: RecordChange, known: Mapping[str, Row]) -> Non
 
 def _refuse_protected_guest(step: RecordChange, known: Mapping[str, Row]) -> Verb[None]:
     """Refuse to give a guest a protected role (R10)."""
-    given = {role for _, role in _assigned_roles(step.after) - _assigned_roles(step.before) if known[role].protected}
-    if given and (yield IS_GUEST(of=step.after.user_id)):
-        raise ProtectedRoleForGuest(f"guest {step.after.user_id}: {', '.join(sorted(given))}")
+    new_roles = {
+        role for _, role in _assigned_roles(step.after) - _assigned_roles(step.before) if known[role].protected
+    }
+    if new_roles and (yield IS_GUEST(of=step.after.user_id)):
+        raise ProtectedRoleForGuest(f"guest {step.after.user_id}: {', '.join(sorted(new_roles))}")
 
 
 def refuse_service_owner(step: RecordChange) -> Verb[None]:
     """Refuse a service account as owner of a project (R1)."""
-    given = (
+    new_assignments = (
         _assigned_roles(step.after) - _assigned_roles(step.before)
         if step.after.application_id == CENTRAL_APPLICATION
         else set()
     )
-    if any(role == OWNER_ROLE for _, role in given) and (yield IS_SERVICE(of=step.after.user_id)):
+    if any(role == OWNER_ROLE for _, role in new_assignments) and (yield IS_SERVICE(of=step.after.user_id)):
         raise OwnerIsNoPerson(f"service account {step.after.user_id}")
 
 
@@ -228,11 +232,11 @@ def refuse_no_administrator() -> Verb[None]:
         raise NoAdministratorLeft
 
 
-def _administers(one: UserRecord, now: int) -> set[End]:
+def _administers(record: UserRecord, now: int) -> set[End]:
     """Return the end of each administrator role of the record; empty without one."""
-    if one.application_id != CENTRAL_APPLICATION or _is_denied(one.root.private_data):
+    if record.application_id != CENTRAL_APPLICATION or _is_denied(record.root.private_data):
         return set()
-    return {role.end for role in one.root.roles if role.role == ADMINISTRATOR_ROLE and not role.end.is_past(now)}
+    return {role.end for role in record.root.roles if role.role == ADMINISTRATOR_ROLE and not role.end.is_past(now)}
 
 
 def _is_denied(private_data: Tree) -> bool:
@@ -263,28 +267,28 @@ def count_holders_of_roles(application_id: int, keys: Collection[str], now: int)
     return {row.role_key: row.holders for row in rows}
 
 
-def _assigned_roles(one: UserRecord) -> set[tuple[Scope, str]]:
-    return {(scope, assignment.role) for scope, held in one.scopes.items() for assignment in held.roles}
+def _assigned_roles(record: UserRecord) -> set[tuple[Scope, str]]:
+    return {(scope, assignment.role) for scope, holdings in record.scopes.items() for assignment in holdings.roles}
 
 
-def _holding(one: UserRecord, now: int, removed: Collection[str]) -> set[str]:
+def _holding(record: UserRecord, now: int, removed: Collection[str]) -> set[str]:
     return {
         assignment.role
-        for scope, held in one.scopes.items()
+        for scope, holdings in record.scopes.items()
         if scope.project_id not in removed
-        for assignment in held.roles
+        for assignment in holdings.roles
         if not assignment.end.is_past(now)
     }
 
 
-def owned_projects(one: UserRecord, now: int) -> set[tuple[str, End]]:
+def owned_projects(record: UserRecord, now: int) -> set[tuple[str, End]]:
     """Return the owned projects, each with its end."""
-    if one.application_id != CENTRAL_APPLICATION:
+    if record.application_id != CENTRAL_APPLICATION:
         return set()
     return {
         (scope.project_id, assignment.end)
-        for scope, held in one.scopes.items()
+        for scope, holdings in record.scopes.items()
         if not scope.is_root and scope == scope.project
-        for assignment in held.roles
+        for assignment in holdings.roles
         if assignment.role == OWNER_ROLE and not assignment.end.is_past(now)
     }

@@ -111,13 +111,13 @@ def records_by_user(row: Row) -> dict[tuple[int, str], UserRecord]:
     for name in ("records", "entries", "assignments"):
         for cells in getattr(row, name) or ():
             by_user.setdefault(cells[-1], {"records": [], "entries": [], "assignments": []})[name].append(cells)
-    found: dict[tuple[int, str], UserRecord] = {}
-    for user_id, held in sorted(by_user.items()):
-        numbers = {cells[0] for rows in held.values() for cells in rows}
-        record = row._make([[cells[:-1] for cells in held["records"]], held["entries"], held["assignments"]])
-        for number, one in records_from_row(record, user_id, sorted(numbers)).items():
-            found[number, user_id] = one
-    return found
+    records: dict[tuple[int, str], UserRecord] = {}
+    for user_id, parts in sorted(by_user.items()):
+        numbers = {cells[0] for rows in parts.values() for cells in rows}
+        record = row._make([[cells[:-1] for cells in parts["records"]], parts["entries"], parts["assignments"]])
+        for number, user_record in records_from_row(record, user_id, sorted(numbers)).items():
+            records[number, user_id] = user_record
+    return records
 
 
 def records_from_row(row: Row, user_id: str, application_ids: Collection[int]) -> dict[int, UserRecord]:
@@ -170,10 +170,10 @@ def scopes_by_application(
 
 
 def _assignments_by_scope(assignments: Iterable[Cells]) -> Mapping[ScopeKey, list[Assignment]]:
-    found: defaultdict[ScopeKey, list[Assignment]] = defaultdict(list)
+    by_scope: defaultdict[ScopeKey, list[Assignment]] = defaultdict(list)
     for cells in sorted(assignments, key=_position):
-        found[_scope_key(cells)].append(Assignment(role=cells[4], end=end_of(cells[6], cells[7])))
-    return found
+        by_scope[_scope_key(cells)].append(Assignment(role=cells[4], end=end_of(cells[6], cells[7])))
+    return by_scope
 
 
 def _scope_key(cells: Cells) -> ScopeKey:

@@ -88,8 +88,8 @@ def save_version(
     yield INSERT_VERSION(
         **_version_columns(after), actor=actor, changes=[msgspec.to_builtins(tally) for tally in changes]
     )
-    kept = yield VERSION_SIZES(of=application_id)
-    forgotten = _newest_over_limit(kept)
+    sizes = yield VERSION_SIZES(of=application_id)
+    forgotten = _newest_over_limit(sizes)
     if forgotten is not None:
         yield DROP_OLD_VERSIONS(of=application_id, up_to=forgotten)
 

@@ -40,7 +40,7 @@ LOCK_PROJECT_SHARED = Statement(
     )
 )
 ALL_ACCOUNTS = Statement(lambda: select(RowsAsJson(*ACCOUNT_COLUMNS).label("rows")))
-_CHANGEABLE_COLUMNS: Final = tuple(one.name for one in CHANGEABLE_ACCOUNT_FIELDS)
+_CHANGEABLE_COLUMNS: Final = tuple(field.name for field in CHANGEABLE_ACCOUNT_FIELDS)
 UPDATE_ACCOUNT = Statement(
     lambda: (
         update(service_accounts)
@@ -70,7 +70,8 @@ def service_accounts_of(project_id: str) -> Verb[Sequence[ServiceAccount]]:
 def all_service_accounts() -> Verb[Sequence[ServiceAccount]]:
     rows = yield ALL_ACCOUNTS()
     return sorted(
-        (account_from_cells(cells) for cells in rows[0].rows or ()), key=lambda one: (one.project_id, one.name)
+        (account_from_cells(cells) for cells in rows[0].rows or ()),
+        key=lambda account: (account.project_id, account.name),
     )
 
 

@@ -52,8 +52,8 @@ def refuse_foreign_resources(steps: Iterable[RecordChange]) -> Verb[None]:
     fresh = dict.fromkeys(
         scope
         for step in steps
-        for scope, held in step.after.scopes.items()
-        if scope.kind is not None and gains_something(step.before.scopes.get(scope, NO_HOLDINGS), held)
+        for scope, holdings in step.after.scopes.items()
+        if scope.kind is not None and gains_something(step.before.scopes.get(scope, NO_HOLDINGS), holdings)
     )
     models = (yield from projects_by_id({scope.project_id for scope in fresh})) if fresh else {}
     for scope in fresh:
@@ -197,27 +197,29 @@ def edit_records(
     return [step.after for step in steps]
 
 
-def add_holdings(given: Iterable[UserRecord], now: int) -> Verb[None]:
+def add_holdings(records: Iterable[UserRecord], now: int) -> Verb[None]:
     """Add these assignments to the users' records, each written once; part of verbs that create something."""
     by_place: dict[int, dict[str, UserRecord]] = {}
-    for one in given:
-        people = by_place.setdefault(one.application_id, {})
-        people[one.user_id] = _merge_records(people[one.user_id], one) if one.user_id in people else one
+    for record in records:
+        people = by_place.setdefault(record.application_id, {})
+        people[record.user_id] = (
+            _merge_records(people[record.user_id], record) if record.user_id in people else record
+        )
     for application_id in sorted(by_place):
-        changes = {user_id: _add_change(one) for user_id, one in by_place[application_id].items()}
+        changes = {user_id: _add_change(record) for user_id, record in by_place[application_id].items()}
         yield from edit_records(application_id, changes, now)
 
 
-def _add_change(given: UserRecord) -> Change[UserRecord]:
-    return lambda before: EditResult(_merge_records(before, given), ())
+def _add_change(addition: UserRecord) -> Change[UserRecord]:
+    return lambda before: EditResult(_merge_records(before, addition), ())
 
 
-def _merge_records(held: UserRecord, given: UserRecord) -> UserRecord:
+def _merge_records(record: UserRecord, addition: UserRecord) -> UserRecord:
     return replace(
-        held,
-        login=given.login or held.login,
-        secret_data=given.secret_data or held.secret_data,
-        scopes={**held.scopes, **given.scopes},
+        record,
+        login=addition.login or record.login,
+        secret_data=addition.secret_data or record.secret_data,
+        scopes={**record.scopes, **addition.scopes},
     )
 
 
@@ -259,7 +261,7 @@ def _versioned_record(state: UserRecord, before: UserRecord) -> UserRecord:
         state,
         application_id=before.application_id,
         user_id=before.user_id,
-        scopes={scope: held for scope, held in state.scopes.items() if not held.is_empty},
+        scopes={scope: holdings for scope, holdings in state.scopes.items() if not holdings.is_empty},
         version=before.version + 1,
     )
 
@@ -309,36 +311,36 @@ def _write_changes(steps: Sequence[RecordChange]) -> Verb[None]:
             yield insert_row.bulk([row for after in changed for row in rows_of(after)])
 
 
-def _key_of(one: UserRecord) -> dict[str, object]:
-    return {"application": one.application_id, "of": one.user_id}
+def _key_of(record: UserRecord) -> dict[str, object]:
+    return {"application": record.application_id, "of": record.user_id}
 
 
-def _assignment_rows(one: UserRecord) -> list[dict[str, object]]:
+def _assignment_rows(record: UserRecord) -> list[dict[str, object]]:
     return [
         {
-            **_scope_columns(one, scope),
+            **_scope_columns(record, scope),
             "role_key": assignment.role,
             "position": position,
             "expired": assignment.end.expired,
             "ttl": assignment.end.ttl,
         }
-        for scope, held in one.scopes.items()
-        for position, assignment in enumerate(held.roles, start=1)
+        for scope, holdings in record.scopes.items()
+        for position, assignment in enumerate(holdings.roles, start=1)
     ]
 
 
-def _entry_rows(one: UserRecord) -> list[dict[str, object]]:
+def _entry_rows(record: UserRecord) -> list[dict[str, object]]:
     return [
-        {**_scope_columns(one, scope), "private_data": held.private_data, "public_data": held.public_data}
-        for scope, held in one.scopes.items()
-        if scope != ROOT and (held.private_data or held.public_data)
+        {**_scope_columns(record, scope), "private_data": holdings.private_data, "public_data": holdings.public_data}
+        for scope, holdings in record.scopes.items()
+        if scope != ROOT and (holdings.private_data or holdings.public_data)
     ]
 
 
-def _scope_columns(one: UserRecord, scope: Scope) -> dict[str, object]:
+def _scope_columns(record: UserRecord, scope: Scope) -> dict[str, object]:
     return {
-        "application_id": one.application_id,
-        "user_id": one.user_id,
+        "application_id": record.application_id,
+        "user_id": record.user_id,
         "project_id": scope.project_id,
         "resource_kind": scope.kind or "",
         "resource_id": scope.resource_id,
@@ -378,10 +380,10 @@ def records_in_project(application_id: int, project_id: str) -> Verb[Sequence[Us
 
 
 def _by_user(rows: Sequence[Cells] | None) -> defaultdict[str, list[Cells]]:
-    found: defaultdict[str, list[Cells]] = defaultdict(list)
+    by_user: defaultdict[str, list[Cells]] = defaultdict(list)
     for cells in rows or ():
-        found[cells[-1]].append(cells)
-    return found
+        by_user[cells[-1]].append(cells)
+    return by_user
 
 
 class UserRecordStorage(SqlStore):

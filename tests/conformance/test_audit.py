@@ -193,7 +193,7 @@ async def test_retention_forgets_whole_batches_and_the_rest_still_verifies(
 async def test_refusals_are_found_by_the_id_their_caller_saw_and_only_the_newest_are_kept(storage: Storage) -> None:
     refusals = [RECORDER.refusal("gsid.violation", ORIGIN, reason=f"r{n}", subject="g") for n in range(7)]
     for refusal in refusals:
-        await storage.audit.add_refusal(refusal, kept=5)
+        await storage.audit.add_refusal(refusal, max_refusals=5)
     assert [await storage.audit.find_record(refusal.record_id) for refusal in refusals] == [None, None, *refusals[2:]]
 
 

@@ -202,7 +202,7 @@ async def test_the_record_of_the_cut_commits_with_it_and_numbers_go_on(storage: 
     await restore(storage, {"audit_refusals": refusals})
     assert [record.event for record in await storage.audit.unsealed_records(9)] == ["installation.restored"]
     refusal = RECORDER.refusal("game.poll", ORIGIN, reason="no", subject="s")
-    await storage.audit.add_refusal(refusal, kept=100)
+    await storage.audit.add_refusal(refusal, max_refusals=100)
     assert column(await contents(storage), "audit_refusals", "position") == [3, 7, 8]
 
 

@@ -168,8 +168,8 @@ class AuditStore(Protocol):
     async def clear_breaks(self, head: HeadSwap, entry: AuditRecord) -> None:
         """Move to a head without breaks, and record it. Raises SealedMeanwhile when the head was moved meanwhile."""
 
-    async def add_refusal(self, refusal: Refusal, kept: int) -> None:
-        """Store the refusal, and delete all but the newest `kept`."""
+    async def add_refusal(self, refusal: Refusal, max_refusals: int) -> None:
+        """Store the refusal, and delete all but the newest `max_refusals`."""
 
     async def find_record(self, record_id: str) -> AuditRecord | Refusal | None:
         """Look up a record by the id its caller was shown."""

@@ -57,11 +57,11 @@ class RefusalRecordCache:
 
 
 class GameRefusals:
-    def __init__(self, *, refusals: RefusalLog, recorder: Recorder, kept: int, clock: Clock) -> None:
+    def __init__(self, *, refusals: RefusalLog, recorder: Recorder, max_refusals: int, clock: Clock) -> None:
         self._refusals = refusals
         self._recorder = recorder
         self._cache = RefusalRecordCache(clock)
-        self.max_refusals = kept  # the number of possible refusals
+        self.max_refusals = max_refusals  # the number of possible refusals
 
     async def violation(self, gsid: str, origin: AuditOrigin, reason: str) -> Violation:
         """Record a violation; the session name from the wire is shortened for storage."""

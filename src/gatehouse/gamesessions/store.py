@@ -54,7 +54,9 @@ class GameSessionStore(Protocol):
     async def confirm_session(self, confirmation: SessionConfirmation, now: int, entry: AuditRecord) -> bool:
         """Confirm the session for a person: once, while it is pending and the account's rev is unchanged."""
 
-    async def fail_session(self, gsid: str, now: int, refusal: Refusal, kept: int, *, user_id: str = "") -> bool:
+    async def fail_session(
+        self, gsid: str, now: int, refusal: Refusal, max_refusals: int, *, user_id: str = ""
+    ) -> bool:
         """Fail the session with the reason in the refusal; False when it is over or was delivered.
 
         `user_id` is the account that was denied access.
@@ -75,14 +77,16 @@ class GameSessionStore(Protocol):
         The session can then be delivered to a later poll, but never to this one. May be repeated.
         """
 
-    async def close_session(self, gsid: str, now: int, closing: CloseStatus, refusal: Refusal, kept: int) -> bool:
+    async def close_session(
+        self, gsid: str, now: int, closing: CloseStatus, refusal: Refusal, max_refusals: int
+    ) -> bool:
         """Store the result that the game reports.
 
         Before the delivery this ends the session with the reason in the refusal.
         """
 
     async def close_session_by_admin(
-        self, gsid: str, now: int, refusal: Refusal, kept: int, *, entry: AuditRecord
+        self, gsid: str, now: int, refusal: Refusal, max_refusals: int, *, entry: AuditRecord
     ) -> bool:
         """End a session that is not delivered yet, with the reason in the refusal; False when it is over."""
 

@@ -312,10 +312,10 @@ def clear_breaks(head: HeadSwap, entry: AuditRecord) -> Verb[None]:
 def create_head(key: tuple[str, str | None, str], head: str) -> Verb[bool]:
     """Store the head together with the fact that it exists, which is passed as name, value read and new value."""
     name, before, after = key
-    kept = yield from (set_value_once(name, after) if before is None else replace_value(name, before, after))
-    if kept:
+    is_stored = yield from (set_value_once(name, after) if before is None else replace_value(name, before, after))
+    if is_stored:
         yield from set_value_once(AUDIT_HEAD, head)
-    return kept
+    return is_stored
 
 
 def append_to_chain(
@@ -335,7 +335,7 @@ def append_to_chain(
     return True
 
 
-def add_refusal(refusal: Refusal, kept: int) -> Verb[None]:
+def add_refusal(refusal: Refusal, max_refusals: int) -> Verb[None]:
     rows = yield INSERT_REFUSAL(
         record_id=refusal.record_id,
         at=refusal.at,
@@ -346,7 +346,7 @@ def add_refusal(refusal: Refusal, kept: int) -> Verb[None]:
         details=refusal.details,
         personal=refusal.personal,
     )
-    yield DROP_OLD_REFUSALS(oldest=rows[0].position - kept)
+    yield DROP_OLD_REFUSALS(oldest=rows[0].position - max_refusals)
 
 
 def find_record(record_id: str) -> Verb[AuditRecord | Refusal | None]:

@@ -106,7 +106,7 @@ def read_state_after(
     named = {project_id for person in people for project_id in person.projects}
     return DryRunResult(
         snapshot=(yield from application_snapshot(application_id, named | set(project_ids))),
-        people={one.subject.user_id: one for one in people},
+        people={person.subject.user_id: person for person in people},
     )
 
 

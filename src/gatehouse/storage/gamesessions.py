@@ -82,8 +82,8 @@ _TAKE_ANSWER = (
 
 def _if_user_unrevoked(change: Update) -> CTE:
     there = (users.c.user_id == bindparam("by"), bindparam("by_rev") == USER_REV, users.c.blocked.is_(False))
-    held = select(users.c.user_id).where(*there).with_for_update(read=True).cte("held")
-    return change.where(held.c.user_id == bindparam("by")).cte("changed")
+    locked_user = select(users.c.user_id).where(*there).with_for_update(read=True).cte("held")
+    return change.where(locked_user.c.user_id == bindparam("by")).cte("changed")
 
 
 CONFIRM_SESSION = Statement(lambda: _CONFIRM)
@@ -313,8 +313,8 @@ def session_snapshots(gsids: Collection[str], now: int) -> Verb[Mapping[str, Ses
 
 
 def record_polls(marks: Sequence[PollMark], node: str) -> Verb[None]:
-    in_order = sorted(marks, key=lambda one: one.gsid)  # the same lock order everywhere, so no deadlock
-    yield RECORD_POLL.bulk([_poll_parameters(one, node) for one in in_order])
+    in_order = sorted(marks, key=lambda mark: mark.gsid)  # the same lock order everywhere, so no deadlock
+    yield RECORD_POLL.bulk([_poll_parameters(mark, node) for mark in in_order])
 
 
 def claim_session(mark: PollMark, node: str, *, tell: bool) -> Verb[int]:
@@ -339,10 +339,10 @@ def record_progress(gsid: str, now: int, *, signing_in: bool) -> Verb[None]:
         yield Notification(CHANNEL, gsid)
 
 
-def fail_session(gsid: str, now: int, refusal: Refusal, kept: int, *, user_id: str = "") -> Verb[bool]:
+def fail_session(gsid: str, now: int, refusal: Refusal, max_refusals: int, *, user_id: str = "") -> Verb[bool]:
     if not (yield FAIL_SESSION(of=gsid, now=now, told=refusal.record_id, whose=user_id)):
         return False
-    yield from add_refusal(refusal, kept)
+    yield from add_refusal(refusal, max_refusals)
     yield Notification(CHANNEL, gsid)
     return True
 
@@ -356,20 +356,22 @@ def return_answer(gsid: str, poll_id: PollId, login: LoginTokenRecord, entry: Au
         yield Notification(CHANNEL, gsid)
 
 
-def close_session(gsid: str, now: int, closing: CloseStatus, refusal: Refusal, kept: int) -> Verb[bool]:
+def close_session(gsid: str, now: int, closing: CloseStatus, refusal: Refusal, max_refusals: int) -> Verb[bool]:
     if not (yield CLOSE_SESSION(of=gsid, now=now, said=closing.value)):
         return False
     if (yield FAIL_SESSION(of=gsid, now=now, told=refusal.record_id, whose="")):
-        yield from add_refusal(refusal, kept)
+        yield from add_refusal(refusal, max_refusals)
     yield Notification(CHANNEL, gsid)
     return True
 
 
-def close_session_by_admin(gsid: str, now: int, refusal: Refusal, kept: int, *, entry: AuditRecord) -> Verb[bool]:
+def close_session_by_admin(
+    gsid: str, now: int, refusal: Refusal, max_refusals: int, *, entry: AuditRecord
+) -> Verb[bool]:
     if not (yield FAIL_SESSION(of=gsid, now=now, told=refusal.record_id, whose="")):
         return False
     yield CLOSE_SESSION(of=gsid, now=now, said=CloseStatus.ERROR.value)
-    yield from add_refusal(refusal, kept)
+    yield from add_refusal(refusal, max_refusals)
     yield from add_audit_record(entry)
     yield Notification(CHANNEL, gsid)
     return True

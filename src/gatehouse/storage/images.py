@@ -82,12 +82,12 @@ def images_of_state(state: StoredState, *, contents: bool) -> Verb[Mapping[str, 
     applications = (model.application for model in state.permissions.applications.values())
     logos = [
         *(client_logo_owner(client.client_id) for client in state.clients if client.logo),
-        *(application_logo_owner(one.application_id) for one in applications if one.logo),
+        *(application_logo_owner(application.application_id) for application in applications if application.logo),
         *map(setting_image_owner, state.settings),
     ]
     pictures = [picture_owner(user.user_id) for user in state.users if user.picture]
-    found = yield from read_images(logos, contents=contents)
-    return {**found, **(yield from read_images(pictures, contents=False))}
+    logo_images = yield from read_images(logos, contents=contents)
+    return {**logo_images, **(yield from read_images(pictures, contents=False))}
 
 
 class ImageStorage(SqlStore):

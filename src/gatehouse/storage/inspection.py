@@ -132,35 +132,35 @@ class PostgresState(Struct, frozen=True, kw_only=True):
 
 def find_reserved_names(most: int) -> Verb[Sequence[str]]:
     """Describe stored rules whose names are reserved now; at most `most` of them."""
-    found: list[str] = []
+    descriptions: list[str] = []
     for row in (yield SCHEMAS()):
         where = f"the schema of application {row.application_id}"
-        found += _describe_reserved(where, row.private_data, row.public_data)
+        descriptions += _describe_reserved(where, row.private_data, row.public_data)
     for row in (yield ROLES()):
         where = f"the role {row.name} of application {row.application_id}"
-        found += _describe_reserved(where, row.meta.get("private_data", {}), row.meta.get("public_data", {}))
+        descriptions += _describe_reserved(where, row.meta.get("private_data", {}), row.meta.get("public_data", {}))
     for table in ENTRIES:
         for row in (yield table(read=MAX_RECORDS, **{name: f'%"{name}"%' for name in sorted(RESERVED_SEGMENTS)})):
             where = f"the record of user {row.user_id} in application {row.application_id}"
-            found += _describe_reserved(where, row.private_data, row.public_data)
-    return found[:most]
+            descriptions += _describe_reserved(where, row.private_data, row.public_data)
+    return descriptions[:most]
 
 
 def find_shared_logins(most: int) -> Verb[Sequence[tuple[str, ...]]]:
     """Return accounts whose addresses are one in the canonical spelling; at most `most` such groups."""
-    found: dict[str, list[str]] = {}
+    accounts_by_key: dict[str, list[str]] = {}
     last, batch = "", MAX_RECORDS
-    while batch == MAX_RECORDS and len(found) < most:
+    while batch == MAX_RECORDS and len(accounts_by_key) < most:
         rows = yield SPELLED_LOGINS(last=last, most=MAX_RECORDS)
         batch = len(rows)
         other = {row.user_id: login_key(row.login_key) for row in rows}
         respelled = {row.user_id: other[row.user_id] for row in rows if other[row.user_id] != row.login_key}
         for user_id, key in respelled.items():
-            found.setdefault(key, []).append(user_id)
+            accounts_by_key.setdefault(key, []).append(user_id)
         last = rows[-1].user_id if rows else last
-    for owner in (yield LOGIN_OWNERS(keys=sorted(found))) if found else ():
-        found[owner.login_key].insert(0, owner.user_id)
-    return [tuple(group) for group in found.values() if len(group) > 1][:most]
+    for owner in (yield LOGIN_OWNERS(keys=sorted(accounts_by_key))) if accounts_by_key else ():
+        accounts_by_key[owner.login_key].insert(0, owner.user_id)
+    return [tuple(group) for group in accounts_by_key.values() if len(group) > 1][:most]
 
 
 def _describe_reserved(where: str, private: Mapping[str, object], public: Mapping[str, object]) -> Iterator[str]:

@@ -97,7 +97,7 @@ def begin_rewrap(key_id: str, entry: AuditRecord, *, force: bool) -> Verb[None]:
         raise NodesWithoutKey(key_id, without)
     if in_use[:1] == [key_id]:
         return
-    yield from set_value(MASTER_KEYS, " ".join([key_id, *(one for one in in_use if one != key_id)]))
+    yield from set_value(MASTER_KEYS, " ".join([key_id, *(used_id for used_id in in_use if used_id != key_id)]))
     yield from add_audit_record(entry)
 
 

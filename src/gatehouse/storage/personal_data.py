@@ -205,9 +205,9 @@ def has_export_sources() -> Verb[bool]:
 def request_export(user_id: str, entry: AuditRecord, now: int) -> Verb[str]:
     if not (yield LOCK_USER(of=user_id)):  # of two concurrent requests the second finds the first one's
         raise UserNotFound
-    found = yield OPEN_EXPORT(of=user_id, now=now)
-    if found:
-        return str(found[0].request_id)
+    rows = yield OPEN_EXPORT(of=user_id, now=now)
+    if rows:
+        return str(rows[0].request_id)
     request_id = yield from _create_request(DataJobKind.EXPORT, user_id, now)
     if request_id:
         yield from add_audit_record(entry)
@@ -260,10 +260,10 @@ def claim_due_calls(now: int, lease: int, most: int) -> Verb[Sequence[ClaimedCal
     yield FAIL_ORPHANED_CALLS(now=now)
     yield DROP_EXPIRED_LEASES(now=now)
     due = yield DUE_CALLS(now=now, most=most + SPARE_CALLS)
-    held: list[ClaimedCall] = []
-    while due and len(held) < most:
-        held += yield from _lease_call(due.pop(0), now + lease)
-    return held
+    calls: list[ClaimedCall] = []
+    while due and len(calls) < most:
+        calls += yield from _lease_call(due.pop(0), now + lease)
+    return calls
 
 
 def _lease_call(row: Row, until: int) -> Verb[Sequence[ClaimedCall]]:
@@ -278,8 +278,8 @@ def _lease_call(row: Row, until: int) -> Verb[Sequence[ClaimedCall]]:
 
 def complete_call(call: ClaimedCall, sealed: bytes | None, entry: AuditRecord, now: int) -> Verb[bool]:
     if sealed is not None:
-        kept = yield ANSWER_BYTES(of=call.request_id)
-        if kept[0].bytes + len(sealed) > MAX_ANSWER_BYTES:
+        rows = yield ANSWER_BYTES(of=call.request_id)
+        if rows[0].bytes + len(sealed) > MAX_ANSWER_BYTES:
             return False
     if (yield SAVE_ANSWER(of=call.request_id, at=call.position, held=call.tries, sealed=sealed, now=now)):
         yield from add_audit_record(entry)
@@ -303,11 +303,11 @@ def _release_lease(call: ClaimedCall) -> Verb[None]:
 
 
 def find_requests(name: str) -> Verb[Sequence[DataRequest]]:
-    found = []
+    requests = []
     for row in (yield REQUESTS(name=name)):
         calls = yield CALLS(of=row.request_id)
-        found.append(_request_from_row(row, [_call_from_row(call) for call in calls]))
-    return found
+        requests.append(_request_from_row(row, [_call_from_row(call) for call in calls]))
+    return requests
 
 
 def uncollected_answers(user_id: str, now: int) -> Verb[Sequence[StoredAnswer]]:

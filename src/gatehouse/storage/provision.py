@@ -165,10 +165,10 @@ K = TypeVar("K", AccessKey, ApplicationKey)
 
 
 def _by_application(keys: Iterable[K]) -> dict[int, tuple[K, ...]]:
-    found: defaultdict[int, list[K]] = defaultdict(list)
+    by_application: defaultdict[int, list[K]] = defaultdict(list)
     for key in keys:
-        found[key.application_id].append(key)
-    return {number: tuple(one) for number, one in found.items()}
+        by_application[key.application_id].append(key)
+    return {number: tuple(application_keys) for number, application_keys in by_application.items()}
 
 
 def _records(scope: ReadScope) -> Verb[Mapping[tuple[int, str], UserRecord]]:
@@ -202,26 +202,26 @@ def refuse_invalid_groups(before: Mapping[str, ProjectModel], named: Collection[
             raise type(error)(f"project {project_id}: {error}") from None
 
 
-def run_permission_write(one: PermissionWrite, now: int, by: str) -> Verb[None]:
+def run_permission_write(write: PermissionWrite, now: int, by: str) -> Verb[None]:
     """Run one write; part of the verb that applies a file.
 
     Raises VersionConflict if the record changed since it was read.
     """
-    match one:
+    match write:
         case AddProject() | ChangeProject() | AddGroup() | ChangeGroup() | RemoveGroup():
-            yield from _run_structure_write(one)
+            yield from _run_structure_write(write)
         case AddApplication() | ChangeApplication() | ChangeSchema() | PutAccessKey() | AddPublicKey():
-            yield from _run_application_write(one, by)
+            yield from _run_application_write(write, by)
         case AddServiceAccount(account):
             yield from service_accounts.create_service_account(account, (), ())
-        case ChangeServiceAccount(kept, account):
-            yield from service_accounts.update_service_account(kept, account, now)
+        case ChangeServiceAccount(account_before, account):
+            yield from service_accounts.update_service_account(account_before, account, now)
         case _:
-            assert_never(one)
+            assert_never(write)
 
 
-def _run_structure_write(one: AddProject | ChangeProject | AddGroup | ChangeGroup | RemoveGroup) -> Verb[None]:
-    match one:
+def _run_structure_write(write: AddProject | ChangeProject | AddGroup | ChangeGroup | RemoveGroup) -> Verb[None]:
+    match write:
         case AddProject(project):
             yield from add_project(project)
         case ChangeProject(before, after):
@@ -238,7 +238,7 @@ def _run_structure_write(one: AddProject | ChangeProject | AddGroup | ChangeGrou
         case RemoveGroup(gone):
             yield from _remove_group(gone)
         case _:
-            assert_never(one)
+            assert_never(write)
 
 
 def _remove_group(gone: Group) -> Verb[None]:
@@ -247,9 +247,9 @@ def _remove_group(gone: Group) -> Verb[None]:
 
 
 def _run_application_write(
-    one: AddApplication | ChangeApplication | ChangeSchema | PutAccessKey | AddPublicKey, by: str
+    write: AddApplication | ChangeApplication | ChangeSchema | PutAccessKey | AddPublicKey, by: str
 ) -> Verb[None]:
-    match one:
+    match write:
         case AddApplication(model):
             if not (yield from reserve_id(model.application.application_id)):
                 raise VersionConflict(f"the ID {model.application.application_id} was used in the meantime")
@@ -259,10 +259,10 @@ def _run_application_write(
             )
         case ChangeApplication(before, after):
             yield from edit_application(before.application_id, _replace_if_unchanged(before, after))
-        case ChangeSchema(kept, wanted, changes):
+        case ChangeSchema(model_before, wanted, changes):
             yield from edit_schema(
-                kept.application.application_id,
-                _replace_schema_if_unchanged(kept, wanted, changes),
+                model_before.application.application_id,
+                _replace_schema_if_unchanged(model_before, wanted, changes),
                 actor=by,
                 may_remove=True,
             )
@@ -273,7 +273,7 @@ def _run_application_write(
         case AddPublicKey(public):
             yield from add_application_key(public, ())
         case _:
-            assert_never(one)
+            assert_never(write)
 
 
 def _replace_schema_if_unchanged(
@@ -307,8 +307,8 @@ def _refuse_changed(state: object, before: object) -> None:
         raise VersionConflict
 
 
-def _without_version(one: T) -> T:
-    return replace(one, version=0)  # type: ignore[type-var]
+def _without_version(record: T) -> T:
+    return replace(record, version=0)  # type: ignore[type-var]
 
 
 # Apply configuration files (provision/model.py): verbs of other packages in one transaction.
@@ -370,9 +370,9 @@ def read_accounts(scope: ReadScope, administrators: frozenset[str]) -> Verb[Sequ
 
 def read_state_after(before: StoredState, writes: Sequence[Write], scope: ReadScope, now: int) -> Verb[StoredState]:
     """Read what later sections refer to, if the writes changed it: accounts and permissions."""
-    if any(isinstance(one, AddUser | ChangeUser | RemoveUser) for one in writes):
+    if any(isinstance(write, AddUser | ChangeUser | RemoveUser) for write in writes):
         return (yield from read_state(scope, now))
-    if all(isinstance(one, KEEPS_STRUCTURE) for one in writes):
+    if all(isinstance(write, KEEPS_STRUCTURE) for write in writes):
         return before
     return replace(before, permissions=(yield from read_permission_state(scope)))
 
@@ -457,17 +457,17 @@ class FileWriter:
             self._on_progress(reached)
 
     def _write_batch(self, batch: Sequence[Write]) -> Verb[None]:
-        for one in batch:
-            yield from self._prepare(one)
+        for write in batch:
+            yield from self._prepare(write)
         match batch[0]:
             case AddUser():
-                yield from add_users([one for one in batch if isinstance(one, AddUser)])
+                yield from add_users([write for write in batch if isinstance(write, AddUser)])
             case ChangeRecords(before):
                 number = before[0].application_id
-                changes = record_changes(one for one in batch if isinstance(one, ChangeRecords))
+                changes = record_changes(write for write in batch if isinstance(write, ChangeRecords))
                 yield from edit_records(number, changes, self._now, new_roles=self._new_roles[number])
-            case one:
-                yield from run_write(self._bans, one, self._now, self._by)
+            case write:
+                yield from run_write(self._bans, write, self._now, self._by)
 
     def finish(self) -> Verb[None]:
         """Copy the bans that match new and changed accounts, which hold by now what the file gives them (R14).
@@ -476,28 +476,28 @@ class FileWriter:
         """
         problems: list[str] = []
         bans_follow = bool(self._accounts) and bool((yield ANY_DIGEST()))
-        for one, former in self._accounts:
-            if isinstance(one, ChangeUser):
-                yield from self._bans.address_changed(one.user.user_id, former, self._now)
+        for write, former in self._accounts:
+            if isinstance(write, ChangeUser):
+                yield from self._bans.address_changed(write.user.user_id, former, self._now)
                 continue
             if not bans_follow:
                 continue
             try:
-                yield from self._bans.apply_to(one.user.user_id, self._now, new=True)
+                yield from self._bans.apply_to(write.user.user_id, self._now, new=True)
             except PersonBanned as banned:
-                name = one.user.login or one.user.user_id
+                name = write.user.login or write.user.user_id
                 problems.append(f"users: {name}: {banned.public} It is ban {banned.ban.ban_id}.")
         if problems:
             raise Unfit(problems)
         if self._projects_with_groups:
             yield from refuse_invalid_groups(self._before, self._projects_with_groups)
 
-    def _prepare(self, one: Write) -> Verb[None]:
-        match one:
+    def _prepare(self, write: Write) -> Verb[None]:
+        match write:
             case AddUser():
-                self._accounts.append((one, None))
+                self._accounts.append((write, None))
             case ChangeUser(user):
-                self._accounts.append((one, (yield from self._bans.verified_address(user.user_id))))
+                self._accounts.append((write, (yield from self._bans.verified_address(user.user_id))))
             case AddApplication(model):
                 self._new_roles[model.application.application_id] |= model.roles.keys()
             case ChangeSchema(before, after):
@@ -511,26 +511,26 @@ BATCH: Final = 500  # writes that are made together
 
 def batches(writes: Iterable[Write]) -> Iterator[Sequence[Write]]:
     """Yield writes that follow each other together where a few statements make all of them."""
-    for _, found in groupby(writes, batch_key):
-        batch = list(found)
+    for _, group in groupby(writes, batch_key):
+        batch = list(group)
         for start in range(0, len(batch), BATCH):
             yield batch[start : start + BATCH]
 
 
-def batch_key(one: Write) -> object:
-    match one:
+def batch_key(write: Write) -> object:
+    match write:
         case AddUser():
             return AddUser
         case ChangeRecords(before):
             return before[0].application_id
-    return id(one)  # by itself
+    return id(write)  # by itself
 
 
 def add_users(added: Sequence[AddUser]) -> Verb[None]:
-    yield from insert_new_users([one.user for one in added])
-    for one in added:
-        if one.administrator:
-            yield from assign_root_role(CENTRAL_APPLICATION, one.user.user_id, ADMINISTRATOR_ROLE)
+    yield from insert_new_users([write.user for write in added])
+    for write in added:
+        if write.administrator:
+            yield from assign_root_role(CENTRAL_APPLICATION, write.user.user_id, ADMINISTRATOR_ROLE)
 
 
 def record_changes(writes: Iterable[ChangeRecords]) -> Mapping[str, Change[UserRecord]]:
@@ -548,8 +548,8 @@ def _one_after_other(first: Change[UserRecord], second: Change[UserRecord]) -> C
     return lambda state: second(first(state).state)
 
 
-def run_write(bans: BanFollower, one: SingleWrite, now: int, by: str) -> Verb[None]:
-    match one:
+def run_write(bans: BanFollower, write: SingleWrite, now: int, by: str) -> Verb[None]:
+    match write:
         case ChangeUser(user, administrator, ends_tokens):
             yield from update_user(user)
             if ends_tokens:
@@ -568,7 +568,7 @@ def run_write(bans: BanFollower, one: SingleWrite, now: int, by: str) -> Verb[No
         case ChangeClient(client):
             yield from replace_client(client)
         case _:
-            yield from run_permission_write(one, now, by)
+            yield from run_permission_write(write, now, by)
 
 
 def set_administrator(user: User, *, holds: bool | None) -> Verb[None]:

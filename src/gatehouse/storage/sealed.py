@@ -39,28 +39,28 @@ class SealedColumn:
         With `as_text` the column holds base64 text.
         """
         keys = list(table.primary_key)
-        kept = table.c[column]
+        secret_column = table.c[column]
         holds = true() if where is None else where
-        beginning = func.substr(kept, 1, func.length(bindparam("primary", type_=kept.type)))
-        elsewhere = beginning != bindparam("primary", type_=kept.type)
+        beginning = func.substr(secret_column, 1, func.length(bindparam("primary", type_=secret_column.type)))
+        elsewhere = beginning != bindparam("primary", type_=secret_column.type)
         self.name: Final = str(table.name)
         self.purpose: Final = purpose
         self._as_text: Final = as_text
         self._keys: Final = [str(key.name) for key in keys]
-        self._pages: Final = KeysetPages(table, [*table.c, kept.label(SEALED_LABEL)], holds, elsewhere)
+        self._pages: Final = KeysetPages(table, [*table.c, secret_column.label(SEALED_LABEL)], holds, elsewhere)
         self._count: Final = Statement(lambda: select(func.count().label("left")).where(holds, elsewhere))
         self._move: Final = Statement(
             lambda: (
                 update(table)
                 # Only an unchanged value is replaced: a secret that was changed in the meantime stays.
-                .where(*(key == bindparam(f"of_{key.name}") for key in keys), kept == bindparam("old"))
+                .where(*(key == bindparam(f"of_{key.name}") for key in keys), secret_column == bindparam("old"))
                 .values({column: bindparam("new")})
             )
         )
 
     def sealed_value(self, row: Row) -> bytes:
-        held: str | bytes = getattr(row, SEALED_LABEL)
-        return base64.b64decode(held) if isinstance(held, str) else held
+        value: str | bytes = getattr(row, SEALED_LABEL)
+        return base64.b64decode(value) if isinstance(value, str) else value
 
     def count_not_primary(self, primary: bytes) -> Verb[int]:
         """Return how many records do not begin with this prefix."""
@@ -74,11 +74,11 @@ class SealedColumn:
         yield self._move.bulk(
             [
                 {
-                    **{f"of_{key}": getattr(one.row, key) for key in self._keys},
-                    "old": getattr(one.row, SEALED_LABEL),
-                    "new": self._stored_form(one.sealed),
+                    **{f"of_{key}": getattr(moved_row.row, key) for key in self._keys},
+                    "old": getattr(moved_row.row, SEALED_LABEL),
+                    "new": self._stored_form(moved_row.sealed),
                 }
-                for one in moved
+                for moved_row in moved
             ]
         )
         yield from add_audit_record(entry)

@@ -52,21 +52,21 @@ def change_stored_settings(
     """
     yield from set_value(LOCK_NAME, str(now))  # one change at a time: each is checked against the one before
     before = yield from read_stored_settings()
-    after = {name: one for name, one in {**before, **changes}.items() if one is not None}
+    after = {name: setting for name, setting in {**before, **changes}.items() if setting is not None}
     check(before, after)
-    for name, one in changes.items():
-        yield from put_stored_setting(name, one, now)
+    for name, setting in changes.items():
+        yield from put_stored_setting(name, setting, now)
     for name, image in images.items():
         yield from put_image(setting_image_owner(name), image, now)
     yield from add_audit_records(audit(before, after))
 
 
-def put_stored_setting(name: str, one: StoredSetting | None, now: int) -> Verb[None]:
-    if one is None:
+def put_stored_setting(name: str, setting: StoredSetting | None, now: int) -> Verb[None]:
+    if setting is None:
         yield DROP_SETTING(of=name)
         yield from remove_image(setting_image_owner(name))
     else:
-        yield PUT_SETTING(name=name, value=one.value, sealed=one.sealed, changed_at=now)
+        yield PUT_SETTING(name=name, value=setting.value, sealed=setting.sealed, changed_at=now)
     yield Notification(CHANNEL, name)
 
 

@@ -16,8 +16,8 @@ IS_OPEN = and_(once.c.taken_at == 0, once.c.expires_at > bindparam("now"), once.
 
 
 def insert_single_use() -> Insert:
-    given = {column.name: bindparam(column.name, type_=column.type) for column in once.c if column.name != "epoch"}
-    return insert(once).values(given | {"epoch": CURRENT_EPOCH})
+    values = {column.name: bindparam(column.name, type_=column.type) for column in once.c if column.name != "epoch"}
+    return insert(once).values(values | {"epoch": CURRENT_EPOCH})
 
 
 INSERT_SECRET = Statement(insert_single_use)
@@ -68,7 +68,7 @@ def put_single_use(
     row |= {"created_at": now, "expires_at": expires_at, "taken_at": 0}
     yield DROP_SECRETS_OF_SUBJECT(of_kind=kind, of_subject=subject)
     yield (
-        INSERT_SECRET.bulk([{"digest": one, "details": its, **row} for one, its in {digest: details, **more}.items()])
+        INSERT_SECRET.bulk([{"digest": key, "details": its, **row} for key, its in {digest: details, **more}.items()])
         if more
         else INSERT_SECRET(digest=digest, details=details, **row)
     )

@@ -209,12 +209,12 @@ class CompiledStatement(msgspec.Struct, frozen=True):
 
     def driver_values(self, parameters: Mapping[str, object]) -> Sequence[object]:
         """Return the parameters as the driver expects them; a missing or unknown one is a bug and raises."""
-        given = {**self.constants, **parameters} if self.constants else parameters
-        if len(given) != self.parameter_count:
-            raise KeyError(f"parameters {sorted(given)} do not match {sorted(set(self.parameter_order))}")
+        values = {**self.constants, **parameters} if self.constants else parameters
+        if len(values) != self.parameter_count:
+            raise KeyError(f"parameters {sorted(values)} do not match {sorted(set(self.parameter_order))}")
         if self.encoders:
-            given = {**given, **{name: encode(given[name]) for name, encode in self.encoders.items()}}
-        return self.in_order(given)
+            values = {**values, **{name: encode(values[name]) for name, encode in self.encoders.items()}}
+        return self.in_order(values)
 
 
 class BatchedStatement(msgspec.Struct, frozen=True, eq=False):
@@ -229,11 +229,11 @@ class BatchedStatement(msgspec.Struct, frozen=True, eq=False):
 
     def split_rows(self, answers: Sequence[Sequence[object]], queries: int) -> list[list[Row]]:
         """Return the rows of each query, in order."""
-        found: list[list[Row]] = [[] for _ in range(queries)]
+        rows_by_query: list[list[Row]] = [[] for _ in range(queries)]
         for answer in answers:
             *row, number = answer
-            found[number].append(self.decode(row))  # type: ignore[call-overload]
-        return found
+            rows_by_query[number].append(self.decode(row))  # type: ignore[call-overload]
+        return rows_by_query
 
 
 class Statement:
@@ -338,7 +338,7 @@ def _reader_of(names: Sequence[str]) -> Callable[[Mapping[str, object]], Sequenc
     """Return a function that reads these members of a mapping, in order."""
     if len(names) > 1:
         return itemgetter(*names)
-    return lambda given: tuple(given[name] for name in names)
+    return lambda parameters: tuple(parameters[name] for name in names)
 
 
 def _is_constant(bind: BindParameter[Any]) -> bool:

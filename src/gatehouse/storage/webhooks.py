@@ -48,7 +48,7 @@ INSERT_WEBHOOK = Statement(lambda: insert(webhooks).on_conflict_do_nothing().ret
 WEBHOOK_BY_ID = Statement(lambda: select(*_WEBHOOK_COLUMNS).where(_THIS_WEBHOOK))
 LOCK_WEBHOOK = Statement(lambda: select(webhooks.c.webhook_id).where(_THIS_WEBHOOK).with_for_update())
 ALL_WEBHOOKS = Statement(lambda: select(*_WEBHOOK_COLUMNS).order_by(webhooks.c.created_at, webhooks.c.webhook_id))
-CHANGEABLE: Final = tuple(one.name for one in CHANGEABLE_FIELDS)
+CHANGEABLE: Final = tuple(field.name for field in CHANGEABLE_FIELDS)
 SECRETS: Final = ("sealed_secret", "sealed_old_secret", "old_secret_ends_at")
 UPDATE_WEBHOOK = Statement(
     lambda: (
@@ -322,42 +322,42 @@ def claim_deliveries(
         any=not only,
         one=only,
     )
-    held = [LeasedDelivery(delivery=delivery_from_row(row), webhook=webhook) for row in taken]
-    return sorted(held, key=lambda one: one.delivery.place)
+    leases = [LeasedDelivery(delivery=delivery_from_row(row), webhook=webhook) for row in taken]
+    return sorted(leases, key=lambda leased_delivery: leased_delivery.delivery.place)
 
 
-def mark_delivered(held: LeasedDelivery, attempt: DeliveryAttempt, now: int) -> Verb[None]:
-    if (yield from _finish_delivery(held, attempt, DeliveryState.DELIVERED, now)):
-        yield CLEAR_GIVEN_UP(of=held.webhook.webhook_id)
+def mark_delivered(lease: LeasedDelivery, attempt: DeliveryAttempt, now: int) -> Verb[None]:
+    if (yield from _finish_delivery(lease, attempt, DeliveryState.DELIVERED, now)):
+        yield CLEAR_GIVEN_UP(of=lease.webhook.webhook_id)
 
 
-def schedule_retry(held: LeasedDelivery, attempt: DeliveryAttempt, next_try_at: int) -> Verb[None]:
-    yield SCHEDULE_RETRY(**_lease_parameters(held), **column_values(attempt), again=next_try_at)
+def schedule_retry(lease: LeasedDelivery, attempt: DeliveryAttempt, next_try_at: int) -> Verb[None]:
+    yield SCHEDULE_RETRY(**_lease_parameters(lease), **column_values(attempt), again=next_try_at)
 
 
 def give_up_delivery(
-    held: LeasedDelivery, attempt: DeliveryAttempt, now: int, *, most: int, entry: AuditRecord
+    lease: LeasedDelivery, attempt: DeliveryAttempt, now: int, *, most: int, entry: AuditRecord
 ) -> Verb[bool]:
     if (
-        not (yield from _finish_delivery(held, attempt, DeliveryState.GIVEN_UP, now))
-        or held.delivery.event == PING_EVENT
+        not (yield from _finish_delivery(lease, attempt, DeliveryState.GIVEN_UP, now))
+        or lease.delivery.event == PING_EVENT
     ):
         return False
-    yield COUNT_GIVEN_UP(of=held.webhook.webhook_id)
-    if not (yield DISABLE_WEBHOOK(of=held.webhook.webhook_id, most=most, now=now)):
+    yield COUNT_GIVEN_UP(of=lease.webhook.webhook_id)
+    if not (yield DISABLE_WEBHOOK(of=lease.webhook.webhook_id, most=most, now=now)):
         return False
     yield from add_audit_record(entry)
     return True
 
 
-def _finish_delivery(held: LeasedDelivery, attempt: DeliveryAttempt, state: DeliveryState, now: int) -> Verb[bool]:
+def _finish_delivery(lease: LeasedDelivery, attempt: DeliveryAttempt, state: DeliveryState, now: int) -> Verb[bool]:
     return bool(
-        (yield FINISH_DELIVERY(**_lease_parameters(held), **column_values(attempt), state=state.value, now=now))
+        (yield FINISH_DELIVERY(**_lease_parameters(lease), **column_values(attempt), state=state.value, now=now))
     )
 
 
-def _lease_parameters(held: LeasedDelivery) -> dict[str, Any]:
-    return {"one": held.delivery.delivery_id, "held": held.delivery.tries}
+def _lease_parameters(lease: LeasedDelivery) -> dict[str, Any]:
+    return {"one": lease.delivery.delivery_id, "held": lease.delivery.tries}
 
 
 def delivery_by_id(webhook_id: str, delivery_id: str) -> Verb[Delivery]:

@@ -164,29 +164,29 @@ class DeliveryWorker:
             webhook_id, self._clock.now(), lease=lease, most=MAX_CONCURRENT_PER_WEBHOOK, only=only
         )
 
-    async def _deliver(self, held: LeasedDelivery) -> None:
-        attempt = await self._attempt(held)
+    async def _deliver(self, lease: LeasedDelivery) -> None:
+        attempt = await self._attempt(lease)
         if not attempt.trouble:
-            await self._store.mark_delivered(held, attempt, self._clock.now())
+            await self._store.mark_delivered(lease, attempt, self._clock.now())
             self.outcomes["delivered"] += 1
             return
-        next_try_at = self._clock.now() + BACKOFF.delay_after(held.delivery.tries)
+        next_try_at = self._clock.now() + BACKOFF.delay_after(lease.delivery.tries)
         if attempt.status == HTTP_GONE:
-            await self._give_up(held, attempt, most=1)
-        elif next_try_at > held.delivery.ends_at:
-            await self._give_up(held, attempt, most=MAX_CONSECUTIVE_FAILURES)
+            await self._give_up(lease, attempt, most=1)
+        elif next_try_at > lease.delivery.ends_at:
+            await self._give_up(lease, attempt, most=MAX_CONSECUTIVE_FAILURES)
         else:
-            await self._store.schedule_retry(held, attempt, next_try_at)
+            await self._store.schedule_retry(lease, attempt, next_try_at)
             self.outcomes["retried"] += 1
 
-    async def _attempt(self, held: LeasedDelivery) -> DeliveryAttempt:
+    async def _attempt(self, lease: LeasedDelivery) -> DeliveryAttempt:
         began = self._clock.monotonic()
         status, trouble = 0, ""
         try:
-            answer = await self._poster.post(self._build_request(held))
+            answer = await self._poster.post(self._build_request(lease))
         except CallFailed as failed:
             # Only the public half is stored, because the detail may name internal addresses.
-            log.info("webhook: delivery attempt failed", webhook_id=held.webhook.webhook_id, reason=failed.detail)
+            log.info("webhook: delivery attempt failed", webhook_id=lease.webhook.webhook_id, reason=failed.detail)
             trouble = failed.public
         except NoSecret as error:
             trouble = error.public
@@ -197,11 +197,11 @@ class DeliveryWorker:
             status=status, duration_ms=round((self._clock.monotonic() - began) * 1_000), trouble=trouble
         )
 
-    def _build_request(self, held: LeasedDelivery) -> OutboundRequest:
-        delivery, now = held.delivery, self._clock.now()
+    def _build_request(self, lease: LeasedDelivery) -> OutboundRequest:
+        delivery, now = lease.delivery, self._clock.now()
         body = delivery.body.encode()
-        headers = signed_headers(delivery.event_id, body, self._signing_keys(held.webhook, now), now)
-        return OutboundRequest(url=held.webhook.url, body=body, headers=headers)
+        headers = signed_headers(delivery.event_id, body, self._signing_keys(lease.webhook, now), now)
+        return OutboundRequest(url=lease.webhook.url, body=body, headers=headers)
 
     def _signing_keys(self, webhook: Webhook, now: int) -> Sequence[bytes]:
         """Return a key for each live, intact secret: during a rotation the receiver knows both. Raises NoSecret."""
@@ -217,15 +217,15 @@ class DeliveryWorker:
             raise NoSecret
         return sound
 
-    async def _give_up(self, held: LeasedDelivery, attempt: DeliveryAttempt, *, most: int) -> None:
-        webhook_id = held.webhook.webhook_id
+    async def _give_up(self, lease: LeasedDelivery, attempt: DeliveryAttempt, *, most: int) -> None:
+        webhook_id = lease.webhook.webhook_id
         self.outcomes["failed"] += 1
-        log.warning("webhook: delivery failed", webhook_id=webhook_id, event_id=held.delivery.event_id)
+        log.warning("webhook: delivery failed", webhook_id=webhook_id, event_id=lease.delivery.event_id)
         entry = self._recorder.record(
             AuditEvent.WEBHOOK_STOPPED,
             SERVICE_ORIGIN,
             subject=f"webhook {webhook_id}",
             details={"status": attempt.status},
         )
-        if await self._store.give_up_delivery(held, attempt, self._clock.now(), most=most, entry=entry):
+        if await self._store.give_up_delivery(lease, attempt, self._clock.now(), most=most, entry=entry):
             log.warning("webhook: disabled", webhook_id=webhook_id)

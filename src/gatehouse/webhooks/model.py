@@ -188,17 +188,17 @@ class WebhookStore(Protocol):
     ) -> Sequence[LeasedDelivery]:
         """Claim due deliveries, the longest due first, until `now + lease`; or the one named."""
 
-    async def mark_delivered(self, held: LeasedDelivery, attempt: DeliveryAttempt, now: int) -> None:
+    async def mark_delivered(self, lease: LeasedDelivery, attempt: DeliveryAttempt, now: int) -> None:
         """Store that it was delivered.
 
         This and the next two have no effect once the lease has ended and another node holds the delivery.
         """
 
-    async def schedule_retry(self, held: LeasedDelivery, attempt: DeliveryAttempt, next_try_at: int) -> None:
+    async def schedule_retry(self, lease: LeasedDelivery, attempt: DeliveryAttempt, next_try_at: int) -> None:
         """Store the error and when it is due again."""
 
     async def give_up_delivery(
-        self, held: LeasedDelivery, attempt: DeliveryAttempt, now: int, *, most: int, entry: AuditRecord
+        self, lease: LeasedDelivery, attempt: DeliveryAttempt, now: int, *, most: int, entry: AuditRecord
     ) -> bool:
         """Store the last error; the `most`-th consecutive failure disables the webhook and is recorded.
 

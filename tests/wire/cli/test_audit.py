@@ -66,7 +66,7 @@ def test_a_refused_request_is_found_by_the_id_its_caller_was_shown(
 
     async def refuse() -> None:
         async with open_storage(installation.url, migrate=False) as storage:
-            await storage.audit.add_refusal(refusal, kept=1_000)
+            await storage.audit.add_refusal(refusal, max_refusals=1_000)
 
     asyncio.run(refuse())
     [record] = gatehouse.json("audit", "show", "--record", refusal.record_id)
@@ -104,7 +104,7 @@ def test_no_whole_gsid_is_printed(installation: InstallationPaths, gatehouse: Co
 
     async def refuse() -> None:
         async with open_storage(installation.url, migrate=False) as storage:
-            await storage.audit.add_refusal(refusal, kept=1_000)
+            await storage.audit.add_refusal(refusal, max_refusals=1_000)
 
     asyncio.run(refuse())
     [record] = gatehouse.json("audit", "show", "--record", refusal.record_id)

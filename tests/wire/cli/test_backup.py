@@ -47,7 +47,7 @@ def refuse_someone(url: str) -> None:
 
     async def refuse() -> None:
         async with open_storage(url, migrate=False) as storage:
-            await storage.audit.add_refusal(refusal, kept=1_000)
+            await storage.audit.add_refusal(refusal, max_refusals=1_000)
 
     asyncio.run(refuse())
 

@@ -64,7 +64,7 @@ def build_games(
     store, rules, node, waiters = storage.game_sessions, permissions.login_rules, new_request_id(), Waiters()
     write_behind = WriteBehind(store=store, node=node, clock=clock)
     refusals = GameRefusals(
-        refusals=audit.refusals, recorder=recorder, kept=core.settings.audit.refusals_kept, clock=clock
+        refusals=audit.refusals, recorder=recorder, max_refusals=core.settings.audit.refusals_kept, clock=clock
     )
     unsent_answers = UnsentAnswerRetry(store=store, refusals=refusals, clock=clock)
     id_tokens = GameIdTokens(

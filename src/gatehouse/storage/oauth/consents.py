@@ -84,17 +84,17 @@ def consents_of(user_id: str, now: int) -> Verb[Sequence[tuple[Consent, Client]]
     for consent, client in map(_consent_with_client, (*with_consent, *without_consent)):
         first, _ = listed.get(client.client_id, (consent, client))
         listed[client.client_id] = (replace(first, scopes=_merge_scopes(first.scopes, consent.scopes)), client)
-    return sorted(listed.values(), key=lambda one: (one[1].name, one[1].client_id))
+    return sorted(listed.values(), key=lambda pair: (pair[1].name, pair[1].client_id))
 
 
-def add_consent(given: Consent, entry: AuditRecord) -> Verb[None]:
+def add_consent(consent: Consent, entry: AuditRecord) -> Verb[None]:
     fresh = yield INSERT_CONSENT(
-        user_id=given.user_id, client_id=given.client_id, scopes=given.scopes, given_at=given.given_at
+        user_id=consent.user_id, client_id=consent.client_id, scopes=consent.scopes, given_at=consent.given_at
     )
     if not fresh:
-        rows = yield LOCK_CONSENT(of=given.user_id, to=given.client_id)
-        every = _merge_scopes(rows[0].scopes if rows else (), given.scopes)
-        yield REPLACE_CONSENT(of=given.user_id, to=given.client_id, all_scopes=every, at=given.given_at)
+        rows = yield LOCK_CONSENT(of=consent.user_id, to=consent.client_id)
+        every = _merge_scopes(rows[0].scopes if rows else (), consent.scopes)
+        yield REPLACE_CONSENT(of=consent.user_id, to=consent.client_id, all_scopes=every, at=consent.given_at)
     yield from add_audit_record(entry)
 
 

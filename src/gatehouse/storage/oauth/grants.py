@@ -39,23 +39,23 @@ from gatehouse.storage.tables.permissions import applications
 
 
 def _lock_unrevoked(*, in_session: bool, consented: bool) -> CTE:
-    held = select(users.c.user_id).where(
+    query = select(users.c.user_id).where(
         users.c.user_id == bindparam("user_id"), bindparam("rev") == USER_REV, users.c.blocked.is_(False)
     )
     if in_session:
-        held = held.where(sessions.c.session_id == bindparam("session_id"))
+        query = query.where(sessions.c.session_id == bindparam("session_id"))
     if consented:
-        held = held.where(
+        query = query.where(
             consents.c.user_id == bindparam("user_id"),
             consents.c.client_id == bindparam("client_id"),
             cast(consents.c.scopes, JSONB).contains(cast(bindparam("scopes", type_=grants.c.scopes.type), JSONB)),
         )
-    return held.with_for_update(read=True).cte("held")
+    return query.with_for_update(read=True).cte("held")
 
 
 def _create_statement(*, in_session: bool, consented: bool) -> Statement:
-    held = _lock_unrevoked(in_session=in_session, consented=consented)
-    return Statement(lambda: insert_audit_record_if(insert_if(held, grants).cte("made")))
+    lock = _lock_unrevoked(in_session=in_session, consented=consented)
+    return Statement(lambda: insert_audit_record_if(insert_if(lock, grants).cte("made")))
 
 
 CREATE_SINGLE_STATEMENT: Final = {
@@ -319,10 +319,10 @@ def redeem_code(
     if (yield REVOKE_REUSED_CODE(of=code, now=now, by=attempt)):
         yield from add_audit_record(reused())
         return RedeemOutcome.REUSED
-    found = yield CODE_STATUS(of=code)
-    if found and found[0].attempt == attempt and not found[0].revoked_at:
+    rows = yield CODE_STATUS(of=code)
+    if rows and rows[0].attempt == attempt and not rows[0].revoked_at:
         return RedeemOutcome.REDEEMED  # by an earlier run
-    return RedeemOutcome.REUSED if found and found[0].code_taken_at else RedeemOutcome.GONE
+    return RedeemOutcome.REUSED if rows and rows[0].code_taken_at else RedeemOutcome.GONE
 
 
 def count_code_failure(code: bytes, *, most: int) -> Verb[None]:

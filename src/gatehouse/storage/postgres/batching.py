@@ -192,7 +192,7 @@ async def run_batch(connection: Any, statement: BatchedStatement, questions: lis
 async def run_batch_or_each(connection: Any, statement: BatchedStatement, questions: list[QueuedQuery]) -> None:  # noqa: ANN401
     """Run the batch in one transaction; if one query fails, which is rare, run each by itself."""
     try:
-        found = await fetch_batch(connection, statement, questions)
+        results = await fetch_batch(connection, statement, questions)
     except asyncpg.PostgresConnectionError:  # the connection is not usable any more
         raise
     except (asyncpg.PostgresError, ValueError) as error:  # an error of a statement or parameter
@@ -202,7 +202,7 @@ async def run_batch_or_each(connection: Any, statement: BatchedStatement, questi
         for question in questions:
             await run_batch_or_each(connection, statement, [question])
     else:
-        for question, rows in zip(questions, found, strict=True):
+        for question, rows in zip(questions, results, strict=True):
             question.succeed(rows)
 
 

@@ -43,15 +43,17 @@ class AccountEditor:
 
     def _audit_records(self, after: User, changed: Sequence[str], origin: AuditOrigin) -> Iterator[AuditRecord]:
         """Yield the general event, and the specific one for tags and purchases."""
-        described = [one for one in ACCOUNT_FIELDS if one.name in changed]
+        described = [field for field in ACCOUNT_FIELDS if field.name in changed]
         yield self._recorder.record(
             AuditEvent.USER_CHANGED,
             origin,
             subject=after.user_id,
             details={"fields": ", ".join(changed)},
-            personal={one.name: one.value_of(after) or "" for one in described if one.field.is_personal},
+            personal={field.name: field.value_of(after) or "" for field in described if field.field.is_personal},
         )
-        labels = {one.name: ", ".join(sorted(one.value_of(after))) for one in described if one.kind is Kind.LABELS}
+        labels = {
+            field.name: ", ".join(sorted(field.value_of(after))) for field in described if field.kind is Kind.LABELS
+        }
         if labels:
             yield self._recorder.record(AuditEvent.USER_TAGS_SAVED, origin, subject=after.user_id, details=labels)
 

@@ -49,19 +49,19 @@ class DecoyHashes:
         stored = await self._store.hash_kinds()
         if stored is None:
             return None
-        found = json.loads(stored)
-        self._kinds = found["kinds"]
-        return int(found["at"])
+        count = json.loads(stored)
+        self._kinds = count["kinds"]
+        return int(count["at"])
 
     async def count(self) -> None:
         """Count the kinds of all accounts, a page at a time."""
         now = self._clock.now()
-        found: Counter[str] = Counter()
+        kinds: Counter[str] = Counter()
         last = ""
         while page := await self._store.password_hashes(last, PAGE):
-            found += await run_off_loop(OFF_LOOP_WEIGHT, _count_kinds, list(page.values()))
+            kinds += await run_off_loop(OFF_LOOP_WEIGHT, _count_kinds, list(page.values()))
             *_, last = page
-        self._kinds = dict(found.most_common(MAX_KINDS))
+        self._kinds = dict(kinds.most_common(MAX_KINDS))
         await self._store.set_hash_kinds(json.dumps({"at": now, "kinds": self._kinds}))
 
     def _score(self, login: str, kind: str) -> float:
@@ -72,10 +72,10 @@ class DecoyHashes:
 
 
 def _count_kinds(hashes: list[str]) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for one in hashes:
+    kinds: Counter[str] = Counter()
+    for password_hash in hashes:
         try:
-            found[blank_hash(one)] += 1
+            kinds[blank_hash(password_hash)] += 1
         except BadHash:  # of an older version; checking it takes no time
             continue
-    return found
+    return kinds

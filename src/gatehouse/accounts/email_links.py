@@ -223,7 +223,7 @@ class EmailLinks:
                 return entries, mails
             details = {"ended": ", ".join(ended.names)}
             if ended.identities:
-                details["providers"] = ", ".join(sorted({one.provider for one in ended.identities}))
+                details["providers"] = ", ".join(sorted({identity.provider for identity in ended.identities}))
             record = self._recorder.record(AuditEvent.METHODS_ENDED, origin, subject=user.user_id, details=details)
             mail = self._composer.compose(
                 MailTemplate.METHODS_ENDED,

@@ -228,8 +228,8 @@ class EmailSignIn:
 
     async def find_link(self, secret: str, *, browser: bytes) -> EmailedLink:
         """Return what the link would do in this browser, without using it. Raises EmailSignInGone."""
-        found = await self._store.find_email_request(browser, sha256(secret), self._clock.now())
-        content = self._unseal(found)
+        sealed_request = await self._store.find_email_request(browser, sha256(secret), self._clock.now())
+        content = self._unseal(sealed_request)
         return EmailedLink(login=content.login, creates=bool(content.nick), handle=content.handle)
 
     async def find_ending(self, login: str, client: EmailSignInClient) -> EndedMethods:
@@ -255,8 +255,8 @@ class EmailSignIn:
         proof = EmailSignInProof(browser=client.browser, code=self._code_digest(client.browser, typed))
         try:
             if not confirmed:
-                found = await self._store.use_email_request(proof, self._clock.now(), keeps=True)
-                ending = await self.find_ending(self._unseal(found).login, client)
+                sealed_request = await self._store.use_email_request(proof, self._clock.now(), keeps=True)
+                ending = await self.find_ending(self._unseal(sealed_request).login, client)
                 if ending.names:
                     return ending
             return await self._accept(proof, client)

@@ -50,9 +50,9 @@ class TagRule(Struct, frozen=True, kw_only=True):
     keep: bool = False  # the tag stays until the provider says otherwise, also after the identity was disconnected
 
     def holds(self, claims: Mapping[str, object]) -> bool:
-        found = claims.get(self.claim)
-        several = found if isinstance(found, list) else [found]
-        return any(self.value == text_of_claim(one) for one in several)
+        content = claims.get(self.claim)
+        several = content if isinstance(content, list) else [content]
+        return any(self.value == text_of_claim(element) for element in several)
 
 
 def text_of_claim(value: object) -> str | None:

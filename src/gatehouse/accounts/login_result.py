@@ -166,11 +166,11 @@ class LoginResult:
     async def _terms_data(self, user: User, options: LoginOptions, origin: AuditOrigin) -> dict[str, object] | None:
         applications = (await self._named_applications(options)).applications
         country = self._country_of(origin.address)
-        found = await self._terms.find_pending(user.user_id, applications, country=country)
-        if found is None:
+        pending = await self._terms.find_pending(user.user_id, applications, country=country)
+        if pending is None:
             return None
         link = TermsLink(user_id=user.user_id, application_ids=applications, country=country)
-        return {"status": "TERMS", "url": self._terms.link(link), "version": found.version}
+        return {"status": "TERMS", "url": self._terms.link(link), "version": pending.version}
 
     async def refuse_protected_role(self, user: User, method: SignInMethod) -> None:
         """Refuse methods that are too weak for the account's roles, also with a second factor. Raises LoginDenied."""

@@ -93,14 +93,14 @@ def refuse_banned_merge(*bans: UserBan) -> None:
         raise MergeBanned(f"ban {bans[0].ban_id}")
 
 
-def tags_with_room(own: frozenset[str], given: frozenset[str]) -> tuple[Sequence[str], Sequence[str]]:
+def tags_with_room(own: frozenset[str], others: frozenset[str]) -> tuple[Sequence[str], Sequence[str]]:
     """Return the tags that the account takes over, and those it has no room for.
 
     A token with more tags than it has room for contains none (R9): a merge must not end what a tag is for.
     """
     taken: list[str] = []
     left: list[str] = []
-    for tag in sorted(given - own):
+    for tag in sorted(others - own):
         try:
             check_tags(own.union(taken, [tag]))
         except BadAccount:
@@ -125,7 +125,7 @@ def upgraded_account(guest: User, new: User, now: int) -> User:
         phone_verified=new.phone_verified,
         password_hash=new.password_hash,
         password_browser=new.password_browser,
-        **{one.name: one.value_of(new) or one.value_of(guest) for one in OWN_FIELDS},
+        **{field.name: field.value_of(new) or field.value_of(guest) for field in OWN_FIELDS},
         username=new.username or guest.username,
         username_at=new.username_at or guest.username_at,
         lang=new.lang,

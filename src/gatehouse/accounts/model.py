@@ -372,15 +372,17 @@ class User(SecretRecord, frozen=True, kw_only=True):
 
 
 ACCOUNT_FIELDS: Final = tuple(described_fields(User, AccountField))
-CLAIM_FIELDS: Final = tuple(one for one in ACCOUNT_FIELDS if one.field.claim)
-FORM_FIELDS: Final = tuple(one for one in ACCOUNT_FIELDS if one.field.section == FORM)
-OWN_FIELDS: Final = tuple(one for one in ACCOUNT_FIELDS if one.field.owner_may_set)
+CLAIM_FIELDS: Final = tuple(field for field in ACCOUNT_FIELDS if field.field.claim)
+FORM_FIELDS: Final = tuple(field for field in ACCOUNT_FIELDS if field.field.section == FORM)
+OWN_FIELDS: Final = tuple(field for field in ACCOUNT_FIELDS if field.field.owner_may_set)
 
 
 def account_values(user: User) -> dict[str, Any]:
     """Return the described fields as entries have them, with sorted labels."""
-    values = {one.name: one.value_of(user) for one in ACCOUNT_FIELDS}
-    return values | {one.name: tuple(sorted(values[one.name])) for one in ACCOUNT_FIELDS if one.kind is Kind.LABELS}
+    values = {field.name: field.value_of(user) for field in ACCOUNT_FIELDS}
+    return values | {
+        field.name: tuple(sorted(values[field.name])) for field in ACCOUNT_FIELDS if field.kind is Kind.LABELS
+    }
 
 
 GUEST_PROVIDER: Final = "guest"  # the provider of device keys

@@ -53,8 +53,8 @@ def lower_bound(lines: BinaryIO, wanted: bytes) -> int:
     low, high = 0, lines.seek(0, SEEK_END)
     while low < high:
         middle = (low + high) // 2
-        found = digest_at(lines, middle)
-        if found and found < wanted:
+        digest = digest_at(lines, middle)
+        if digest and digest < wanted:
             low = middle + 1
         else:
             high = middle

@@ -16,7 +16,7 @@ from gatehouse.fields.model import DescribedField, Kind
 
 AccountChanges = Mapping[str, Any]  # by the names of ACCOUNT_FIELDS, as given; the picture as a NewImage
 
-DATED_FIELDS: Final = tuple(one.name for one in ACCOUNT_FIELDS if one.field.is_profile)
+DATED_FIELDS: Final = tuple(field.name for field in ACCOUNT_FIELDS if field.field.is_profile)
 NOT_IN_USERNAMES: Final = re.compile(r"[^a-z0-9]+", re.ASCII)
 FALLBACK_USERNAME: Final = "player"  # when the nick has no usable characters
 SUFFIX_ALPHABET: Final = string.digits + string.ascii_lowercase
@@ -29,22 +29,22 @@ def apply_changes(user: User, changes: AccountChanges) -> User:
     A service account has no address, and an account without one may stay so.
     """
     values = {
-        one.name: checked_value(one, changes[one.name], one.value_of(user))
-        for one in ACCOUNT_FIELDS
-        if one.name in changes and not (one.name == "login" and user.kind is AccountKind.SERVICE)
+        field.name: checked_value(field, changes[field.name], field.value_of(user))
+        for field in ACCOUNT_FIELDS
+        if field.name in changes and not (field.name == "login" and user.kind is AccountKind.SERVICE)
     }
     after = replace(user, **values)
     return replace(after, email_verified=after.email_verified and after.login is not None)
 
 
-def checked_value(one: DescribedField[AccountField], given: Any, stored: Any) -> Any:  # noqa: ANN401 - the field's type
-    if one.kind is Kind.IMAGE:
-        return stored if given is UNSET else "" if given is None else given.image_id
-    if given == (stored or ""):
+def checked_value(field: DescribedField[AccountField], value: Any, stored: Any) -> Any:  # noqa: ANN401 - the field's type
+    if field.kind is Kind.IMAGE:
+        return stored if value is UNSET else "" if value is None else value.image_id
+    if value == (stored or ""):
         return stored
-    if one.default is None and not given.strip():
+    if field.default is None and not value.strip():
         return None
-    return given if one.field.check is None else one.field.check(given)
+    return value if field.field.check is None else field.field.check(value)
 
 
 def date_profile(before: User, after: User, now: int) -> User:

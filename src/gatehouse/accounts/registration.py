@@ -151,10 +151,10 @@ class SelfRegistration:
         The account may have been registered by a stranger, with the stranger's password. Then the owner must not
         verify the address with a link of that registration. An imported hash is not compared: its time would tell.
         """
-        kept = known.password_hash
-        if kept is None or is_imported(kept):
-            kept = await self._passwords.decoy_hash()
-        is_the_same = await self._passwords.matches(account.password, kept)
+        password_hash = known.password_hash
+        if password_hash is None or is_imported(password_hash):
+            password_hash = await self._passwords.decoy_hash()
+        is_the_same = await self._passwords.matches(account.password, password_hash)
         if is_the_same and awaits_verification(known):
             await self._links.send(LinkKind.VERIFY, known, requester.origin)
             return

@@ -89,8 +89,8 @@ class Sessions:
             personal={AGENT_KEY: session.agent} if session.agent else {},
         )
         old = None if replaces is None else sha256(replaces)
-        kept = await self._store.open_session(session, entry, replaces=old, mails=mails)
-        return OpenedSession(secret=secret, session=kept)
+        stored_session = await self._store.open_session(session, entry, replaces=old, mails=mails)
+        return OpenedSession(secret=secret, session=stored_session)
 
     async def find(self, secret: str) -> UserSession | None:
         """Return the session of this cookie; an unknown secret is never adopted (LG-01).

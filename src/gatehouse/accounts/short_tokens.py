@@ -17,8 +17,8 @@ class ShortTokens:
 
     async def find_owner(self, stoken: str, address: str) -> User:
         """Return the token's owner, without using the token. Raises ShortTokenDead."""
-        found = await self._store.find_short_token_owner(sha256(stoken), address, self._clock.now())
-        user, _ = await self._live_owner(found)
+        owner = await self._store.find_short_token_owner(sha256(stoken), address, self._clock.now())
+        user, _ = await self._live_owner(owner)
         return user
 
     async def spend(self, stoken: str, address: str) -> tuple[User, SignInMethod]:
@@ -26,19 +26,19 @@ class ShortTokens:
 
         Raises ShortTokenDead, and keeps the token when the address differs.
         """
-        found = await self._store.take_short_token(sha256(stoken), address, self._clock.now())
-        return await self._live_owner(found)
+        owner = await self._store.take_short_token(sha256(stoken), address, self._clock.now())
+        return await self._live_owner(owner)
 
-    async def _live_owner(self, found: ShortTokenOwner | None) -> tuple[User, SignInMethod]:
-        if found is None:
+    async def _live_owner(self, owner: ShortTokenOwner | None) -> tuple[User, SignInMethod]:
+        if owner is None:
             raise ShortTokenDead
         try:
-            user = await self._accounts.user(found.user_id)
+            user = await self._accounts.user(owner.user_id)
         except UserNotFound as gone:
             raise ShortTokenDead from gone
-        if user.blocked or user.rev != found.rev or find_ban(user.bans, self._clock.now()) is not None:
+        if user.blocked or user.rev != owner.rev or find_ban(user.bans, self._clock.now()) is not None:
             raise ShortTokenDead("revoked after it was issued")
-        return user, SignInMethod.LOGIN if found.auth is SignInMethod.TWO_STEP else found.auth
+        return user, SignInMethod.LOGIN if owner.auth is SignInMethod.TWO_STEP else owner.auth
 
 
 def may_be_silent(auth: SignInMethod, user: User) -> bool:

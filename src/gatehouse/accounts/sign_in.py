@@ -180,16 +180,18 @@ class PasswordSignIn:
         """Return the account with this email address or, where they are accepted, user name; both cost one read."""
         if "@" in login:
             return await self._store.user_by_login(login)
-        found = await self._store.user_by_username(username_key(login))
-        return found if self._accepts_usernames() else None
+        user = await self._store.user_by_username(username_key(login))
+        return user if self._accepts_usernames() else None
 
     async def _matches(self, password: str, user: User | None, typed: str) -> bool:
         if is_too_long(password):
             return False  # not worth a hash: such a password cannot be set
-        kept = user.password_hash if user is not None else None
+        password_hash = user.password_hash if user is not None else None
         decoy = self._decoys.choose(typed)
-        matches = await self._passwords.matches(password, kept or decoy or await self._passwords.decoy_hash())
-        return matches and kept is not None
+        matches = await self._passwords.matches(
+            password, password_hash or decoy or await self._passwords.decoy_hash()
+        )
+        return matches and password_hash is not None
 
     async def _upgrade_hash(self, user: User, password: str) -> None:
         if user.password_hash is not None and self._passwords.is_outdated(user.password_hash):

@@ -78,32 +78,36 @@ ENDS_NOTHING = EndedMethods()
 ProofNotices = Callable[[EndedMethods], tuple[Sequence[AuditRecord], Sequence[OutboxMail]]]
 
 
-def methods_that_end(user: User, held: HeldMethods, browser: ProvingBrowser) -> EndedMethods:
+def methods_that_end(user: User, methods: HeldMethods, browser: ProvingBrowser) -> EndedMethods:
     """Return what ends when this browser proves the account's address by email; nothing but at the first proof."""
     if user.may_add_factors:
         return ENDS_NOTHING
     proved = browser.all_proved
     is_own_password = bool(browser.digest) and user.password_browser == browser.digest
     totp = user.sealed_totp is not None and Factor.TOTP not in proved
-    passkeys = tuple(one for one in held.passkeys if passkey_proof(one.passkey_id) not in proved)
+    passkeys = tuple(passkey for passkey in methods.passkeys if passkey_proof(passkey.passkey_id) not in proved)
     email_code = user.email_code and Factor.EMAIL not in proved
     keeps_factor = (
         (user.sealed_totp is not None and not totp)
-        or len(passkeys) < len(held.passkeys)
+        or len(passkeys) < len(methods.passkeys)
         or (user.email_code and not email_code)
     )
     own = browser.session.session_id if browser.session else ""
     return EndedMethods(
         password=user.password_hash is not None
         and not (is_own_password or browser.sets_password or PASSWORD_PROOF in proved),
-        identities=tuple(one for one in held.identities if identity_proof(one.issuer, one.subject) not in proved),
+        identities=tuple(
+            identity
+            for identity in methods.identities
+            if identity_proof(identity.issuer, identity.subject) not in proved
+        ),
         totp=totp,
         passkeys=passkeys,
         email_code=email_code,
-        recovery=held.recovery_left > 0 and not keeps_factor,
+        recovery=methods.recovery_left > 0 and not keeps_factor,
         phone=user.phone_verified,
-        sessions=sum(1 for session in held.sessions if session.session_id != own),
-        applications=held.applications > 0,
+        sessions=sum(1 for session in methods.sessions if session.session_id != own),
+        applications=methods.applications > 0,
     )
 
 

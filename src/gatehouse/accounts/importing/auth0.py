@@ -86,7 +86,7 @@ def read_auth0_lines(file: BinaryIO) -> Iterator[FileRow]:
 
 
 def auth0_entry(user: Auth0User) -> ImportEntry:
-    secrets = [one.totp.secret for one in user.mfa_factors if one.totp is not None]
+    secrets = [factor.totp.secret for factor in user.mfa_factors if factor.totp is not None]
     if user.mfa_factors and not secrets:
         raise BadAccount(LOST_FACTOR)
     return ImportEntry(
@@ -102,9 +102,9 @@ def auth0_entry(user: Auth0User) -> ImportEntry:
         blocked=user.blocked,
         source_id=user.user_id or "",
         identities=tuple(
-            ForeignIdentity(one.provider, str(one.user_id))
-            for one in user.identities
-            if one.provider != AUTH0_DATABASE
+            ForeignIdentity(identity.provider, str(identity.user_id))
+            for identity in user.identities
+            if identity.provider != AUTH0_DATABASE
         ),
     )
 
@@ -131,8 +131,8 @@ def auth0_hash(user: Auth0User) -> str:
     return f"$salted-{custom.algorithm}${position}${encode_base64(salt)}${encode_base64(value)}"
 
 
-def auth0_bytes(one: Auth0Encoded, usual: str) -> bytes:
+def auth0_bytes(encoded: Auth0Encoded, usual: str) -> bytes:
     try:
-        return AUTH0_ENCODINGS[one.encoding or usual](one.value)
+        return AUTH0_ENCODINGS[encoded.encoding or usual](encoded.value)
     except (KeyError, ValueError, binascii.Error):
         raise BadHash("the password hash or its salt is not in the encoding it names") from None

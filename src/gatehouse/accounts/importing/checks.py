@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 ENTRY_FIELDS: Final = frozenset(field.name for field in fields(ImportEntry))
 # Taken as the entry has them; the others depend on each other.
-IMPORTED_FIELDS: Final = tuple(one for one in OWN_FIELDS if one.name in ENTRY_FIELDS - {"nick"})
+IMPORTED_FIELDS: Final = tuple(field for field in OWN_FIELDS if field.name in ENTRY_FIELDS - {"nick"})
 MAX_SUBJECT_LENGTH: Final = 255
 MAX_SOURCE_ID: Final = 256  # characters that a report shows
 MAX_NAME_SHOWN: Final = 40  # of a provider that a file names
@@ -115,8 +115,8 @@ class RowChecker(Struct, frozen=True, kw_only=True):
             username=username,
         )
         others: dict[str, Any] = {
-            one.name: check_field(one.name, one.field.check or str, getattr(entry, one.name))
-            for one in IMPORTED_FIELDS
+            field.name: check_field(field.name, field.field.check or str, getattr(entry, field.name))
+            for field in IMPORTED_FIELDS
         }
         return replace(user, **others)
 
@@ -125,16 +125,16 @@ class RowChecker(Struct, frozen=True, kw_only=True):
 
     def _identities(self, entry: ImportEntry, user_id: str) -> tuple[tuple[Identity, ...], tuple[str, ...]]:
         """Return the identities at known providers, and why the others are left out."""
-        found, left_out = [], []
-        for one in entry.identities[:MAX_IDENTITIES]:
-            known = self.issuers.get(one.provider)
+        identities, left_out = [], []
+        for identity in entry.identities[:MAX_IDENTITIES]:
+            known = self.issuers.get(identity.provider)
             if known is None:
-                left_out.append(f"identity at {one.provider[:MAX_NAME_SHOWN]}: no such provider is configured")
+                left_out.append(f"identity at {identity.provider[:MAX_NAME_SHOWN]}: no such provider is configured")
             elif not known.issuer:
-                left_out.append(f"identity at {one.provider}: the provider needs the ID of one tenant")
+                left_out.append(f"identity at {identity.provider}: the provider needs the ID of one tenant")
             else:
-                subject = check_field("subject", check_subject, one.subject)
-                found.append(
+                subject = check_field("subject", check_subject, identity.subject)
+                identities.append(
                     Identity(
                         issuer=known.issuer,
                         subject=subject,
@@ -147,7 +147,7 @@ class RowChecker(Struct, frozen=True, kw_only=True):
                 )
         if len(entry.identities) > MAX_IDENTITIES:
             left_out.append(f"more than {MAX_IDENTITIES} identities")
-        return tuple(found), tuple(left_out)
+        return tuple(identities), tuple(left_out)
 
     def _sealed_totp(self, user_id: str, secret: str) -> bytes | None:
         if not secret:

@@ -42,7 +42,7 @@ class FirebaseHashConfig(SecretRecord, frozen=True, kw_only=True):
         value = decode_base64(password_hash)
         if len(value) != len(self.signer_key):
             raise BadHash("the password hash does not have the length of the signer key")
-        stream = bytes(one ^ other for one, other in zip(value, self.signer_key, strict=True))
+        stream = bytes(byte ^ other for byte, other in zip(value, self.signer_key, strict=True))
         salted = encode_base64(decode_base64(salt) + self.salt_separator)
         return f"$firebase-scrypt$ln={self.mem_cost},r={self.rounds}${salted}${encode_base64(stream)}"
 
@@ -54,16 +54,16 @@ PASSWORD_PROVIDERS: Final = frozenset({"password", "phone", "emailLink"})
 def parse_hash_config(text: str) -> FirebaseHashConfig:
     """Parse the parameters as the console shows them. Raises BadImportFile."""
     pairs = (line.strip().rstrip(",").partition(":") for line in text.splitlines())
-    given = {name.strip(): value.strip().strip('"') for name, colon, value in pairs if colon}
-    missing = [name for name in FIREBASE_SETTINGS if name not in given]
-    if missing or given.get("algorithm", "SCRYPT") != "SCRYPT":
+    settings = {name.strip(): value.strip().strip('"') for name, colon, value in pairs if colon}
+    missing = [name for name in FIREBASE_SETTINGS if name not in settings]
+    if missing or settings.get("algorithm", "SCRYPT") != "SCRYPT":
         raise BadImportFile(f"the hash parameters need algorithm SCRYPT and {', '.join(FIREBASE_SETTINGS)}")
     try:
         return FirebaseHashConfig(
-            signer_key=decode_base64(given["base64_signer_key"]),
-            salt_separator=decode_base64(given["base64_salt_separator"]),
-            rounds=int(given["rounds"]),
-            mem_cost=int(given["mem_cost"]),
+            signer_key=decode_base64(settings["base64_signer_key"]),
+            salt_separator=decode_base64(settings["base64_salt_separator"]),
+            rounds=int(settings["rounds"]),
+            mem_cost=int(settings["mem_cost"]),
         )
     except (ValueError, BadHash) as error:
         raise BadImportFile("the hash parameters are malformed") from error
@@ -89,8 +89,8 @@ def firebase_entry(user: FirebaseUser, config: FirebaseHashConfig | None) -> Imp
         blocked=user.disabled,
         source_id=user.local_id or "",
         identities=tuple(
-            ForeignIdentity(one.provider_id, one.raw_id)
-            for one in user.provider_user_info
-            if one.provider_id not in PASSWORD_PROVIDERS
+            ForeignIdentity(identity.provider_id, identity.raw_id)
+            for identity in user.provider_user_info
+            if identity.provider_id not in PASSWORD_PROVIDERS
         ),
     )

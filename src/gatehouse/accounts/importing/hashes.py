@@ -80,8 +80,8 @@ class Pbkdf2(Struct, frozen=True):
     def verify(self, password: bytes) -> bool:
         """Compare the first block: every further one would cost as much again and prove nothing more."""
         length = min(len(self.checksum), hashlib.new(self.digest).digest_size)
-        found = hashlib.pbkdf2_hmac(self.digest, password, self.salt, self.iterations, length)
-        return constant_time_equal(found, self.checksum[:length])
+        checksum = hashlib.pbkdf2_hmac(self.digest, password, self.salt, self.iterations, length)
+        return constant_time_equal(checksum, self.checksum[:length])
 
 
 class Scrypt(Struct, frozen=True):
@@ -94,8 +94,8 @@ class Scrypt(Struct, frozen=True):
     checksum: bytes
 
     def verify(self, password: bytes) -> bool:
-        found = derive_scrypt(password, self.salt, n=self.n, r=self.r, p=self.p, length=len(self.checksum))
-        return constant_time_equal(found, self.checksum)
+        checksum = derive_scrypt(password, self.salt, n=self.n, r=self.r, p=self.p, length=len(self.checksum))
+        return constant_time_equal(checksum, self.checksum)
 
 
 class FirebaseScrypt(Struct, frozen=True):

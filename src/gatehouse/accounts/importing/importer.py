@@ -110,8 +110,8 @@ class Importer:
             candidates, refused = batch
             refused += await self._store_batch(candidates, job, run)
             run.totals.refused += len(refused)
-            for one in sorted(refused + run.take_left_out(), key=lambda one: one.number):
-                report(one)
+            for row in sorted(refused + run.take_left_out(), key=lambda row: row.number):
+                report(row)
             for imported in run.take_ids():
                 report_id(imported)
             progress(run.totals.rows)
@@ -160,7 +160,9 @@ class Importer:
             candidates = run.with_new_ids(again)
             if not candidates:
                 break
-        return refused + [RefusedRow(one.number, one.title, "no free user ID was found") for one in candidates]
+        return refused + [
+            RefusedRow(unplaced.number, unplaced.title, "no free user ID was found") for unplaced in candidates
+        ]
 
     async def _verdicts(self, candidates: Sequence[AccountCandidate], job: ImportJob) -> Sequence[Verdict]:
         if not candidates:
@@ -214,16 +216,16 @@ class ImportRun:
         checked = [self._check(row) for row in batch]
         return (
             (
-                [one for one in checked if isinstance(one, AccountCandidate)],
-                [one for one in checked if isinstance(one, RefusedRow)],
+                [result for result in checked if isinstance(result, AccountCandidate)],
+                [result for result in checked if isinstance(result, RefusedRow)],
             )
             if batch
             else None
         )
 
     def with_new_ids(self, candidates: Sequence[AccountCandidate]) -> list[AccountCandidate]:
-        checked = [self._checker.check(self._rows[one.number]) for one in candidates]
-        return [one for one in checked if isinstance(one, AccountCandidate)]
+        checked = [self._checker.check(self._rows[candidate.number]) for candidate in candidates]
+        return [result for result in checked if isinstance(result, AccountCandidate)]
 
     def _check(self, row: FileRow) -> AccountCandidate | RefusedRow:
         checked = self._checker.check(row)
@@ -247,8 +249,8 @@ def names_of(candidate: AccountCandidate) -> Iterator[str]:
         yield f"login:{user.login_key}"
     if user.username is not None:
         yield f"username:{user.username}"
-    for one in candidate.identities:
-        yield f"identity:{one.issuer} {one.subject}"
+    for identity in candidate.identities:
+        yield f"identity:{identity.issuer} {identity.subject}"
 
 
 def check_import_id(text: str) -> str:

@@ -78,7 +78,7 @@ def keycloak_entry(user: KeycloakUser) -> ImportEntry:
     username, email = user.username or "", user.email or ""
     if "@" in username:  # a realm whose user names are email addresses
         username, email = "", email or username
-    credentials = {one.type: one for one in user.credentials}
+    credentials = {credential.type: credential for credential in user.credentials}
     if "otp" not in credentials and credentials.keys() & KEYCLOAK_PASSKEYS:
         raise BadAccount(LOST_FACTOR)
     return ImportEntry(
@@ -93,38 +93,40 @@ def keycloak_entry(user: KeycloakUser) -> ImportEntry:
         email_verified=user.email_verified,
         blocked=not user.enabled,
         source_id=user.id or "",
-        identities=tuple(ForeignIdentity(one.identity_provider, one.user_id) for one in user.federated_identities),
+        identities=tuple(
+            ForeignIdentity(identity.identity_provider, identity.user_id) for identity in user.federated_identities
+        ),
     )
 
 
-def credential_parts(one: KeycloakCredential) -> tuple[KeycloakSecret, KeycloakParameters]:
+def credential_parts(credential: KeycloakCredential) -> tuple[KeycloakSecret, KeycloakParameters]:
     try:
         return (
-            msgspec.json.decode(one.secret_data or "{}", type=KeycloakSecret),
-            msgspec.json.decode(one.credential_data or "{}", type=KeycloakParameters),
+            msgspec.json.decode(credential.secret_data or "{}", type=KeycloakSecret),
+            msgspec.json.decode(credential.credential_data or "{}", type=KeycloakParameters),
         )
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise BadAccount(f"the credential {one.type} {json_problem(error)}") from None
+        raise BadAccount(f"the credential {credential.type} {json_problem(error)}") from None
 
 
-def keycloak_hash(one: KeycloakCredential) -> str:
-    secret, parameters = credential_parts(one)
+def keycloak_hash(credential: KeycloakCredential) -> str:
+    secret, parameters = credential_parts(credential)
     salt, value = encode_base64(decode_base64(secret.salt or "")), encode_base64(decode_base64(secret.value))
     if parameters.algorithm in PBKDF2_NAMES:
         return f"$pbkdf2-{PBKDF2_NAMES[parameters.algorithm]}${parameters.hash_iterations}${salt}${value}"
     if parameters.algorithm == "argon2":
-        given = {name: values[0] for name, values in parameters.additional_parameters.items() if values}
-        version = ARGON2_VERSIONS.get(given.get("version", "1.3"), 0)
-        costs = f"m={given.get('memory', '0')},t={parameters.hash_iterations},p={given.get('parallelism', '1')}"
-        return f"$argon2{given.get('type', 'id')}$v={version}${costs}${salt}${value}"
+        options = {name: values[0] for name, values in parameters.additional_parameters.items() if values}
+        version = ARGON2_VERSIONS.get(options.get("version", "1.3"), 0)
+        costs = f"m={options.get('memory', '0')},t={parameters.hash_iterations},p={options.get('parallelism', '1')}"
+        return f"$argon2{options.get('type', 'id')}$v={version}${costs}${salt}${value}"
     raise BadHash(f"the password is hashed with {parameters.algorithm[:40]!r}, which is not supported")
 
 
-def keycloak_totp(one: KeycloakCredential) -> str:
+def keycloak_totp(credential: KeycloakCredential) -> str:
     """Return the secret in base32; Keycloak stores the text whose bytes are the secret, unless it says base32."""
-    secret, parameters = credential_parts(one)
+    secret, parameters = credential_parts(credential)
     standard = (TOTP_DIGITS, TOTP_PERIOD, "totp", TOTP_ALGORITHM)
-    found = (parameters.digits, parameters.period, parameters.sub_type, parameters.algorithm or TOTP_ALGORITHM)
-    if found != standard:
+    settings = (parameters.digits, parameters.period, parameters.sub_type, parameters.algorithm or TOTP_ALGORITHM)
+    if settings != standard:
         raise BadAccount("the second factor is not TOTP with 6 digits, 30 seconds and SHA-1")
     return secret.value if parameters.secret_encoding == BASE32 else base64.b32encode(secret.value.encode()).decode()

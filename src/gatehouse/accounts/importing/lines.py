@@ -127,10 +127,10 @@ def read_csv_row(number: int, text: str, delimiter: str, columns: Sequence[str])
         return FileRow(number, NOTHING, str(error))
     if len(cells) != len(columns):
         return FileRow(number, NOTHING, f"has {len(cells)} cells, the header has {len(columns)}")
-    given = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
-    flags = {name: FLAGS.get(given.pop(name, "").lower()) for name in FLAG_COLUMNS}
-    identities = read_identities(given.pop("provider", ""), given.pop("subject", ""))
-    fields: dict[str, Any] = {name: split_words(cell) if name in LISTS else cell for name, cell in given.items()}
+    values = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
+    flags = {name: FLAGS.get(values.pop(name, "").lower()) for name in FLAG_COLUMNS}
+    identities = read_identities(values.pop("provider", ""), values.pop("subject", ""))
+    fields: dict[str, Any] = {name: split_words(cell) if name in LISTS else cell for name, cell in values.items()}
     fields |= {name: bool(value) for name, value in flags.items() if name in columns}
     entry = ImportEntry(**fields, identities=identities)
     wrong = next((name for name, value in flags.items() if value is None), "")
@@ -165,12 +165,12 @@ def json_problem(error: Exception) -> str:
 
 
 def json_line_entry(line: JsonLine) -> ImportEntry:
-    given = {name: value for name, value in asdict(line).items() if value is not None}
+    values = {name: value for name, value in asdict(line).items() if value is not None}
     identities = (
-        *read_identities(given.pop("provider", ""), given.pop("subject", "")),
-        *(ForeignIdentity(one.provider, one.subject) for one in given.pop("identities", ())),
+        *read_identities(values.pop("provider", ""), values.pop("subject", "")),
+        *(ForeignIdentity(identity.provider, identity.subject) for identity in values.pop("identities", ())),
     )
-    fields: dict[str, Any] = {name: frozenset(value) if name in LISTS else value for name, value in given.items()}
+    fields: dict[str, Any] = {name: frozenset(value) if name in LISTS else value for name, value in values.items()}
     if "user_id" in fields:
         fields["user_id"] = str(fields["user_id"])
     return ImportEntry(**fields, identities=identities)

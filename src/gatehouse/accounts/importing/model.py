@@ -146,9 +146,9 @@ class StoredNames(Struct, frozen=True, kw_only=True):
         user = candidate.user
         with_login = self.by_login.get(user.login_key or "")
         with_identity = next(filter(None, map(self._owner, candidate.identities)), None)
-        found = with_login or (self.by_id.get(user.user_id) if candidate.has_own_id else with_identity)
-        if found is not None and self._is_same(found, candidate, import_id):
-            return Verdict(ImportOutcome.KNOWN, user_id=found.user_id)
+        account = with_login or (self.by_id.get(user.user_id) if candidate.has_own_id else with_identity)
+        if account is not None and self._is_same(account, candidate, import_id):
+            return Verdict(ImportOutcome.KNOWN, user_id=account.user_id)
         reason = self._refusal(candidate, with_login, with_identity)
         if reason:
             return refusal_verdict(reason)
@@ -173,10 +173,10 @@ class StoredNames(Struct, frozen=True, kw_only=True):
     def _owner(self, identity: Identity) -> ExistingAccount | None:
         return self.by_identity.get((identity.issuer, identity.subject))
 
-    def _is_same(self, found: ExistingAccount, candidate: AccountCandidate, import_id: str) -> bool:
+    def _is_same(self, account: ExistingAccount, candidate: AccountCandidate, import_id: str) -> bool:
         """Whether this import created the account from this row."""
-        same_id = not candidate.has_own_id or found.user_id == candidate.user.user_id
-        return found.import_id == import_id and found.login_key == candidate.user.login_key and same_id
+        same_id = not candidate.has_own_id or account.user_id == candidate.user.user_id
+        return account.import_id == import_id and account.login_key == candidate.user.login_key and same_id
 
 
 def refusal_verdict(reason: str) -> Verdict:

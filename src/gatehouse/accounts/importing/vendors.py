@@ -57,17 +57,17 @@ def decode_entry(
     if len(part if isinstance(part, str) else bytes(part)) > MAX_LINE_BYTES:
         return FileRow(number, NOTHING, f"the account is longer than {MAX_LINE_BYTES:,} bytes")
     try:
-        found = decoder.decode(part)
+        user = decoder.decode(part)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         return FileRow(number, NOTHING, json_problem(error))
     try:
-        return FileRow(number, convert(found))
+        return FileRow(number, convert(user))
     except BadAccount as error:
-        return FileRow(number, ImportEntry(login=title_of(found)), str(error))
+        return FileRow(number, ImportEntry(login=title_of(user)), str(error))
 
 
-def title_of(found: object) -> str:
-    return str(getattr(found, "email", None) or getattr(found, "username", None) or "")
+def title_of(user: object) -> str:
+    return str(getattr(user, "email", None) or getattr(user, "username", None) or "")
 
 
 def full_name(*parts: str) -> str:

@@ -17,9 +17,11 @@ from gatehouse.images.model import image_url
 
 CLAIM_NAMES: Final = (
     *("name", "preferred_username", "nickname", "picture", "locale", "updated_at"),
-    *(one.field.claim for one in CLAIM_FIELDS),
+    *(claim_field.field.claim for claim_field in CLAIM_FIELDS),
 )
-field_values: Final[Callable[[User], tuple[object, ...]]] = attrgetter(*(one.path for one in CLAIM_FIELDS))
+field_values: Final[Callable[[User], tuple[object, ...]]] = attrgetter(
+    *(claim_field.path for claim_field in CLAIM_FIELDS)
+)
 SERVICE_ORIGIN: Final = AuditOrigin(actor="service")
 
 

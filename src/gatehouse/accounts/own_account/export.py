@@ -207,15 +207,15 @@ class DataExport(Struct, kw_only=True, eq=False):
             made=iso8601(now),
             account=exported_account(user, everything),
             second_factors=exported_factors(user, details),
-            identities=[exported_identity(one) for one in details.identities],
+            identities=[exported_identity(identity) for identity in details.identities],
             sessions=[exported_session(session) for session in details.sessions],
             roles=[exported_role(role) for role in everything.roles],
-            allowed_clients=[exported_consent(one) for one in everything.allowed],
+            allowed_clients=[exported_consent(client) for client in everything.allowed],
             client_sign_ins=[exported_sign_in(sign_in) for sign_in in everything.sign_ins],
-            site_sign_ins=[exported_site_sign_in(one) for one in everything.sites],
-            failed_sign_ins=[exported_failure(one) for one in everything.failures],
+            site_sign_ins=[exported_site_sign_in(sign_in) for sign_in in everything.sites],
+            failed_sign_ins=[exported_failure(failure) for failure in everything.failures],
             bans=[exported_ban(ban) for ban in everything.bans],
-            terms=[exported_terms(one) for one in everything.terms],
+            terms=[exported_terms(terms) for terms in everything.terms],
             applications=[exported_application_data(answer) for answer in answers],
             activity=[exported_record(record, user.user_id) for record in details.records],
         )
@@ -233,12 +233,14 @@ def exported_ban(ban: Ban) -> ExportedBan:
     )
 
 
-def exported_failure(one: FailedSignIn) -> ExportedFailure:
-    return ExportedFailure(hour=iso8601(one.hour), reason=one.reason.value, network=one.network, times=one.times)
+def exported_failure(failure: FailedSignIn) -> ExportedFailure:
+    return ExportedFailure(
+        hour=iso8601(failure.hour), reason=failure.reason.value, network=failure.network, times=failure.times
+    )
 
 
-def exported_terms(one: AcceptedVersion) -> ExportedTerms:
-    return ExportedTerms(document=one.document, version=one.version, accepted=iso8601(one.accepted_at))
+def exported_terms(terms: AcceptedVersion) -> ExportedTerms:
+    return ExportedTerms(document=terms.document, version=terms.version, accepted=iso8601(terms.accepted_at))
 
 
 def exported_account(user: User, everything: PersonalRecords) -> ExportedAccount:
@@ -255,14 +257,14 @@ def exported_account(user: User, everything: PersonalRecords) -> ExportedAccount
         username_chosen=iso8601(user.username_at),
         updated=iso8601(user.updated_at or user.reg_time),
         registered=iso8601(user.reg_time),
-        provided=[exported_label(one) for one in everything.details.labels],
+        provided=[exported_label(label) for label in everything.details.labels],
         former_ids=everything.former_ids,
         **values,
     )
 
 
-def exported_label(one: ProvidedLabel) -> ExportedLabel:
-    return copy_as(ExportedLabel, one)
+def exported_label(label: ProvidedLabel) -> ExportedLabel:
+    return copy_as(ExportedLabel, label)
 
 
 def exported_factors(user: User, details: AccountDetails) -> ExportedFactors:
@@ -282,54 +284,56 @@ def exported_factors(user: User, details: AccountDetails) -> ExportedFactors:
     )
 
 
-def exported_identity(one: Identity) -> ExportedIdentity:
+def exported_identity(identity: Identity) -> ExportedIdentity:
     return ExportedIdentity(
-        provider=one.provider,
-        issuer=one.issuer,
-        subject=one.subject,
-        label=one.label,
-        connected=iso8601(one.created_at),
-        last_used=iso8601(one.used_at),
+        provider=identity.provider,
+        issuer=identity.issuer,
+        subject=identity.subject,
+        label=identity.label,
+        connected=iso8601(identity.created_at),
+        last_used=iso8601(identity.used_at),
     )
 
 
-def exported_session(one: Session) -> ExportedSession:
+def exported_session(session: Session) -> ExportedSession:
     return ExportedSession(
-        signed_in=iso8601(one.created_at),
-        last_seen=iso8601(one.seen_at),
-        ends=iso8601(min(one.idle_ends_at, one.ends_at)),
-        address=one.address,
-        browser=one.agent,
-        proved_by=one.auth.value,
-        second_factor=one.second_factor,
+        signed_in=iso8601(session.created_at),
+        last_seen=iso8601(session.seen_at),
+        ends=iso8601(min(session.idle_ends_at, session.ends_at)),
+        address=session.address,
+        browser=session.agent,
+        proved_by=session.auth.value,
+        second_factor=session.second_factor,
     )
 
 
-def exported_role(held: AssignedRole) -> ExportedRole:
+def exported_role(assignment: AssignedRole) -> ExportedRole:
     return ExportedRole(
-        application_id=held.application_id,
-        role=held.role,
-        project_id=held.project_id,
-        ends=iso8601(held.ends_at),
+        application_id=assignment.application_id,
+        role=assignment.role,
+        project_id=assignment.project_id,
+        ends=iso8601(assignment.ends_at),
     )
 
 
-def exported_consent(one: ConsentedClient) -> ExportedConsent:
-    return ExportedConsent(client_id=one.client_id, scopes=one.scopes, allowed=iso8601(one.given_at))
+def exported_consent(client: ConsentedClient) -> ExportedConsent:
+    return ExportedConsent(client_id=client.client_id, scopes=client.scopes, allowed=iso8601(client.given_at))
 
 
-def exported_sign_in(one: ClientSignIn) -> ExportedSignIn:
+def exported_sign_in(sign_in: ClientSignIn) -> ExportedSignIn:
     return ExportedSignIn(
-        client_id=one.client_id,
-        scopes=one.scopes,
-        signed_in=iso8601(one.created_at),
-        ends=iso8601(one.ends_at),
-        revoked=iso8601(one.revoked_at),
+        client_id=sign_in.client_id,
+        scopes=sign_in.scopes,
+        signed_in=iso8601(sign_in.created_at),
+        ends=iso8601(sign_in.ends_at),
+        revoked=iso8601(sign_in.revoked_at),
     )
 
 
-def exported_site_sign_in(one: SiteSignInRecord) -> ExportedSiteSignIn:
-    return ExportedSiteSignIn(site=one.origin, signed_in=iso8601(one.created_at), ends=iso8601(one.ends_at))
+def exported_site_sign_in(sign_in: SiteSignInRecord) -> ExportedSiteSignIn:
+    return ExportedSiteSignIn(
+        site=sign_in.origin, signed_in=iso8601(sign_in.created_at), ends=iso8601(sign_in.ends_at)
+    )
 
 
 def exported_application_data(answer: ApplicationData) -> ExportedApplicationData:
@@ -341,12 +345,12 @@ def exported_application_data(answer: ApplicationData) -> ExportedApplicationDat
     )
 
 
-def exported_record(one: AuditRecord, user_id: str) -> ExportedRecord:
-    personal = {name: value for name, value in (one.personal or {}).items() if name != ADDRESS_KEY}
-    address = visible_address(one, user_id)
+def exported_record(record: AuditRecord, user_id: str) -> ExportedRecord:
+    personal = {name: value for name, value in (record.personal or {}).items() if name != ADDRESS_KEY}
+    address = visible_address(record, user_id)
     return ExportedRecord(
-        at=iso8601(one.at),
-        event=one.event,
-        details=one.details,
+        at=iso8601(record.at),
+        event=record.event,
+        details=record.details,
         personal={**personal, ADDRESS_KEY: address} if address else personal,
     )

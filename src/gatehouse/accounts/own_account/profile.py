@@ -76,9 +76,9 @@ class AccountProfile:
         since = self._clock.now() - self._history_seconds()
         return await self._failures.failures_of_user(user_id, since, MAX_FAILURES_SHOWN)
 
-    async def save(self, user: User, given: Mapping[str, str], origin: AuditOrigin) -> None:
+    async def save(self, user: User, values: Mapping[str, str], origin: AuditOrigin) -> None:
         """Save the given fields of OWN_FIELDS; without changes nothing is recorded. Raises BadAccount."""
-        after = apply_changes(user, {one.name: given[one.name] for one in OWN_FIELDS if one.name in given})
+        after = apply_changes(user, {field.name: values[field.name] for field in OWN_FIELDS if field.name in values})
         changed = changed_names(user, after, OWN_FIELDS)
         if changed:
             entry = self._audit_record(user, {name: getattr(after, name) for name in changed}, origin)

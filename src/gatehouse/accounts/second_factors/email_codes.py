@@ -61,8 +61,8 @@ class EmailCodes:
             raise SameMailbox
         codes = self._recovery.generate(user)
         entry, mails = self._notifier.factor_added(Factor.EMAIL, user, origin, device)
-        kept = await self._store.enable_email_codes(user.user_id, codes.digests, entry, mails)
-        return codes.codes if kept else ()
+        stores_codes = await self._store.enable_email_codes(user.user_id, codes.digests, entry, mails)
+        return codes.codes if stores_codes else ()
 
     async def disable(self, user: User, *, origin: AuditOrigin, device: str = "", reason: str = "") -> None:
         entry, mails = self._notifier.factor_removed(Factor.EMAIL, user, origin, device, reason)

@@ -85,10 +85,10 @@ class Passkeys:
         """Return PublicKeyCredentialCreationOptions as JSON. Raises EmailNotVerified."""
         if not user.may_add_factors:
             raise EmailNotVerified
-        held = await self._store.passkeys_of_user(user.user_id)
+        passkeys = await self._store.passkeys_of_user(user.user_id)
         challenge = await self._new_challenge(REGISTRATION_CHALLENGE, browser, user)
         ceremony = await load_ceremony(self._party())
-        return ceremony.registration_options(user, challenge, held)
+        return ceremony.registration_options(user, challenge, passkeys)
 
     async def register(
         self, user: User, credential: str, *, name: str, browser: bytes, origin: AuditOrigin, device: str = ""
@@ -113,8 +113,8 @@ class Passkeys:
         )
         codes = self._recovery.generate(user)
         entry, mails = self._notifier.factor_added(Factor.PASSKEY, user, origin, device)
-        kept = await self._store.add_passkey(passkey, codes.digests, entry, mails)
-        return codes.codes if kept else ()
+        stores_codes = await self._store.add_passkey(passkey, codes.digests, entry, mails)
+        return codes.codes if stores_codes else ()
 
     async def sign_in_options(self, *, browser: bytes, user: User | None = None) -> str:
         """Return PublicKeyCredentialRequestOptions as JSON, for that account's passkeys or for any passkey."""

@@ -90,10 +90,10 @@ class Totp(Struct, kw_only=True, eq=False):
             raise SecondFactorWrong("the new secret was not confirmed")
         codes = self.recovery.generate(user)
         entry, mails = self.notifier.factor_added(Factor.TOTP, user, origin, device)
-        kept = await self.store.confirm_totp(
+        stores_codes = await self.store.confirm_totp(
             user.user_id, sealed, step, codes.digests, entry=entry, mails=mails, now=now
         )
-        return codes.codes if kept else ()
+        return codes.codes if stores_codes else ()
 
     async def remove(self, user: User, *, origin: AuditOrigin, device: str = "", reason: str = "") -> None:
         entry, mails = self.notifier.factor_removed(Factor.TOTP, user, origin, device, reason)

@@ -78,23 +78,30 @@ class Terms:
         address there, which is not known here: what the person accepted for any one country is enough.
         """
         candidates = self._documents_of((application_id,))
-        if not any(one.application_ids for one in candidates):
+        if not any(document.application_ids for document in candidates):
             return False
         own_country, accepted = await self._read_accepted(user_id)
-        countries = {own_country} if own_country else {"", *chain.from_iterable(one.countries for one in candidates)}
+        countries = (
+            {own_country}
+            if own_country
+            else {"", *chain.from_iterable(document.countries for document in candidates)}
+        )
         asked = [documents_for(candidates, country) for country in countries]
-        return all(pending_terms([one for one in found if one.application_ids], accepted) for found in asked)
+        return all(
+            pending_terms([document for document in documents if document.application_ids], accepted)
+            for documents in asked
+        )
 
     def _documents_of(self, application_ids: Collection[int]) -> Sequence[TermsDocument]:
         return [
-            one
-            for one in self._documents()
-            if not one.application_ids or not one.application_ids.isdisjoint(application_ids)
+            document
+            for document in self._documents()
+            if not document.application_ids or not document.application_ids.isdisjoint(application_ids)
         ]
 
     async def accept(self, user_id: str, accepted: PendingTerms, *, age: int, origin: AuditOrigin) -> None:
         """Store what was accepted, and the band of the age if it was asked."""
-        versions = {one.document_id: one.version for one in accepted.documents}
+        versions = {document.document_id: document.version for document in accepted.documents}
         record = self._recorder.record(AuditEvent.TERMS_ACCEPTED, origin, subject=user_id, details={**versions})
         band = {AGE: str(age_band(age))} if accepted.minimum_age else {}
         await self._store_accepted(user_id, {**versions, **band}, record)
@@ -112,7 +119,7 @@ class Terms:
             raise TermsLinkDead
         if int(read[4]) <= self._clock.now():
             raise TermsLinkDead
-        application_ids = tuple(int(one) for one in read[2].split("-") if one)
+        application_ids = tuple(int(number) for number in read[2].split("-") if number)
         return TermsLink(user_id=read[1], application_ids=application_ids, country=read[3])
 
     def age_of(self, birth: str) -> int | None:
@@ -143,21 +150,21 @@ class Terms:
 
 def pending_terms(asked: Sequence[TermsDocument], accepted: Sequence[AcceptedVersion]) -> PendingTerms | None:
     """Return what is left to accept of the documents; None without anything."""
-    versions = {(one.document, one.version) for one in accepted}
-    band = max((int(one.version) for one in accepted if one.document == AGE), default=0)
-    minimum = max((one.minimum_age for one in asked), default=0)
-    found = PendingTerms(
-        documents=[one for one in asked if (one.document_id, one.version) not in versions],
+    versions = {(entry.document, entry.version) for entry in accepted}
+    band = max((int(entry.version) for entry in accepted if entry.document == AGE), default=0)
+    minimum = max((document.minimum_age for document in asked), default=0)
+    pending = PendingTerms(
+        documents=[document for document in asked if (document.document_id, document.version) not in versions],
         minimum_age=minimum if minimum > band else 0,
     )
-    return found if found.documents or found.minimum_age else None
+    return pending if pending.documents or pending.minimum_age else None
 
 
 def documents_for(candidates: Sequence[TermsDocument], country: str) -> Sequence[TermsDocument]:
     """Return the documents for people of a country; one for certain countries is not for an unknown one."""
-    found = [one for one in candidates if not one.countries or country in one.countries]
-    replaced = {one.replaces for one in found}
-    return [one for one in found if one.document_id not in replaced]
+    documents = [document for document in candidates if not document.countries or country in document.countries]
+    replaced = {document.replaces for document in documents}
+    return [document for document in documents if document.document_id not in replaced]
 
 
 def age_band(age: int) -> int:

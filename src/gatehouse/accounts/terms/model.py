@@ -44,7 +44,7 @@ class PendingTerms(Struct, frozen=True, kw_only=True):
 
         People see it, so it does not say which age is needed (TM-07).
         """
-        parts = [f"{one.document_id}:{one.version}" for one in self.documents]
+        parts = [f"{document.document_id}:{document.version}" for document in self.documents]
         return ",".join([*parts, AGE] if self.minimum_age else parts)
 
 

@@ -32,18 +32,18 @@ def diagnosis_entry(diagnosis: SignInDiagnosis) -> SignInDiagnosisEntry:
         application_id=diagnosis.application_id,
         of_account=diagnosis.of_account,
         may_sign_in=diagnosis.stopped_by is None,
-        findings=[finding_entry(one) for one in diagnosis.findings],
+        findings=[finding_entry(finding) for finding in diagnosis.findings],
     )
 
 
-def finding_entry(one: SignInFinding) -> SignInFindingEntry:
+def finding_entry(finding: SignInFinding) -> SignInFindingEntry:
     return SignInFindingEntry(
-        what=one.what.value,
-        effect=one.effect.value,
-        by=one.by,
-        names=one.names,
-        until=one.until,
-        application_id=one.application_id,
-        project_id=one.project_id,
-        seconds=one.seconds,
+        what=finding.what.value,
+        effect=finding.effect.value,
+        by=finding.by,
+        names=finding.names,
+        until=finding.until,
+        application_id=finding.application_id,
+        project_id=finding.project_id,
+        seconds=finding.seconds,
     )

@@ -208,11 +208,11 @@ class AccessInvitations(Struct, frozen=True, kw_only=True, eq=False):
         return Scope((await self._managed_project(giver, project_id)).project_id)
 
     async def _managed_project(self, actor: Actor, name: str) -> Project:
-        found = await find_live_project(
+        model = await find_live_project(
             self.projects, actor.rights, grammar.check_project_id(name, "data.project_id")
         )
-        require_operation(actor.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=found.project.project_id))
-        return found.project
+        require_operation(actor.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
+        return model.project
 
     async def _project_of_group(self, access: InvitedAccess) -> str:
         return (await self.groups.group(access.group_id)).project_id if access.group_id else ""
@@ -232,22 +232,26 @@ class AccessInvitations(Struct, frozen=True, kw_only=True, eq=False):
         if not scope.is_root:
             refuse_unrelated(model, scope.project_id, "data.role.project_id")
         blank = UserRecord(application_id=application.application_id, user_id=BLANK_USER_ID, scopes={})
-        given = ScopeHoldings(roles=(Assignment(role=role.key, end=end_of(end)),))
-        Granter(rights=giver.rights, model=model, now=now).refuse_change(blank, replace(blank, scopes={scope: given}))
+        holdings = ScopeHoldings(roles=(Assignment(role=role.key, end=end_of(end)),))
+        Granter(rights=giver.rights, model=model, now=now).refuse_change(
+            blank, replace(blank, scopes={scope: holdings})
+        )
 
     # -- accepting --------------------------------------------------------------------------------------
 
     async def open_for(self, user: User) -> Sequence[AccessInvitation]:
         """Return the invitations that were sent to the account's present address."""
-        found = await self.store.of_user(user.user_id, self.clock.now(), MAX_OPEN)
+        invitations = await self.store.of_user(user.user_id, self.clock.now(), MAX_OPEN)
         key = user.login_key
-        return [one for one in found if key is not None and login_key(one.login) == key]
+        return [invitation for invitation in invitations if key is not None and login_key(invitation.login) == key]
 
     async def accept(self, user: User, invitation_id: str, origin: AuditOrigin) -> Acceptance:
         """Accept one invitation of the signed-in owner of the address. Raises NotFound, NoRight if unverified."""
         if not user.email_verified:
             raise NoRight("the address is not verified")
-        invitation = next((one for one in await self.open_for(user) if one.invitation_id == invitation_id), None)
+        invitation = next(
+            (candidate for candidate in await self.open_for(user) if candidate.invitation_id == invitation_id), None
+        )
         if invitation is None:
             raise NotFound(f"no open invitation {invitation_id}")
         return await self._take(invitation, origin)
@@ -258,13 +262,15 @@ class AccessInvitations(Struct, frozen=True, kw_only=True, eq=False):
         A link that was shown to the inviter proves nothing: then only what an administrator offered counts.
         """
         return [
-            await self._take(one, origin)
-            for one in await self.open_for(user)
-            if user.email_verified or await self._is_from_administrator(one, origin)
+            await self._take(invitation, origin)
+            for invitation in await self.open_for(user)
+            if user.email_verified or await self._is_from_administrator(invitation, origin)
         ]
 
     async def decline(self, user: User, invitation_id: str, origin: AuditOrigin) -> None:
-        invitation = next((one for one in await self.open_for(user) if one.invitation_id == invitation_id), None)
+        invitation = next(
+            (candidate for candidate in await self.open_for(user) if candidate.invitation_id == invitation_id), None
+        )
         if invitation is not None:
             entry = self._record(AuditEvent.ACCESS_DECLINED, invitation, origin)
             await self.store.take(invitation_id, user.user_id, entry, self.clock.now())
@@ -317,10 +323,10 @@ class AccessInvitations(Struct, frozen=True, kw_only=True, eq=False):
         for attempt in range(SAVE_ATTEMPTS):
             facts = await self.records.load_person(giver, invitation.user_id, application_id)
             record = facts.records[application_id]
-            held = assigned_end(record, scope, role.key)
-            if held is not None and lasts_as_long(held, access.end):
+            current_end = assigned_end(record, scope, role.key)
+            if current_end is not None and lasts_as_long(current_end, access.end):
                 return
-            change = RoleChange(role=role, scope=scope, was=held, becomes=end_of(access.end))
+            change = RoleChange(role=role, scope=scope, was=current_end, becomes=end_of(access.end))
             draft = record_draft(giver.rights, model, record, [change], record.version)
             try:
                 await self.records.save(giver, model, invitation.user_id, draft, 0)
@@ -354,8 +360,8 @@ class AccessInvitations(Struct, frozen=True, kw_only=True, eq=False):
     async def withdraw(self, actor: Actor, name: str, invitation_id: str) -> None:
         """End an open invitation into a project that the actor manages; one that is gone already is no error."""
         project = await self._managed_project(actor, name)
-        found = await self.store.into_project(project.project_id, self.clock.now(), MAX_OPEN)
-        invitation = next((one for one in found if one.invitation_id == invitation_id), None)
+        invitations = await self.store.into_project(project.project_id, self.clock.now(), MAX_OPEN)
+        invitation = next((candidate for candidate in invitations if candidate.invitation_id == invitation_id), None)
         if invitation is not None:
             entry = self._record(AuditEvent.ACCESS_WITHDRAWN, invitation, actor.origin)
             await self.store.withdraw(invitation_id, project.project_id, entry)
@@ -363,21 +369,23 @@ class AccessInvitations(Struct, frozen=True, kw_only=True, eq=False):
     async def name(self, invitations: Sequence[AccessInvitation]) -> Sequence[NamedInvitation]:
         """Return the invitations with names; what they refer to may be gone."""
         models = await self.rights.models.application_models(
-            sorted({one.access.application_id for one in invitations if one.access.role})
+            sorted({invitation.access.application_id for invitation in invitations if invitation.access.role})
         )
         projects = await self.rights.models.projects(
-            sorted({one.access.project_id for one in invitations if one.access.project_id})
+            sorted({invitation.access.project_id for invitation in invitations if invitation.access.project_id})
         )
         return [
             NamedInvitation(
-                invitation=one,
+                invitation=invitation,
                 application=model.application.name if model else "",
-                role=role.name if (role := model.roles.get(one.access.role) if model else None) else one.access.role,
-                project=project.project.title if (project := projects.get(one.access.project_id)) else "",
-                group=await self._group_title(one.access.group_id),
+                role=role.name
+                if (role := model.roles.get(invitation.access.role) if model else None)
+                else invitation.access.role,
+                project=project.project.title if (project := projects.get(invitation.access.project_id)) else "",
+                group=await self._group_title(invitation.access.group_id),
             )
-            for one in invitations
-            for model in [models.get(one.access.application_id)]
+            for invitation in invitations
+            for model in [models.get(invitation.access.application_id)]
         ]
 
     async def _group_title(self, group_id: str) -> str:
@@ -398,7 +406,7 @@ class AccessInvitations(Struct, frozen=True, kw_only=True, eq=False):
 
 def access_details(invitation: AccessInvitation) -> Mapping[str, str | int]:
     access = invitation.access
-    given: Mapping[str, str | int] = {
+    details: Mapping[str, str | int] = {
         "application_id": access.application_id,
         "role": access.role,
         "until": access.end,
@@ -406,7 +414,7 @@ def access_details(invitation: AccessInvitation) -> Mapping[str, str | int]:
         "group_id": access.group_id,
         "inviter": invitation.inviter,
     }
-    return {name: value for name, value in given.items() if value}
+    return {name: value for name, value in details.items() if value}
 
 
 def refuse_elsewhere(project: Project, access: InvitedAccess, project_of_group: str) -> None:
@@ -428,6 +436,6 @@ def end_of(seconds: int) -> End:
     return End(expired=seconds) if seconds else NO_END
 
 
-def lasts_as_long(held: End, end: int) -> bool:
+def lasts_as_long(current_end: End, end: int) -> bool:
     """Whether an assignment that exists lasts at least until `end`; 0 is for ever."""
-    return not held.expired or held.ttl > 0 or (end > 0 and held.expired >= end)
+    return not current_end.expired or current_end.ttl > 0 or (end > 0 and current_end.expired >= end)

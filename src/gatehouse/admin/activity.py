@@ -155,22 +155,22 @@ def activity(filters: ActivityFilter, limit: int) -> Verb[ActivityPage]:
     leads = list(_scans(filters))
     shared = {**_window_parameters(filters), "scan": _scan_limit(filters, limit, len(leads))}
     params = {**_filter_parameters(filters, limit), **shared}
-    found: dict[str, Row] = {}
+    rows_by_id: dict[str, Row] = {}
     horizon: ActivityCursor | None = None
     for lead in leads:
         rows = yield lead.scan.page(**lead.with_key(params))
-        found |= {row.record_id: row for row in rows}
+        rows_by_id |= {row.record_id: row for row in rows}
         if len(rows) > limit:
             stopped: ActivityCursor | None = _spot_from_row(rows[-1])
         else:  # without row filters, a page that is not full is the last
             stopped = (yield from _scan_end(lead, shared)) if _filters_rows(filters) else None
-        horizon = max((one for one in (horizon, stopped) if one), default=None)
-    newest = sorted(found.values(), key=_spot_from_row, reverse=True)
-    kept = [row for row in newest if horizon is None or _spot_from_row(row) > horizon][:limit]
-    full = len(kept) == limit
-    after = _spot_from_row(kept[-1]) if full and (len(newest) > limit or horizon) else _just_after_horizon(horizon)
+        horizon = max((cursor for cursor in (horizon, stopped) if cursor), default=None)
+    newest = sorted(rows_by_id.values(), key=_spot_from_row, reverse=True)
+    page = [row for row in newest if horizon is None or _spot_from_row(row) > horizon][:limit]
+    full = len(page) == limit
+    after = _spot_from_row(page[-1]) if full and (len(newest) > limit or horizon) else _just_after_horizon(horizon)
     return ActivityPage(
-        records=[_record_from_row(row) for row in kept], after=after, examined=not full and after is not None
+        records=[_record_from_row(row) for row in page], after=after, examined=not full and after is not None
     )
 
 
@@ -198,7 +198,9 @@ def _scan_end(lead: KeyedScan, shared: Mapping[str, object]) -> Verb[ActivityCur
 def _scans(filters: ActivityFilter) -> Iterator[KeyedScan]:
     """The scans with the fewest records that together find every match."""
     if filters.subject:
-        yield from (KeyedScan(SCAN_BY_SUBJECT, one) for one in (filters.subject,) if _is_visible(filters, one))
+        yield from (
+            KeyedScan(SCAN_BY_SUBJECT, subject) for subject in (filters.subject,) if _is_visible(filters, subject)
+        )
     elif filters.subjects is not None:
         yield from (KeyedScan(SCAN_BY_SUBJECT, subject) for subject in filters.subjects)
     elif filters.names:
@@ -266,9 +268,9 @@ REFUSALS = Statement(
 def refusals(after: int, limit: int) -> Verb[RefusalPage]:
     """Return a page; `after` is where the page before ended, 0 for the newest."""
     rows = yield REFUSALS(after=after, most=limit + 1)
-    kept = rows[:limit]
+    page = rows[:limit]
     return RefusalPage(
-        rows=[refusal_from_row(row) for row in kept], after=kept[-1].position if len(rows) > limit else 0
+        rows=[refusal_from_row(row) for row in page], after=page[-1].position if len(rows) > limit else 0
     )
 
 

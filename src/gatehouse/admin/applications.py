@@ -175,7 +175,9 @@ def removal_impact(application_id: int, visibility: Visibility, now: int) -> Ver
     """Return what ends when the application is removed."""
     (row,) = yield REMOVAL_IMPACT(of=application_id, now=now)
     connected = yield CONNECTED_PROJECTS(of=application_id)
-    named = (one.title for one in connected if visibility.everything or one.project_id in visibility.projects)
+    named = (
+        project.title for project in connected if visibility.everything or project.project_id in visibility.projects
+    )
     return ApplicationRemovalImpact(**row._asdict(), connected=len(connected), connected_titles=tuple(named))
 
 

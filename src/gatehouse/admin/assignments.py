@@ -95,7 +95,8 @@ def _listing(
 def _holders_by_id() -> Select[Any]:
     """A page of holders without reading all: the first of all are among the first of each table."""
     firsts = [
-        one.distinct().order_by(one.selected_columns.user_id).limit(_PAGE_END).subquery() for one in _HOLDER_QUERIES
+        query.distinct().order_by(query.selected_columns.user_id).limit(_PAGE_END).subquery()
+        for query in _HOLDER_QUERIES
     ]
     those = union(*(select(first.c.user_id) for first in firsts)).subquery()
     page = select(those.c.user_id).order_by(those.c.user_id).limit(SIZE).offset(OFFSET).subquery()

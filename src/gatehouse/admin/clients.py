@@ -110,7 +110,7 @@ def administers(actor: Actor) -> bool:
 
 def privileges(client: Client) -> Iterator[str]:
     """Name what the client has beyond its own application; a client with none of it is an ordinary one."""
-    yield from (one.name for one in SINGLE_FIELDS if one.field.administrators_only and one.value_of(client))
+    yield from (field.name for field in SINGLE_FIELDS if field.field.administrators_only and field.value_of(client))
     if client.may_exchange and client.profile is ClientProfile.OIDC:
         yield "may_exchange in profile oidc"
     if any(source.application_id != client.application_id for source in client.claims.values()):

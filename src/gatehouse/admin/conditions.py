@@ -79,8 +79,8 @@ class ConditionClauses:
                 self.lists[name] = sorted(user_ids)
                 return InStringList(users.c.user_id, name)
             case HasTag(tag):
-                given = users.c.user_id.in_(select(user_tags.c.user_id).where(user_tags.c.tag == tag))
-                return or_(given, COMPUTED_TAGS[tag]) if tag in COMPUTED_TAGS else given
+                has_tag = users.c.user_id.in_(select(user_tags.c.user_id).where(user_tags.c.tag == tag))
+                return or_(has_tag, COMPUTED_TAGS[tag]) if tag in COMPUTED_TAGS else has_tag
             case HasPurchase(purchase):
                 bought = select(user_purchases.c.user_id).where(user_purchases.c.purchase == purchase)
                 return users.c.user_id.in_(bought)
@@ -99,9 +99,9 @@ class ConditionClauses:
 def count_matches(test: ConditionTest) -> Verb[ConditionMatch]:
     """One scan of all people: the matches are counted, and the first few listed."""
     clauses = ConditionClauses()
-    found = select(users.c.user_id).where(clauses.clause_for(test)).limit(MAX_COUNT).cte("found")
-    first = select(found.c.user_id).order_by(found.c.user_id).limit(FIRST_FEW)
-    named = select(_total(found), users.c.user_id, users.c.nick, users.c.login).where(users.c.user_id.in_(first))
+    matches = select(users.c.user_id).where(clauses.clause_for(test)).limit(MAX_COUNT).cte("found")
+    first = select(matches.c.user_id).order_by(matches.c.user_id).limit(FIRST_FEW)
+    named = select(_total(matches), users.c.user_id, users.c.nick, users.c.login).where(users.c.user_id.in_(first))
     rows = yield Statement(lambda: named.order_by(users.c.user_id))(**clauses.lists)
     return ConditionMatch(count=rows[0].total if rows else 0, first=[person_from_row(row) for row in rows])
 
@@ -110,10 +110,10 @@ def members_of_group(group: Group, page_request: PageRequest) -> Verb[Page[Group
     """Return a page of a group's members by id, searched by nick or id; counted up to MAX_COUNT."""
     clauses = ConditionClauses()
     listed = users.c.user_id.in_(select(group_members.c.user_id).where(group_members.c.group_id == group.group_id))
-    reasons = [listed, *(clauses.clause_for(one.condition.test) for one in group.conditions)]
+    reasons = [listed, *(clauses.clause_for(group_condition.condition.test) for group_condition in group.conditions)]
     belongs = and_(or_(*reasons), _matches_search(page_request.search))
-    found = select(users.c.user_id).where(belongs).limit(MAX_COUNT).cte("found")
-    rows = yield Statement(lambda: _members_with_reasons(reasons, found, page_request))(**clauses.lists)
+    matches = select(users.c.user_id).where(belongs).limit(MAX_COUNT).cte("found")
+    rows = yield Statement(lambda: _members_with_reasons(reasons, matches, page_request))(**clauses.lists)
     return Page(
         rows=[_member(group, row) for row in rows],
         total=rows[0].total if rows else 0,
@@ -122,8 +122,8 @@ def members_of_group(group: Group, page_request: PageRequest) -> Verb[Page[Group
     )
 
 
-def _total(found: CTE) -> ColumnElement[int]:
-    return select(func.count()).select_from(found).scalar_subquery().label("total")
+def _total(matches: CTE) -> ColumnElement[int]:
+    return select(func.count()).select_from(matches).scalar_subquery().label("total")
 
 
 def _matches_search(search: str) -> Clause:
@@ -133,17 +133,17 @@ def _matches_search(search: str) -> Clause:
     return or_(func.lower(users.c.nick).like(pattern, escape=ESCAPE), users.c.user_id.like(pattern, escape=ESCAPE))
 
 
-def _members_with_reasons(reasons: Sequence[Clause], found: CTE, page_request: PageRequest) -> Select[Any]:
+def _members_with_reasons(reasons: Sequence[Clause], matches: CTE, page_request: PageRequest) -> Select[Any]:
     """A page of members; why they belong is evaluated for the page alone."""
-    page = select(found.c.user_id).order_by(found.c.user_id).limit(page_request.size).offset(page_request.offset)
+    page = select(matches.c.user_id).order_by(matches.c.user_id).limit(page_request.size).offset(page_request.offset)
     why = (reason.label(f"why_{index}") for index, reason in enumerate(reasons))
-    named = select(_total(found), users.c.user_id, users.c.nick, *why)
+    named = select(_total(matches), users.c.user_id, users.c.nick, *why)
     return named.where(users.c.user_id.in_(page)).order_by(users.c.user_id)
 
 
 def _member(group: Group, row: Row) -> GroupMember:
     _, user_id, nick, listed, *met = row
-    titles = (one.title for one, holds in zip(group.conditions, met, strict=True) if holds)
+    titles = (group_condition.title for group_condition, holds in zip(group.conditions, met, strict=True) if holds)
     return GroupMember(user_id=user_id, nick=nick, listed=bool(listed), conditions=tuple(titles))
 
 

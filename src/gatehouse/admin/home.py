@@ -272,22 +272,24 @@ def _period_count(times: Mapping[tuple[int, str], int], what: TallyKind, size: i
 
 
 def _distinct(sketches: Iterable[bytes]) -> int:
-    return count_distinct(merge_sketches(decode_sketch(one) for one in sketches))
+    return count_distinct(merge_sketches(decode_sketch(sketch) for sketch in sketches))
 
 
 def top_applications(first: int, limit: int) -> Verb[Sequence[TopApplication]]:
     """Return the applications most signed in to since that hour, those of their clients included."""
     targets = {row.target: int(row.times) for row in (yield TARGETS(first=first))}
-    ids = {one.removeprefix(CLIENT_TARGET): one for one in targets if one.startswith(CLIENT_TARGET)}
-    numbers = [int(one.removeprefix(APPLICATION_TARGET)) for one in targets if one.startswith(APPLICATION_TARGET)]
-    found: dict[tuple[int, str], int] = {}
+    ids = {target.removeprefix(CLIENT_TARGET): target for target in targets if target.startswith(CLIENT_TARGET)}
+    numbers = [
+        int(target.removeprefix(APPLICATION_TARGET)) for target in targets if target.startswith(APPLICATION_TARGET)
+    ]
+    totals: dict[tuple[int, str], int] = {}
     for row in (yield TARGET_CLIENTS(ids=sorted(ids))) if ids else ():
         key = (row.application_id or 0, row.application or row.name)
-        found[key] = found.get(key, 0) + targets[ids[row.client_id]]
+        totals[key] = totals.get(key, 0) + targets[ids[row.client_id]]
     for row in (yield TARGET_APPLICATIONS(numbers=sorted(numbers))) if numbers else ():
         key = (row.application_id, row.name)
-        found[key] = found.get(key, 0) + targets[f"{APPLICATION_TARGET}{row.application_id}"]
-    most = sorted(found.items(), key=lambda one: (-one[1], one[0]))[:limit]
+        totals[key] = totals.get(key, 0) + targets[f"{APPLICATION_TARGET}{row.application_id}"]
+    most = sorted(totals.items(), key=lambda total: (-total[1], total[0]))[:limit]
     return [TopApplication(application_id=number, name=name, times=times) for (number, name), times in most]
 
 
@@ -299,9 +301,9 @@ def counts() -> Verb[InstallationCounts]:
 def ending_soon(now: int, until: int, most: int) -> Verb[Sequence[EndingSoon]]:
     """Return roles and keys that expire between the two times, the next first."""
     span = {"now": now, "until": until, "most": most}
-    held = [EndingSoon(what=EndingKind.ROLE, **row._asdict()) for row in (yield ENDING_ROLES(**span))]
+    role_ends = [EndingSoon(what=EndingKind.ROLE, **row._asdict()) for row in (yield ENDING_ROLES(**span))]
     tokens = [EndingSoon(what=EndingKind.SERVICE_TOKEN, **row._asdict()) for row in (yield ENDING_TOKENS(**span))]
-    return sorted([*held, *tokens], key=lambda one: one.at)[:most]
+    return sorted([*role_ends, *tokens], key=lambda ending: ending.at)[:most]
 
 
 _HERE: Final = projects.c.project_id

@@ -36,10 +36,10 @@ class Listable(Struct, frozen=True, kw_only=True):
 def listable(rights: Rights, visibility: Visibility) -> Listable:
     """Return what the caller may list: in person what the console shows, through a service its reach only (R6)."""
     known = visibility.projects | visibility.managed
-    found = copy_as(Listable, visibility, grouped=projects_open_to(rights, Operation.GROUP_LIST, known))
+    contents = copy_as(Listable, visibility, grouped=projects_open_to(rights, Operation.GROUP_LIST, known))
     reach = rights.service_reach
     if reach is None:
-        return found
+        return contents
     project = frozenset({reach.project_id} if reach.project_id else ())
     own = frozenset({reach.application_id})
     if visibility.everything:
@@ -49,7 +49,7 @@ def listable(rights: Rights, visibility: Visibility) -> Listable:
         everything=False,
         projects=visibility.projects & project,
         applications=own if is_managed else visibility.applications & own,
-        grouped=frozenset(found.grouped) & project,
+        grouped=frozenset(contents.grouped) & project,
     )
 
 

@@ -142,19 +142,19 @@ def matrix_column(model: ApplicationModel, role: Role, *, may_save: bool) -> Per
 def matrix_rows(model: ApplicationModel) -> list[PermissionRow]:
     """Every permission of the schema, and those set only in roles, in the order of groups."""
     known = schema_rules(model.schema.private_data, model.schema.public_data)
-    found = [PermissionRow(rule=rule, leaf=known.get(rule)) for rule in compiled_model(model).all_rules]
-    return sort_in_slices(found, key=_row_order)
+    rows = [PermissionRow(rule=rule, leaf=known.get(rule)) for rule in compiled_model(model).all_rules]
+    return sort_in_slices(rows, key=_row_order)
 
 
 def _row_order(row: PermissionRow) -> tuple[str, str, str]:
     return row.rule.section, row.prefix, row.name
 
 
-def paginate_rows(found: Iterable[PermissionRow], size: int = RULES_ON_A_PAGE) -> list[list[PermissionRowGroup]]:
+def paginate_rows(rows: Iterable[PermissionRow], size: int = RULES_ON_A_PAGE) -> list[list[PermissionRowGroup]]:
     """Split groups into pages; only a group larger than a page is divided."""
     made: list[list[PermissionRowGroup]] = [[]]
     space_left = size
-    for group in _group_rows(found):
+    for group in _group_rows(rows):
         rest, continued = list(group.rows), False
         while rest:
             if space_left < min(len(rest), size) and space_left < size:
@@ -172,19 +172,19 @@ def paginate_rows(found: Iterable[PermissionRow], size: int = RULES_ON_A_PAGE) -
     return [page for page in made if page] or [[]]
 
 
-def _group_rows(found: Iterable[PermissionRow]) -> Iterator[PermissionRowGroup]:
-    for (section, prefix), together in groupby(found, key=lambda row: (row.rule.section.value, row.prefix)):
+def _group_rows(rows: Iterable[PermissionRow]) -> Iterator[PermissionRowGroup]:
+    for (section, prefix), together in groupby(rows, key=lambda row: (row.rule.section.value, row.prefix)):
         yield PermissionRowGroup(section=section, prefix=prefix, rows=list(together))
 
 
 def cell_changes(known: PermissionMatrix, wanted: Mapping[tuple[Rule, str], CellValue]) -> list[CellChange]:
     """The changes from what is stored, sorted by role and rule; `wanted` is by rule and role key."""
-    found = (
+    changes = (
         CellChange(rule=rule, role=known.columns[key].role, was=known.columns[key].value_of(rule), becomes=value)
         for (rule, key), value in wanted.items()
     )
-    changed = [one for one in map(_with_final_params, found) if one.was != one.becomes]
-    return sorted(changed, key=lambda one: (one.role.key, one.rule))
+    changed = [change for change in map(_with_final_params, changes) if change.was != change.becomes]
+    return sorted(changed, key=lambda change: (change.role.key, change.rule))
 
 
 def _with_final_params(change: CellChange) -> CellChange:
@@ -202,8 +202,8 @@ def _with_final_params(change: CellChange) -> CellChange:
 def save_payload(model: ApplicationModel, changed: Iterable[CellChange], version: int) -> dict[str, object]:
     """The save that changes these cells and nothing else; it names all roles, a missing one is deleted (R6)."""
     metas: dict[str, Tree] = {}
-    for one in changed:
-        metas[one.role.key] = with_cell(metas.get(one.role.key, one.role.meta), one.rule, one.becomes)
+    for change in changed:
+        metas[change.role.key] = with_cell(metas.get(change.role.key, change.role.meta), change.rule, change.becomes)
     drafts = {role.name: {"meta": metas[key]} if key in metas else {} for key, role in model.roles.items()}
     return {"version": version, "roles": drafts}
 
@@ -226,5 +226,5 @@ def _leaf_node(stored: Tree, value: CellValue) -> Tree:
     """The leaf with the value; its other members stay."""
     if value.value is None:
         return {}
-    kept = {name: member for name, member in stored.items() if name != "params"}
-    return {**kept, "value": value.value, **({"params": ",".join(value.params)} if value.params else {})}
+    members = {name: member for name, member in stored.items() if name != "params"}
+    return {**members, "value": value.value, **({"params": ",".join(value.params)} if value.params else {})}

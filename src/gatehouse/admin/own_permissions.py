@@ -179,12 +179,12 @@ class HeldScope(Struct, frozen=True, kw_only=True):
         return sum(len(family.lines) for family in self.families)
 
 
-def held_scopes(held: EffectivePermissions, structure: Structure, now: int) -> tuple[HeldScope, ...]:
+def held_scopes(effective: EffectivePermissions, structure: Structure, now: int) -> tuple[HeldScope, ...]:
     """Every scope in which a rule is held, the root first."""
     return tuple(
-        _held_scope(scope, held.rules(scope), structure, now)
-        for scope in held.nonempty_scopes
-        if held.rules(scope).held
+        _held_scope(scope, effective.rules(scope), structure, now)
+        for scope in effective.nonempty_scopes
+        if effective.rules(scope).held
     )
 
 
@@ -208,15 +208,15 @@ def _held_scope(scope: Scope, rules: ScopePermissions, structure: Structure, now
 
 def deciding_contributions(rules: ScopePermissions) -> Mapping[Rule, list[Contribution]]:
     """For every rule that is held, the contributions of the highest tier that decides it; all of them allow it."""
-    found: dict[Rule, list[Contribution]] = {}
+    by_rule: dict[Rule, list[Contribution]] = {}
     for tier in reversed(rules.contributions.tiers):
         deciding: dict[Rule, list[Contribution]] = {}
         for contribution in tier:
             for rule in contribution.verdicts.yes & rules.held:
                 deciding.setdefault(rule, []).append(contribution)
         for rule, contributions in deciding.items():
-            found.setdefault(rule, contributions)
-    return found
+            by_rule.setdefault(rule, contributions)
+    return by_rule
 
 
 def _rule_source(contribution: Contribution, titles: Mapping[str, str]) -> RuleSource:
@@ -292,15 +292,19 @@ class OwnPermissionsLoader:
         """Load the user's permissions; `address` is their proven IP address, for conditions."""
         named = await self.find_applications(user_id, address)
         facts = await self._permission_loader.load_facts(
-            user_id, {CENTRAL_APPLICATION, *(one.application_id for one in named)}
+            user_id, {CENTRAL_APPLICATION, *(application.application_id for application in named)}
         )
         if facts is None:
             return NO_PERMISSIONS
         authenticated = await self._authenticator.attach_rights(
             Caller(by=CallerKind.FACTOR, facts=facts, address=address)
         )
-        held = named[:MAX_APPLICATIONS]
-        places = [place for one in held for place in await self._own_scopes(authenticated, one, address)]
+        first_applications = named[:MAX_APPLICATIONS]
+        places = [
+            place
+            for application in first_applications
+            for place in await self._own_scopes(authenticated, application, address)
+        ]
         is_cut = len(named) > MAX_APPLICATIONS or len(places) > MAX_SCOPES
         return OwnPermissions(places=places[:MAX_SCOPES], is_cut=is_cut)
 
@@ -311,36 +315,38 @@ class OwnPermissionsLoader:
             return ()
         written = await self._store.applications_of_user(user_id, MAX_APPLICATIONS + 1)
         conditional = await self._store.conditional_grants(MAX_CONDITIONS)
-        met = [one.application for one in conditional if _is_met(one, person.subject, address)]
+        met = [grant.application for grant in conditional if _is_met(grant, person.subject, address)]
         return sorted({*written, *met}, key=_application_order)[: MAX_APPLICATIONS + 1]
 
     async def _own_scopes(
-        self, request: AuthenticatedRequest, one: NamedApplication, address: Address | None
+        self, request: AuthenticatedRequest, application: NamedApplication, address: Address | None
     ) -> list[OwnScope]:
         evaluation_input = request.evaluation_input
-        if one.application_id not in evaluation_input.models:  # deleted meanwhile
+        if application.application_id not in evaluation_input.models:  # deleted meanwhile
             return []
-        held = await self._permission_loader.evaluate(evaluation_input, one.application_id, address)
-        return await run_off_loop(held.work, _own_scopes_of, request, one.name, held, self._clock.now())
+        effective = await self._permission_loader.evaluate(evaluation_input, application.application_id, address)
+        return await run_off_loop(
+            effective.work, _own_scopes_of, request, application.name, effective, self._clock.now()
+        )
 
 
 def _own_scopes_of(
-    request: AuthenticatedRequest, application: str, held: EffectivePermissions, now: int
+    request: AuthenticatedRequest, application: str, effective: EffectivePermissions, now: int
 ) -> list[OwnScope]:
-    found = []
-    for place in held_scopes(held, request.evaluation_input.structure, now):
+    scopes = []
+    for place in held_scopes(effective, request.evaluation_input.structure, now):
         names_groups = is_open(request.rights, Operation.PROJECT_GET, GuardTarget(project_id=place.scope.project_id))
         reasons = tuple(_reasons(place, names_groups=names_groups))
-        found.append(OwnScope(application=application, scope=place.scope, project=place.project, reasons=reasons))
-    return found
+        scopes.append(OwnScope(application=application, scope=place.scope, project=place.project, reasons=reasons))
+    return scopes
 
 
 def _is_met(conditional: ConditionalGrant, who: ConditionSubject, address: Address | None) -> bool:
     return any(condition_holds(condition.test, who, address) for condition in conditional.conditions)
 
 
-def _application_order(one: NamedApplication) -> tuple[bool, str, int]:
-    return one.application_id == CENTRAL_APPLICATION, one.name.lower(), one.application_id
+def _application_order(application: NamedApplication) -> tuple[bool, str, int]:
+    return application.application_id == CENTRAL_APPLICATION, application.name.lower(), application.application_id
 
 
 def _reasons(place: HeldScope, *, names_groups: bool) -> Iterator[Reason]:

@@ -284,12 +284,12 @@ def applications_by_name() -> Verb[Sequence[NamedApplication]]:
 
 def direct_permissions(user_id: str) -> Verb[DirectPermissions]:
     """Return the direct assignments, by application and project."""
-    given = yield ROLES_OF_USER(of=user_id)
+    role_rows = yield ROLES_OF_USER(of=user_id)
     at_root = yield ROOT_ENTRIES_OF_USER(of=user_id)
     below = yield PROJECT_ENTRIES_OF_USER(of=user_id)
     listed = yield GROUPS_OF_USER(of=user_id)
     return DirectPermissions(
-        roles=[DirectRole(**row._asdict()) for row in given],
+        roles=[DirectRole(**row._asdict()) for row in role_rows],
         entries=[*map(_root_entries, at_root), *(DirectEntries(**row._asdict()) for row in below)],
         groups=[DirectGroup(**row._asdict()) for row in listed],
     )
@@ -307,10 +307,10 @@ def list_activity(user_id: str, side: ActivitySide, page_request: PageRequest) -
 def erasure_impact(user_id: str, now: int) -> Verb[PersonErasureImpact]:
     """Return what ends when the account is erased."""
     (row,) = yield ERASURE_IMPACT(of=user_id, now=now)
-    owned = {one.project_id for one in (yield OWNED_PROJECTS(user_id=user_id, now=now))}
+    owned = {project.project_id for project in (yield OWNED_PROJECTS(user_id=user_id, now=now))}
     owners = yield from owners_of(owned, now)
     alone = sorted(project_id for project_id in owned if owners.get(project_id, frozenset()) <= {user_id})
-    titles = [one.title for one in (yield PROJECT_TITLES(ids=alone))]
+    titles = [project.title for project in (yield PROJECT_TITLES(ids=alone))]
     return PersonErasureImpact(**row._asdict(), sole_owner_of=titles)
 
 

@@ -181,8 +181,8 @@ class PeopleAdmin:
     async def sign_out(self, actor: Actor, user_id: str, *, keep: Session | None) -> None:
         """End every session, token and JWT; administrators who do it to themselves keep their current session."""
         require_operation(actor.rights, Operation.ADMINISTER)
-        kept = keep if keep is not None and keep.user_id == user_id else None
-        await self._sign_in.sessions.sign_out_everywhere(user_id, actor.origin, keep=kept)
+        own_session = keep if keep is not None and keep.user_id == user_id else None
+        await self._sign_in.sessions.sign_out_everywhere(user_id, actor.origin, keep=own_session)
 
     async def end_session(self, actor: Actor, user_id: str, session_id: str) -> None:
         require_operation(actor.rights, Operation.ADMINISTER)
@@ -230,7 +230,7 @@ def root_roles_to_save(record: UserRecord, *, holds: bool) -> list[object]:
     """The root roles for a save, with or without the administrator role."""
     others = [role for role in record.root.roles if role.role != ADMINISTRATOR_ROLE]
     roles: Sequence[Assignment] = [*others, Assignment(role=ADMINISTRATOR_ROLE)] if holds else others
-    return [{"name": one.role, **end_members(one.end)} for one in roles]
+    return [{"name": role.role, **end_members(role.end)} for role in roles]
 
 
 def check_reason(text: str) -> str:

@@ -261,18 +261,18 @@ SORT_FEW: Final = dict(
 
 
 def _conditions(shape: ListShape) -> list[ColumnElement[bool]]:
-    found = list(_AMONG[shape.among])
+    conditions = list(_AMONG[shape.among])
     if shape.tagged:
-        found.append(users.c.user_id.in_(_TAGGED))
+        conditions.append(users.c.user_id.in_(_TAGGED))
     if shape.at_provider:
-        found.append(users.c.user_id.in_(_AT_PROVIDER))
+        conditions.append(users.c.user_id.in_(_AT_PROVIDER))
     if shape.with_role:
-        found.append(users.c.user_id.in_(_ROLE_HOLDERS))
+        conditions.append(users.c.user_id.in_(_ROLE_HOLDERS))
     if shape.searched:
-        found.append(contains_text(_SEARCHED_TEXTS, respelled=shape.respelled))
+        conditions.append(contains_text(_SEARCHED_TEXTS, respelled=shape.respelled))
     if shape.bounded:
-        found.append(IS_SEARCHED)
-    return found
+        conditions.append(IS_SEARCHED)
+    return conditions
 
 
 def _seen_conditions(shape: ListShape) -> list[ColumnElement[bool]]:
@@ -291,7 +291,7 @@ def list_people(query: PeopleListQuery, page_request: PageRequest, now: int) -> 
     end = (yield from last_searched(None)) if text else None
     exact = (yield from find_people_exactly(text, page_request.size)) if end else ()
     if exact:
-        return (yield from _page_of([one.user_id for one in exact], page_request, now, total=len(exact)))
+        return (yield from _page_of([person.user_id for person in exact], page_request, now, total=len(exact)))
     shape = ListShape(
         among=query.among,
         sort=query.sort,
@@ -304,19 +304,19 @@ def list_people(query: PeopleListQuery, page_request: PageRequest, now: int) -> 
         bounded=end is not None,
     )
     parameters = _parameters(query, shape, text, now) | position_parameters("end", end)
-    found = (yield from _find_few(shape, parameters, page_request)) if text else None
-    if found is None:
+    matches = (yield from _find_few(shape, parameters, page_request)) if text else None
+    if matches is None:
         # Matches of a bounded search are dense in no order but this one.
-        found = yield from _find_many(
+        matches = yield from _find_many(
             replace(shape, sort=PeopleSort.NEWEST) if end else shape, parameters, page_request
         )
-    ids, total = found
+    ids, total = matches
     searched = people_search.MAX_SEARCHED if end else 0
     return (yield from _page_of(ids, page_request, now, total=total, searched=searched))
 
 
 def _parameters(query: PeopleListQuery, shape: ListShape, text: str, now: int) -> dict[str, object]:
-    given: Mapping[str, tuple[bool, object]] = {
+    parameters: Mapping[str, tuple[bool, object]] = {
         "tag": (shape.tagged, query.tag),
         "provider": (shape.at_provider, query.provider),
         "application": (shape.with_role, query.application_id),
@@ -327,13 +327,13 @@ def _parameters(query: PeopleListQuery, shape: ListShape, text: str, now: int) -
     }
     methods = query.methods
     if shape.among is PeopleFilter.NO_SIGN_IN:
-        given = {
-            **given,
+        parameters = {
+            **parameters,
             "by_email": (True, methods.by_email),
             "by_username": (True, methods.by_username),
             "enabled_providers": (True, sorted(methods.providers)),
         }
-    return {name: value for name, (is_used, value) in given.items() if is_used}
+    return {name: value for name, (is_used, value) in parameters.items() if is_used}
 
 
 FoundIds = tuple[Sequence[str], int]  # of a page, and the total
@@ -364,7 +364,7 @@ def _page_of(
 ) -> Verb[Page[PersonListItem]]:
     rows = {row.user_id: row for row in (yield PEOPLE_ROWS(ids=list(ids), now=now))}
     return Page(
-        rows=[list_item(rows[one]) for one in ids if one in rows],
+        rows=[list_item(rows[user_id]) for user_id in ids if user_id in rows],
         total=min(total, MAX_COUNTED),
         number=page_request.page,
         size=page_request.size,

@@ -126,8 +126,8 @@ def position_parameters(name: str, position: PersonPosition | None) -> dict[str,
 
 
 def contains_text(columns: Collection[ColumnElement[str]], *, respelled: bool) -> ColumnElement[bool]:
-    found = [TextPosition(column, _TEXT) > 0 for column in columns]
-    return or_(*found, *([TextPosition(users.c.login_key, _RESPELLED) > 0] if respelled else []))
+    matches = [TextPosition(column, _TEXT) > 0 for column in columns]
+    return or_(*matches, *([TextPosition(users.c.login_key, _RESPELLED) > 0] if respelled else []))
 
 
 def text_parameters(text: str) -> dict[str, object]:
@@ -139,35 +139,35 @@ def text_parameters(text: str) -> dict[str, object]:
 
 @cache
 def search_statement(shape: SearchShape) -> Statement:
-    found: Select[Any] = select(users.c.user_id, users.c.reg_time).where(*_conditions(shape)).order_by(*NEWEST)
-    return Statement(lambda: found.limit(bindparam("most", type_=BigInteger())))
+    query: Select[Any] = select(users.c.user_id, users.c.reg_time).where(*_conditions(shape)).order_by(*NEWEST)
+    return Statement(lambda: query.limit(bindparam("most", type_=BigInteger())))
 
 
 def _conditions(shape: SearchShape) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = [
+    conditions: list[ColumnElement[bool]] = [
         users.c.kind == "person",
         users.c.reg_time >= bindparam("since", type_=BigInteger()),
     ]
     if shape.login:
-        found.append(users.c.user_id == USER_ID_OF_LOGIN)
+        conditions.append(users.c.user_id == USER_ID_OF_LOGIN)
     if shape.blocked:
-        found.append(users.c.blocked == bindparam("blocked"))
+        conditions.append(users.c.blocked == bindparam("blocked"))
     if shape.continues:
-        found.append(_IS_LATER)
+        conditions.append(_IS_LATER)
     if shape.bounded:
-        found.append(IS_SEARCHED)
+        conditions.append(IS_SEARCHED)
     if shape.text:
         columns = _NICK_ONLY if shape.recorded else _ALL_TEXTS
-        found.append(contains_text(columns, respelled=shape.respelled))
+        conditions.append(contains_text(columns, respelled=shape.respelled))
     if shape.tagged:
         tagged = exists().where(user_tags.c.user_id == users.c.user_id, user_tags.c.tag == _TAG)
-        found.append(users.c.user_id.in_(_TAGGED) if shape.few_tagged else tagged)
+        conditions.append(users.c.user_id.in_(_TAGGED) if shape.few_tagged else tagged)
     if shape.recorded:
         recorded = exists().where(
             user_records.c.user_id == users.c.user_id, user_records.c.application_id == _APPLICATION
         )
-        found.append(users.c.user_id.in_(_RECORDED) if shape.few_recorded else recorded)
-    return found
+        conditions.append(users.c.user_id.in_(_RECORDED) if shape.few_recorded else recorded)
+    return conditions
 
 
 def search_people(question: PeopleQuestion, after: PersonPosition | None, limit: int) -> Verb[FoundPeople]:
@@ -194,26 +194,26 @@ def search_people(question: PeopleQuestion, after: PersonPosition | None, limit:
     parameters = _parameters(question, after) | texts | position_parameters("end", end)
     rows = yield search_statement(shape)(**parameters, most=limit + 1)
     ids = [row.user_id for row in rows[:limit]]
-    found = {row.user_id: user_from_row(row._asdict()) for row in (yield USERS_BY_ID(ids=ids))} if ids else {}
+    users_by_id = {row.user_id: user_from_row(row._asdict()) for row in (yield USERS_BY_ID(ids=ids))} if ids else {}
     is_full = len(rows) > limit
     return FoundPeople(
-        users=[found[one] for one in ids if one in found],
+        users=[users_by_id[user_id] for user_id in ids if user_id in users_by_id],
         after=PersonPosition(reg_time=rows[limit - 1].reg_time, user_id=ids[-1]) if is_full else end,
         searched=MAX_SEARCHED if end and not is_full else 0,
     )
 
 
 def _parameters(question: PeopleQuestion, after: PersonPosition | None) -> dict[str, object]:
-    given: dict[str, object] = {"since": question.since}
+    parameters: dict[str, object] = {"since": question.since}
     if question.login:
-        given |= login_parameters(question.login)
+        parameters |= login_parameters(question.login)
     if question.blocked is not None:
-        given["blocked"] = question.blocked
+        parameters["blocked"] = question.blocked
     if question.tag:
-        given["tag"] = question.tag
+        parameters["tag"] = question.tag
     if question.application_id is not None:
-        given["application"] = question.application_id
-    return given | position_parameters("from", after)
+        parameters["application"] = question.application_id
+    return parameters | position_parameters("from", after)
 
 
 def nick_in_application(application_id: int, user_id: str) -> Verb[str | None]:

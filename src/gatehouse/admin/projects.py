@@ -165,7 +165,11 @@ def applications_by_id(application_ids: Collection[int]) -> Verb[Mapping[int, Ap
 
 def published_applications() -> Verb[Sequence[ApplicationSummary]]:
     """Return the services that every project may connect, by name; the first thousand."""
-    return [one for row in (yield APPLICATIONS_WITH_SERVICE_META()) if (one := _application_name(row)).is_published]
+    return [
+        application
+        for row in (yield APPLICATIONS_WITH_SERVICE_META())
+        if (application := _application_name(row)).is_published
+    ]
 
 
 def _application_name(row: Row) -> ApplicationSummary:

@@ -78,8 +78,8 @@ def find_risks(posture: Posture) -> tuple[Risk, ...]:
         (0 < posture.retention_days < SHORT_RETENTION, Risk(name="short_audit", setting="audit.retention_days")),
         (posture.log_level == "debug", Risk(name="debug", setting="log.level")),
     )
-    found = [risk for holds, risk in every if holds]
-    return tuple(sorted(found, key=lambda risk: not risk.serious))
+    risks = [risk for holds, risk in every if holds]
+    return tuple(sorted(risks, key=lambda risk: not risk.serious))
 
 
 def is_plain_http(posture: Posture) -> bool:

@@ -163,10 +163,10 @@ def role_cells(
     voices = [voice.source for tier in gathered.tiers for voice in tier if voice.source.role is not None]
     counting = {source.role.key for source in voices if source.role and source.kind is SourceKind.ASSIGNED_ROLE}
     through = {source.role.key: source for source in voices if source.role and source.kind in STATE_BY_SOURCE}
-    given = {one.role: one.end for one in this.holdings.get(scope, NO_HOLDINGS).roles}
+    ends = {assignment.role: assignment.end for assignment in this.holdings.get(scope, NO_HOLDINGS).roles}
 
     def cell(role: Role) -> RoleCell:
-        end = given.get(role.key)
+        end = ends.get(role.key)
         if end is not None:
             return assigned_cell(this, role, end, counts=is_open and role.key in counting, is_open=is_open)
         source = through.get(role.key) if is_open else None
@@ -190,18 +190,18 @@ def assigned_cell(this: EvaluationContext, role: Role, end: End, *, counts: bool
 
 def role_changes(record: UserRecord, edits: Sequence[RoleEdit]) -> list[RoleChange]:
     """The edits that differ from the record, as changes."""
-    found = (
+    changes = (
         RoleChange(
             role=edit.role, scope=edit.scope, was=assigned_end(record, edit.scope, edit.role.key), becomes=edit.end
         )
         for edit in edits
     )
-    return [one for one in found if one.was != one.becomes]
+    return [change for change in changes if change.was != change.becomes]
 
 
 def assigned_end(record: UserRecord, scope: Scope, role_key: str) -> End | None:
-    held = record.scopes.get(scope, NO_HOLDINGS)
-    return next((role.end for role in held.roles if role.role == role_key), None)
+    holdings = record.scopes.get(scope, NO_HOLDINGS)
+    return next((role.end for role in holdings.roles if role.role == role_key), None)
 
 
 def record_draft(
@@ -209,36 +209,38 @@ def record_draft(
 ) -> RecordDraft:
     """The save that changes these cells and nothing else; sections without changes are left out (R6)."""
     scopes = dict(record.scopes)
-    for one in changed:
-        scopes[one.scope] = with_role_change(scopes.get(one.scope, NO_HOLDINGS), one)
-    kept = {scope: held for scope, held in scopes.items() if not held.is_empty}
-    document = record_document(replace(record, scopes=kept), role_names(model))
+    for change in changed:
+        scopes[change.scope] = with_role_change(scopes.get(change.scope, NO_HOLDINGS), change)
+    remaining = {scope: holdings for scope, holdings in scopes.items() if not holdings.is_empty}
+    document = record_document(replace(record, scopes=remaining), role_names(model))
     sections: dict[str, object] = {}
-    if any(one.scope.is_root for one in changed):
+    if any(change.scope.is_root for change in changed):
         sections["roles"] = document["roles"]
-    if not all(one.scope.is_root for one in changed):
-        access = project_access_document(kept, role_names(model))
+    if not all(change.scope.is_root for change in changed):
+        access = project_access_document(remaining, role_names(model))
         sections["private_data"] = private_data_to_save(rights, record.user_id, record.root.private_data, access)
     return RecordDraft(user_id=record.user_id, version=version, **sections)  # type: ignore[arg-type]
 
 
-def with_role_change(held: ScopeHoldings, change: RoleChange) -> ScopeHoldings:
+def with_role_change(holdings: ScopeHoldings, change: RoleChange) -> ScopeHoldings:
     """Change a role in its position, or add it at the end: parameters merge in this order (R5)."""
     key, end = change.role.key, change.becomes
     if end is None:
-        return replace(held, roles=tuple(one for one in held.roles if one.role != key))
+        return replace(holdings, roles=tuple(assignment for assignment in holdings.roles if assignment.role != key))
     new = Assignment(role=key, end=end)
     if change.was is None:
-        return replace(held, roles=(*held.roles, new))
-    return replace(held, roles=tuple(new if role.role == key else role for role in held.roles))
+        return replace(holdings, roles=(*holdings.roles, new))
+    return replace(holdings, roles=tuple(new if role.role == key else role for role in holdings.roles))
 
 
 def holds_anywhere(record: UserRecord, role_key: str, now: int) -> bool:
     """Whether the person counts against the role's limit (R5)."""
     return any(
-        role.role == role_key and not role.end.is_past(now) for held in record.scopes.values() for role in held.roles
+        role.role == role_key and not role.end.is_past(now)
+        for holdings in record.scopes.values()
+        for role in holdings.roles
     )
 
 
 def only_removes(changed: Iterable[RoleChange]) -> bool:
-    return all(one.becomes is None for one in changed)
+    return all(change.becomes is None for change in changed)

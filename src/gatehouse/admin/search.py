@@ -30,9 +30,9 @@ _MATCHES_NAME: Final = (
 
 def _people_statement(*conditions: ColumnElement[bool]) -> Statement:
     """Each part is a range of an index; the shortest match is the closest to the search."""
-    found = select(users.c.user_id, users.c.nick, users.c.login, users.c.kind).where(or_(*conditions))
+    query = select(users.c.user_id, users.c.nick, users.c.login, users.c.kind).where(or_(*conditions))
     nearest = (func.length(users.c.nick), users.c.user_id)
-    return Statement(lambda: found.order_by(*nearest).limit(bindparam("most")))
+    return Statement(lambda: query.order_by(*nearest).limit(bindparam("most")))
 
 
 PEOPLE_EXACTLY = _people_statement(

@@ -72,7 +72,7 @@ class SignInDiagnosis(Struct, frozen=True, kw_only=True):
 
     @property
     def stopped_by(self) -> SignInFinding | None:
-        return next((one for one in self.findings if one.effect is Effect.STOPS), None)
+        return next((finding for finding in self.findings if finding.effect is Effect.STOPS), None)
 
 
 class DoctorStore(Protocol):
@@ -118,7 +118,7 @@ class SignInDoctor(Struct, kw_only=True, eq=False):
         return diagnosis
 
     async def _examine_account(self, user: User, application_id: int) -> SignInDiagnosis:
-        found = [
+        findings = [
             *self._find_account_refusals(user),
             *await self._find_methods(user),
             *await self._find_refusals(user, application_id),
@@ -129,7 +129,7 @@ class SignInDoctor(Struct, kw_only=True, eq=False):
             nick=user.nick,
             application_id=application_id,
             of_account=True,
-            findings=sorted(found, key=lambda one: list(Effect).index(one.effect)),
+            findings=sorted(findings, key=lambda finding: list(Effect).index(finding.effect)),
         )
 
     async def _examine_application(self, authenticated: AuthenticatedRequest, user_id: str) -> SignInDiagnosis:
@@ -155,43 +155,43 @@ class SignInDoctor(Struct, kw_only=True, eq=False):
         if user.kind is AccountKind.SERVICE:
             return ()
         details = await self.store.account_details(user.user_id, self.clock.now())
-        providers = tuple(dict.fromkeys(one.provider for one in details.identities))
-        found: list[SignInFinding] = []
+        providers = tuple(dict.fromkeys(identity.provider for identity in details.identities))
+        findings: list[SignInFinding] = []
         if user.password_hash is None:
             others = bool(user.passkeys or providers) or await self.signs_in_by_email(user)
             what, effect = (FindingKind.NO_PASSWORD, Effect.NOTE) if others else (FindingKind.INVITED, Effect.STOPS)
-            found.append(SignInFinding(what=what, effect=effect, names=providers))
+            findings.append(SignInFinding(what=what, effect=effect, names=providers))
         elif seconds := await self.locked_seconds(user):
-            found.append(SignInFinding(what=FindingKind.LOCKED, effect=Effect.STOPS, seconds=seconds))
+            findings.append(SignInFinding(what=FindingKind.LOCKED, effect=Effect.STOPS, seconds=seconds))
         if user.login is not None and not user.email_verified:
-            found.append(SignInFinding(what=FindingKind.EMAIL_UNVERIFIED, effect=Effect.NOTE))
-        return found
+            findings.append(SignInFinding(what=FindingKind.EMAIL_UNVERIFIED, effect=Effect.NOTE))
+        return findings
 
     async def _find_refusals(self, user: User, application_id: int) -> Sequence[SignInFinding]:
         """What the installation and the application refuse."""
         ban = find_ban(user.bans, self.clock.now())
-        found = [] if ban is None else [refusal_finding(LoginRefusalReason.BANNED, ban)]
+        findings = [] if ban is None else [refusal_finding(LoginRefusalReason.BANNED, ban)]
         refusal = await self.rules.find_refusal(user.user_id, (application_id,)) if application_id else None
         known = (LoginRefusalReason.ACCOUNT_BLOCKED, LoginRefusalReason.BANNED if ban else None)
         if refusal is not None and refusal.reason not in known:
             of_application = await self.rules.find_ban_from(user, (application_id,))
-            found.append(refusal_finding(refusal.reason, of_application))
-        return found
+            findings.append(refusal_finding(refusal.reason, of_application))
+        return findings
 
     async def _find_questions(self, user: User, application_id: int) -> Sequence[SignInFinding]:
         """What the person is asked on the way."""
-        found = []
+        findings = []
         if factors := enabled_factors(user):
             names = tuple(factor.value for factor in factors)
-            found.append(SignInFinding(what=FindingKind.SECOND_FACTOR, effect=Effect.ASKS, names=names))
+            findings.append(SignInFinding(what=FindingKind.SECOND_FACTOR, effect=Effect.ASKS, names=names))
         if application_id:
             pending = await self.terms.find_pending(user.user_id, (application_id,), country=NO_ADDRESS_COUNTRY)
             if pending is not None and pending.documents:
-                documents = tuple(one.document_id for one in pending.documents)
-                found.append(SignInFinding(what=FindingKind.TERMS, effect=Effect.ASKS, names=documents))
+                documents = tuple(document.document_id for document in pending.documents)
+                findings.append(SignInFinding(what=FindingKind.TERMS, effect=Effect.ASKS, names=documents))
             if pending is not None and pending.minimum_age:
-                found.append(SignInFinding(what=FindingKind.AGE, effect=Effect.ASKS))
-        return found
+                findings.append(SignInFinding(what=FindingKind.AGE, effect=Effect.ASKS))
+        return findings
 
 
 def refusal_finding(reason: LoginRefusalReason, ban: UserBan | None) -> SignInFinding:

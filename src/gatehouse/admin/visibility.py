@@ -30,8 +30,8 @@ class Visibility(Struct, frozen=True, kw_only=True):
 
     @property
     def has_any(self) -> bool:
-        held = self.projects or self.managed or self.applications or self.groups
-        return self.everything or bool(held) or self.may_publish or self.may_create
+        contents = self.projects or self.managed or self.applications or self.groups
+        return self.everything or bool(contents) or self.may_publish or self.may_create
 
 
 APPLICATIONS_WITH_OWN_SECRETS = Statement(
@@ -96,12 +96,14 @@ class VisibilityLoader:
         own = await self._store.own_applications(rights.user_id)
         scopes = [scope for scope in rights.central.open_scopes if not scope.is_root]
         projects = {scope.project_id for scope in scopes if scope.kind is None}
-        held = {int(scope.resource_id) for scope in scopes if scope.kind is ResourceKind.APPLICATION}
+        application_ids = {int(scope.resource_id) for scope in scopes if scope.kind is ResourceKind.APPLICATION}
         managed = projects_open_to(rights, Operation.APPLICATION_CREATE_IN_PROJECT, projects)
         return Visibility(
             projects=projects_open_to(rights, Operation.PROJECT_GET, projects),
             managed=managed,
-            applications=frozenset({*own, *held, *(await self._store.applications_in(managed) if managed else ())}),
+            applications=frozenset(
+                {*own, *application_ids, *(await self._store.applications_in(managed) if managed else ())}
+            ),
             groups=frozenset(scope.resource_id for scope in scopes if scope.kind is ResourceKind.GROUP),
             may_publish=is_open(rights, Operation.PUBLISH),
             may_create=is_open(rights, Operation.APPLICATION_CREATE),

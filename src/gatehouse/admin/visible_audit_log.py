@@ -43,10 +43,10 @@ class VisibleAuditLog:
         everything = is_open(request.rights, Operation.ADMINISTER)
         if not everything:
             refuse_without_projects(request, visibility)
-        found = await self._log.find_record(record_id)
-        if found is None or not (everything or await self._is_visible(request, visibility, found)):
+        record = await self._log.find_record(record_id)
+        if record is None or not (everything or await self._is_visible(request, visibility, record)):
             raise RecordNotFound
-        return found
+        return record
 
     async def subjects(
         self, request: AuthenticatedRequest, visibility: Visibility, only: str = ""
@@ -61,11 +61,11 @@ class VisibleAuditLog:
         return tuple(await self._visible_subjects(request, visibility, only))
 
     async def _is_visible(
-        self, request: AuthenticatedRequest, visibility: Visibility, found: AuditRecord | Refusal
+        self, request: AuthenticatedRequest, visibility: Visibility, record: AuditRecord | Refusal
     ) -> bool:
         """Whether the record is visible to a viewer who is no administrator; refusals never are."""
-        return isinstance(found, AuditRecord) and found.subject in await self._visible_subjects(
-            request, visibility, found.subject
+        return isinstance(record, AuditRecord) and record.subject in await self._visible_subjects(
+            request, visibility, record.subject
         )
 
     async def _visible_subjects(
@@ -74,21 +74,21 @@ class VisibleAuditLog:
         contents = await self._store.project_contents(visibility.projects)
         own = visibility.applications  # first: these are most likely readable
         candidates = [
-            one
-            for one in sorted(contents.applications, key=lambda one: (one not in own, one))
-            if only in ("", f"application {one}")
+            number
+            for number in sorted(contents.applications, key=lambda number: (number not in own, number))
+            if only in ("", f"application {number}")
         ]
         authenticated = await self._authenticator.attach_rights_in_each(request.caller, candidates[:MAX_SUBJECTS])
         visible = [
             *(f"project {project}" for project in sorted(visibility.projects)),
-            *(f"application {one}" for one, each in authenticated.items() if may_read_schema(each)),
+            *(f"application {number}" for number, each in authenticated.items() if may_read_schema(each)),
             *(
                 f"group {group_id}"
                 for project_id, group_id in contents.groups
                 if is_open(request.rights, Operation.GROUP_GET, GuardTarget(project_id=project_id, group_id=group_id))
             ),
         ]
-        return [one for one in visible if only in ("", one)][:MAX_SUBJECTS]
+        return [subject for subject in visible if only in ("", subject)][:MAX_SUBJECTS]
 
 
 def refuse_without_projects(request: AuthenticatedRequest, visibility: Visibility) -> None:
@@ -106,7 +106,7 @@ def truncated_at(subjects: Sequence[str] | None) -> int:
     return MAX_SUBJECTS if len(subjects or ()) >= MAX_SUBJECTS else 0
 
 
-def redact_record(found: Logged, rights: Rights) -> Logged:
+def redact_record(record: Logged, rights: Rights) -> Logged:
     """Shorten gsids, which let anyone take over the session (R4); keep addresses for administrators only."""
-    personal = (found.personal or {}) if is_open(rights, Operation.ADMINISTER) else {}
-    return replace(found, subject=short_gsid(found.subject), details=short_gsids(found.details), personal=personal)
+    personal = (record.personal or {}) if is_open(rights, Operation.ADMINISTER) else {}
+    return replace(record, subject=short_gsid(record.subject), details=short_gsids(record.details), personal=personal)

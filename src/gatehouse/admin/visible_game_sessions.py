@@ -23,7 +23,7 @@ class VisibleGameSessions:
             require_operation(request.rights, Operation.ADMINISTER)
         else:
             request.require_application(Operation.APPLICATION_GET)
-        found = await self._sessions.find_session(ref, self._clock.now()) if REF_PATTERN.fullmatch(ref) else None
-        if found is None or request.application_id not in (None, found.app_id, found.gapp_id):
+        session = await self._sessions.find_session(ref, self._clock.now()) if REF_PATTERN.fullmatch(ref) else None
+        if session is None or request.application_id not in (None, session.app_id, session.gapp_id):
             raise GameSessionNotFound
-        return found
+        return session

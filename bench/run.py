@@ -41,6 +41,7 @@ from bench.server import EMPTY, Program, get_request, measure_requests, response
 from bench.signatures import signatures
 from bench.sockets import sockets
 from bench.storage import driver_costs, storage, synced_write
+from bench.wal import wal
 from tests.support.find_programs import find_callgrind_control, find_postgres
 from tests.support.postgres import PostgresCluster
 
@@ -152,6 +153,11 @@ def measure_cores(place: Workspace) -> Iterator[Figure]:
         yield from cores(place.program, place.directory(), databases, place.postgres_pid)
 
 
+def measure_wal(place: Workspace) -> Iterator[Figure]:
+    if place.cluster is not None:
+        yield from wal(place.program, place.directory(), place.postgres())
+
+
 def measure_games(place: Workspace) -> Iterator[Figure]:
     yield from held_polls(place.program, place.directory(), place.sqlite(), "SQLite")
     data = place.directory()
@@ -206,6 +212,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "blocking": measure_blocking,
     "sign-on": measure_sign_on,
     "cores": measure_cores,
+    "wal": measure_wal,
     "games": measure_games,
     "many-users": measure_many_users,
     "console": measure_console,

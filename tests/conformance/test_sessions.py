@@ -4,13 +4,19 @@ import asyncio
 
 import pytest
 from msgspec.structs import replace
+from sqlalchemy import select
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import SessionStrength, SignInMethod, User
 from gatehouse.accounts.session_model import Session, UserSession
 from gatehouse.audit.events import AuditEvent
+from gatehouse.storage.accounts.sessions import SWEEP_DELAY
 from gatehouse.storage.database import Storage
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables.accounts import sessions
 from tests.support.builders import NOW, a_record, a_user
+
+STORED_SESSIONS = Statement(lambda: select(sessions))
 
 
 def a_session(user: User, digest: bytes = b"cookie", **fields: object) -> Session:
@@ -57,6 +63,35 @@ async def test_session_ends_when_idle_and_at_its_absolute_limit(storage: Storage
     await storage.sessions.update_last_seen(b"cookie", NOW + 99, NOW + 5_000)
     assert await storage.sessions.find_session(b"cookie", NOW + 999) is not None
     assert await storage.sessions.find_session(b"cookie", NOW + 1_000) is None
+
+
+def stored_sessions() -> Verb[dict[str, int]]:
+    rows = yield STORED_SESSIONS()
+    return {row.session_id: row.sweep_at for row in rows}
+
+
+async def test_a_session_in_use_changes_no_index_but_once_a_day_and_is_deleted_when_it_has_ended(
+    storage: Storage, anna: User
+) -> None:
+    """PostgreSQL then updates its row in place."""
+    indexed = {column for index in sessions.indexes for column in index.columns}
+    assert not indexed & {sessions.c.seen_at, sessions.c.idle_ends_at}
+    idle = 3 * SWEEP_DELAY
+    one = a_session(anna, b"a", idle_ends_at=NOW + idle, ends_at=NOW + 30 * SWEEP_DELAY)
+    await open_session(storage, one)
+    await open_session(storage, a_session(anna, b"b", idle_ends_at=NOW + idle, ends_at=NOW + SWEEP_DELAY))
+    swept_at = (await storage.runner.read(stored_sessions))[one.session_id]
+    changes = set()
+    last = NOW
+    for last in range(NOW + 60, NOW + 2 * SWEEP_DELAY + 60, 3_600):
+        await storage.sessions.update_last_seen(b"a", last, last + idle)
+        changes.add((await storage.runner.read(stored_sessions))[one.session_id])
+        await storage.sweep(last)
+        assert await storage.sessions.find_session(b"a", last) is not None
+    assert len(changes - {swept_at}) == 1
+    assert list(await storage.runner.read(stored_sessions)) == [one.session_id]  # the other one had ended
+    await storage.sweep(last + idle + SWEEP_DELAY)
+    assert await storage.runner.read(stored_sessions) == {}
 
 
 async def test_being_seen_earlier_than_known_changes_nothing(storage: Storage, anna: User) -> None:

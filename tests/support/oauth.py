@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha1, sha256
 from html import unescape
-from secrets import token_hex, token_urlsafe
+from secrets import token_urlsafe
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.digests import sha256 as digest_of
+from gatehouse.kernel.ids import new_record_id
 from gatehouse.oauth.model import DEFAULT_SCOPES, Client, ClientProfile, Grant
 from tests.support.browser import PASSWORD, HttpBrowser, hidden_fields
 from tests.support.builders import NOW, ORIGIN, a_record
@@ -169,7 +170,7 @@ async def a_relying_party(service: RunningService, client_id: str, **fields: Any
 
 def a_grant(**fields: Any) -> Grant:
     grant = Grant(
-        grant_id=token_hex(16),
+        grant_id=new_record_id(fields.get("created_at", NOW)),
         client_id="web",
         user_id="1000000001",
         rev=0,

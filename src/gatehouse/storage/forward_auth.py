@@ -10,7 +10,12 @@ from gatehouse.audit.model import AuditRecord
 from gatehouse.forward_auth.model import HandOver, SiteSession, SiteSignInRequest, SiteVisit
 from gatehouse.permissions.model.protected_site import ProtectedSite
 from gatehouse.storage import single_use
-from gatehouse.storage.accounts.sessions import SESSION_COLUMNS, UNEXPIRED_SESSION, session_from_fields
+from gatehouse.storage.accounts.sessions import (
+    SESSION_COLUMNS,
+    STORED_SESSION,
+    UNEXPIRED_SESSION,
+    session_from_fields,
+)
 from gatehouse.storage.accounts.users import SELECT_USER, USER_COLUMNS
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.epoch import USER_REV
@@ -33,7 +38,7 @@ FIND_OTHER_APPLICATION = Statement(
 )
 LOCK_SESSION = Statement(  # a concurrent sign-out or revocation waits, or has won already
     lambda: (
-        select(sessions)
+        select(*STORED_SESSION)
         .join(users, and_(users.c.user_id == sessions.c.user_id, sessions.c.rev == USER_REV))
         .where(
             sessions.c.user_id == bindparam("of"),
@@ -49,7 +54,7 @@ INSERT_SITE_SESSION = Statement(lambda: insert(site_sessions))
 FIND_VISIT = Statement(  # the person, their session and the site in one round trip
     lambda: (
         SELECT_USER.add_columns(
-            *(column.label(f"session_{column.name}") for column in sessions.c),
+            *(column.label(f"session_{column.name}") for column in STORED_SESSION),
             *(column.label(f"site_{column.name}") for column in protected_sites.c),
         )
         .join(sessions, and_(users.c.user_id == sessions.c.user_id, sessions.c.rev == USER_REV))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from sqlalchemy import ColumnElement, Table, bindparam, delete, select, tuple_
+from sqlalchemy import ColumnElement, Table, bindparam, delete, or_, select, tuple_
 
 from gatehouse.accounts.bans.model import earliest_device_use
 from gatehouse.storage import gamesessions, mail, nodes, personal_data, tallies, webhooks
@@ -39,8 +39,11 @@ ONCE = batch_delete(once, once.c.expires_at <= bindparam("by"))
 ATTEMPTS = batch_delete(
     attempts, attempts.c.blocked_until <= bindparam("now"), attempts.c.first_at <= bindparam("by")
 )
-ENDED_SESSIONS = batch_delete(sessions, sessions.c.ends_at <= bindparam("by"))
-IDLE_SESSIONS = batch_delete(sessions, sessions.c.idle_ends_at <= bindparam("by"))
+SESSIONS = batch_delete(
+    sessions,
+    sessions.c.sweep_at <= bindparam("by"),
+    or_(sessions.c.idle_ends_at <= bindparam("by"), sessions.c.ends_at <= bindparam("by")),
+)
 SITE_SESSIONS = batch_delete(site_sessions, site_sessions.c.ends_at <= bindparam("by"))
 TOKENS = batch_delete(login_tokens, login_tokens.c.ends_at <= bindparam("by"))
 INTERACTIONS = batch_delete(interactions, interactions.c.ends_at <= bindparam("by"))
@@ -64,8 +67,7 @@ def expired_deletes(now: int) -> Iterator[BoundStatement]:
     yield ONCE(by=long_ago)
     yield ATTEMPTS(now=now, by=long_ago)
     for statement in (
-        ENDED_SESSIONS,
-        IDLE_SESSIONS,
+        SESSIONS,
         SITE_SESSIONS,
         TOKENS,
         INTERACTIONS,
@@ -76,7 +78,8 @@ def expired_deletes(now: int) -> Iterator[BoundStatement]:
         yield statement(by=now)
     yield DEVICES(by=earliest_device_use(now))
     yield WATCHERS(by=now - gamesessions.WATCHER_TIMEOUT)
-    yield from (statement(by=long_ago) for statement in GRANTS)
+    for statement, parameters in zip(GRANTS, grants.sweep_parameters(long_ago), strict=True):
+        yield statement(**parameters)
 
 
 def delete_batch(statement: BoundStatement) -> Verb[int]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
-from sqlalchemy import and_, bindparam, delete, insert, select, update
+from sqlalchemy import and_, bindparam, case, delete, insert, select, update
 
 from gatehouse.accounts.errors import NoAccountForIdentity, UserNotFound
 from gatehouse.accounts.model import SessionStrength, SignInMethod
@@ -33,7 +33,9 @@ def session_from_fields(fields: dict[str, Any]) -> Session:
     return Session(**fields)
 
 
-SESSION_COLUMNS: Final = RecordColumns(session_from_fields, sessions.c)
+STORED_SESSION: Final = tuple(column for column in sessions.c if column is not sessions.c.sweep_at)
+SESSION_COLUMNS: Final = RecordColumns(session_from_fields, STORED_SESSION)
+SWEEP_DELAY: Final = 86_400  # seconds after a session idled out, at most
 INSERT_SESSION = Statement(lambda: insert(sessions))
 DROP_SESSION_BY_DIGEST = Statement(
     lambda: (
@@ -44,7 +46,7 @@ DROP_SESSION_BY_DIGEST = Statement(
 )
 FIND_SESSION = Statement(  # the session and the whole account in one round trip
     lambda: (
-        SELECT_USER.add_columns(*(column.label(f"session_{column.name}") for column in sessions.c))
+        SELECT_USER.add_columns(*(column.label(f"session_{column.name}") for column in STORED_SESSION))
         .join(sessions, and_(users.c.user_id == sessions.c.user_id, sessions.c.rev == USER_REV))
         .where(sessions.c.digest == bindparam("of"), UNEXPIRED_SESSION, users.c.blocked.is_(False))
     ),
@@ -54,7 +56,15 @@ TOUCH_SESSION = Statement(
     lambda: (
         update(sessions)
         .where(sessions.c.digest == bindparam("of"), sessions.c.seen_at < bindparam("at"))
-        .values(seen_at=bindparam("at"), idle_ends_at=bindparam("idle_ends"))
+        .values(
+            seen_at=bindparam("at"),
+            idle_ends_at=bindparam("idle_ends"),
+            sweep_at=case(
+                (sessions.c.sweep_at >= bindparam("idle_ends"), sessions.c.sweep_at),
+                (sessions.c.ends_at < bindparam("sweep_at"), sessions.c.ends_at),
+                else_=bindparam("sweep_at"),
+            ),
+        )
     )
 )
 DROP_SESSION = Statement(
@@ -66,7 +76,7 @@ DROP_SESSION = Statement(
 )
 SESSIONS_OF_USER = Statement(
     lambda: (
-        select(sessions)
+        select(*STORED_SESSION)
         .join(users, and_(users.c.user_id == sessions.c.user_id, sessions.c.rev == USER_REV))
         .where(sessions.c.user_id == bindparam("of"), UNEXPIRED_SESSION)
         .order_by(sessions.c.seen_at.desc(), sessions.c.session_id)
@@ -107,10 +117,15 @@ def open_session(
     yield from refuse_gone_identity(session)
     if replaces is not None:
         session = yield from _replace_session(replaces, session)
-    yield INSERT_SESSION(**column_values(session))
+    yield from insert_session(session)
     yield from queue_mails(mails, session.user_id)
     yield from add_audit_record(entry)
     return session
+
+
+def insert_session(session: Session) -> Verb[None]:
+    sweep_at = min(session.ends_at, session.idle_ends_at + SWEEP_DELAY)
+    yield INSERT_SESSION(**column_values(session), sweep_at=sweep_at)
 
 
 def refuse_gone_identity(session: Session) -> Verb[None]:
@@ -140,7 +155,7 @@ def find_session(digest: bytes, now: int) -> Verb[UserSession | None]:
 
 
 def update_last_seen(digest: bytes, now: int, idle_ends_at: int) -> Verb[None]:
-    yield TOUCH_SESSION(of=digest, at=now, idle_ends=idle_ends_at)
+    yield TOUCH_SESSION(of=digest, at=now, idle_ends=idle_ends_at, sweep_at=idle_ends_at + SWEEP_DELAY)
 
 
 def end_session(user_id: str, session_id: str, entry: AuditRecord) -> Verb[bool]:

@@ -4,7 +4,7 @@ The statement checks that person, session and consent still exist, and writes th
 it checks are locked against a concurrent revocation until the commit, as in the verb it replaces.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
 from typing import Any, Final, TypeVar
@@ -13,7 +13,7 @@ from sqlalchemy import CTE, and_, bindparam, case, cast, exists, literal_column,
 from sqlalchemy.dialects.postgresql import JSONB, insert
 
 from gatehouse.audit.model import AuditRecord
-from gatehouse.kernel.ids import new_request_id
+from gatehouse.kernel.ids import first_record_id, new_request_id
 from gatehouse.oauth.model import Grant, GrantHolder
 from gatehouse.oauth.store import RedeemOutcome, RotationOutcome, RotationResult
 from gatehouse.storage.accounts.users import SELECT_USER, USER_COLUMNS
@@ -259,14 +259,21 @@ SWEEP_CONDITIONS: Final = (
     (grants.c.ends_at <= bindparam("by"), not_(_AWAITS_LOGOUT_CALL)),
     (grants.c.revoked_at > literal_column("0"), grants.c.revoked_at <= bindparam("by")),  # as its index says it
     # Its code was never redeemed; codes live for minutes. The columns that show it change with every redemption, and
-    # an index on them would make each one slower.
+    # an index on them would make each one slower. IDs begin with the time (docs/decisions/0025).
     (
-        grants.c.created_at <= bindparam("by"),
-        grants.c.created_at > bindparam("by") - UNUSED_CODE_WINDOW,
+        grants.c.grant_id >= bindparam("first_id"),
+        grants.c.grant_id < bindparam("end_id"),
         grants.c.code.is_not(None),
         grants.c.code_taken_at == 0,
     ),
 )
+
+
+def sweep_parameters(by: int) -> Iterator[dict[str, object]]:
+    """Those of SWEEP_CONDITIONS, for what ended by that time."""
+    yield {"by": by}
+    yield {"by": by}
+    yield {"first_id": first_record_id(by - UNUSED_CODE_WINDOW), "end_id": first_record_id(by + 1)}
 
 
 def create_grant(

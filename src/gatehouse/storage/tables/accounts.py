@@ -104,6 +104,7 @@ last_seen = (
         text_column("user_id", primary_key=True),
         time_column("seen_at"),  # to a minute; 0 for never
         Index("ix_last_seen_seen_at", "seen_at", "user_id"),
+        postgresql_with=UPDATED_IN_PLACE,
     )
 )
 
@@ -313,9 +314,11 @@ sessions = Table(
     text_column("address"),
     text_column("agent"),
     Column("proved", JsonDocument, nullable=False, server_default=text("'[]'")),  # what it was made with
+    # When the sweep looks at it, which is never before it ends: `idle_ends_at` changes every minute, this once a day.
+    time_column("sweep_at", server_default=text("0")),
     Index(None, "user_id"),
-    Index(None, "ends_at"),
-    Index(None, "idle_ends_at"),
+    Index(None, "sweep_at"),
+    postgresql_with=UPDATED_IN_PLACE,
 )
 
 site_sessions = Table(  # on protected sites; valid only while the person's session is (R9)

@@ -14,7 +14,8 @@ NAMING_CONVENTION: Final = {
 }
 metadata = MetaData(naming_convention=NAMING_CONVENTION)
 # PostgreSQL leaves room on each page for the next version of its rows, which are then in no index a second time. For
-# tables whose rows change after they are stored, in columns without an index. A migration sets it, in percent.
+# tables whose rows change after they are stored, in columns without an index; of `last_seen`, which has one, the next
+# version is at least on the same page. A migration sets it, in percent.
 UPDATED_IN_PLACE: Final = {"fillfactor": 60}
 
 # A row number that the database assigns; SQLite does so for INTEGER PRIMARY KEY only.

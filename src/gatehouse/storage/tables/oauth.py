@@ -100,7 +100,6 @@ grants = Table(  # one sign-in to one client, with its code and the number of it
     Index(None, "client_id"),
     # Indexes for the sweep.
     Index(None, "ends_at"),
-    Index(None, "created_at"),
     Index(
         "ix_grants_revoked",
         "revoked_at",

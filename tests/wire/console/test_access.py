@@ -29,18 +29,20 @@ async def test_a_check_shows_every_voice_and_names_the_nearest_missing_fact(
     ada = await console_browsers(ADA)
     page = (await ada.get(f"{CHECK}&user_id=pia&rule=user.kick")).text  # matched by nick
     assert "Yes: Pia has user.kick in Shop" in page
-    assert "Role moderator: allow" in page
-    assert "Schema default: deny" in page
-    assert "Missing:" not in page
+    assert re.search(r"Role <a [^>]*>moderator</a>: allow", page)
+    assert "Denied by default" in page
+    assert "To allow it" not in page
+    assert re.search(r'name="value" value="remove"', page)
     by_condition = (await ada.get(f"{CHECK}&user_id={PIA}&rule=badge.gold")).text
     assert "Tag must be beta" in by_condition
     assert "(actual: beta)" in by_condition
     unmet = (await ada.get(f"{CHECK}&user_id={MAX}&rule=badge.gold")).text
-    assert "Role beta would allow it, but its condition is not met" in unmet
+    assert "beta</a> would allow it, but its condition is not met" in unmet
     assert "Tag must be beta" in unmet
     lacking = (await ada.get(f"{CHECK}&user_id={PIA}&rule=store.refund")).text
     assert "No: Pia does not have store.refund in Shop" in lacking
-    assert "Role cashier would allow it, but is not assigned" in lacking
+    assert "cashier</a> would allow it, but is not assigned" in lacking
+    assert "To allow it" in lacking
     # The page also shows the API's and the command line's output.
     facts = await studio.services.permissions.loader.load_facts(PIA, (SHOP,))
     assert facts is not None
@@ -249,3 +251,57 @@ async def test_an_administrator_whom_an_application_keeps_out_is_told_the_rule(
         assert denied.status_code == 403
         assert ("login.can" in denied.text) is names_rule
         assert "Mind Games" in denied.text  # where to request access
+
+
+async def test_a_remedy_is_reviewed_made_and_leads_back_to_the_answer(
+    console_browsers: ConsoleBrowsers,
+) -> None:
+    ada = await console_browsers(ADA)
+    denied = (await ada.get(f"{CHECK}&user_id={PIA}&rule=store.refund&project_id=")).text
+    users, matrix = (f"/console/applications/{SHOP}/{tab}" for tab in ("users", "matrix"))
+    assert "1 permission more." in denied
+    allow = form_to(f"{matrix}/review", denied)  # in the role that Pia has
+    assert hidden_fields(allow)["column"] == "moderator"
+    review = await ada.post(f"{users}/review", **hidden_fields(form_to(f"{users}/review", denied)))
+    assert "1 person gains" in review.text
+    assert "data-edits" not in review.text  # edits that are staged in the browser stay
+    made = await ada.post(f"{users}/apply", **hidden_fields(form_to(f"{users}/apply", review.text)))
+    assert made.status_code == 303
+    allowed = (await ada.get(made.headers["location"])).text
+    assert "Yes: Pia has store.refund in Shop" in allowed
+    review = await ada.post(f"{users}/review", **hidden_fields(form_to(f"{users}/review", allowed)))
+    assert "1 person loses" in review.text
+    elsewhere = {**hidden_fields(form_to(f"{users}/apply", review.text)), "back": "https://evil.example/"}
+    assert (await ada.post(f"{users}/apply", **elsewhere)).status_code == 200  # its own result page
+
+
+async def test_a_ban_is_the_first_reason_and_lifted_from_the_answer(
+    console_browsers: ConsoleBrowsers,
+) -> None:
+    ada = await console_browsers(ADA)
+    bans = f"/console/people/{PIA}/bans"
+    form = {"scope": "application", "application_id": str(SHOP), "end": "day", "do": "apply"}
+    await ada.get(bans)
+    await ada.post(bans, **form)
+    denied = (await ada.get(f"{CHECK}&user_id={PIA}&rule=user.kick")).text
+    assert re.search(r'class="nearest">.*Banned from <a [^>]*>Shop</a>.*until', denied)
+    lift = re.search(rf'href="({bans}/lift\?[^"]+)"', denied)
+    assert lift is not None
+    address = lift[1].replace("&amp;", "&")
+    confirm = (await ada.get(address)).text
+    assert "1 person gains" in confirm
+    lifted = await ada.post(address, **hidden_fields(form_to(address, confirm)))
+    assert "Yes: Pia has user.kick in Shop" in (await ada.get(lifted.headers["location"])).text
+
+
+async def test_near_names_are_suggested_and_a_blocked_account_can_do_nothing(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada = await console_browsers(ADA)
+    misspelled = (await ada.get(f"{CHECK}&user_id={PIA}&rule=user.kik")).text
+    assert "Shop has no permission user.kik. Did you mean" in misspelled
+    assert re.search(r'href="[^"]*rule=user.kick">user.kick</a>', misspelled)
+    await studio.services.accounts.administration.block(PIA, ORIGIN)
+    blocked = (await ada.get(f"{CHECK}&user_id={PIA}&rule=user.kick")).text
+    assert "No: Pia does not have user.kick in Shop" in blocked
+    assert "The account is blocked" in blocked.partition('id="why"')[0]

@@ -491,9 +491,12 @@ async def test_a_person_is_banned_listed_and_let_in_again(
 ) -> None:
     ada, path = await console_browsers(ADA), f"{HERE}/{PIA}/bans"
     await ada.get(path)
-    wrong = await ada.post(path, until="2001-01-01T00:00", public_text="Cheating", reason="=1+1")
+    nowhere = await ada.post(path, public_text="Cheating")
+    assert "Choose what the person is banned from." in nowhere.text
+    assert not re.search(r'name="scope"[^>]* checked', nowhere.text)
+    wrong = await ada.post(path, scope="everything", until="2001-01-01T00:00", public_text="Cheating", reason="=1+1")
     assert "Choose a time in the future." in wrong.text
-    ban = {"until": "2099-01-31T12:00", "public_text": "Cheating", "reason": "=1+1", "application_id": str(SHOP)}
+    ban = {"until": "2099-01-31T12:00", "public_text": "Cheating", "reason": "=1+1", "scope": str(SHOP)}
     review = await ada.post(path, **ban)
     assert "Ban Pia?" in review.text
     impact = review.text.partition('class="forecast"')[2]
@@ -543,14 +546,14 @@ async def test_review_of_a_ban_from_the_installation_names_all_that_it_stops(
     ada, pia = await console_browsers(ADA), await console_browsers(PIA)
     path = f"{HERE}/{PIA}/bans"
     await ada.get(path)
-    review = await ada.post(path, public_text="Cheating")
+    review = await ada.post(path, public_text="Cheating", scope="everything")
     assert "<strong>1</strong> browser session stops working" in review.text
     assert "<strong>no end</strong>" in review.text
     assert "user.kick" in review.text
-    elsewhere = await ada.post(path, public_text="Cheating", project_id="nowhere")
+    elsewhere = await ada.post(path, public_text="Cheating", scope="project", project_id="nowhere")
     assert elsewhere.status_code == 400
     await ada.get(path)
-    from_project = await ada.post(path, public_text="Cheating", project_id=PROJECT)
+    from_project = await ada.post(path, public_text="Cheating", scope="project", project_id=PROJECT)
     assert ("user.kick" in from_project.text, "browser session" in from_project.text) == (True, False)
     await ada.get(f"{HERE}/{MAX}/bans")
     nothing_held = await ada.post(f"{HERE}/{MAX}/bans", application_id=str(WIKI))

@@ -18,6 +18,7 @@ def build(console: ConsoleServices) -> list[ConsoleRoute]:
         login=services.permissions.login_rules,
         lookup=console.lookup,
         names=console.names,
+        permission_loader=services.permissions.loader,
         view=view,
         clock=services.clock,
     )

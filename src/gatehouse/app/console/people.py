@@ -80,6 +80,7 @@ def build(console: ConsoleServices) -> list[ConsoleRoute]:
         *PersonScreens(
             persons,
             lookup=console.lookup,
+            own_permissions=services.admin.own_permissions,
             base_url=services.base_url,
             sends_mail=console.sends_mail,
         ).routes(),

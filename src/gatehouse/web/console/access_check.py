@@ -1,15 +1,20 @@
 """Access, check: may a person do something, and why (R6). Anyone may ask about themselves."""
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Final
+from urllib.parse import urlencode
 
 import msgspec
+from markupsafe import Markup
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.names import NamedPerson, NameStore
 from gatehouse.kernel.clock import Clock
+from gatehouse.permissions.authentication.callers import Caller
+from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
 from gatehouse.permissions.explanation.reasons import Explanation
 from gatehouse.permissions.login_rules import LoginRefusalReason, LoginRules
 from gatehouse.permissions.model.rules import ResourceKind
@@ -20,8 +25,9 @@ from gatehouse.web.api.permissions.explanation_records import explanation_record
 from gatehouse.web.console.access_decision import DecisionNode, DecisionVisibility, decision_tree
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.lookup import Lookup
+from gatehouse.web.console.lookup import Lookup, readable_rules
 from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.remedies import RemedyPages, RemedyView
 from gatehouse.web.console.view import (
     EXPECTED_ERRORS,
     AdminRequest,
@@ -34,6 +40,7 @@ from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 
 ENTRY: Final = ConsoleEntry.ACCESS
+MAX_NEAR: Final = 3
 FIELDS: Final = {
     "user_id": ComboboxKind.PERSON,
     "application_id": ComboboxKind.APPLICATION,
@@ -52,6 +59,11 @@ class CheckQuery(msgspec.Struct, frozen=True, kw_only=True):
     ip: str = ""
 
 
+class NearName(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    address: str  # of the same question about it
+
+
 class AccessCheck(msgspec.Struct, frozen=True, kw_only=True):
     """The answer, as a tree and as the API gives it."""
 
@@ -60,9 +72,23 @@ class AccessCheck(msgspec.Struct, frozen=True, kw_only=True):
     call: ApiCall
     until: int  # Unix seconds, 0 for ever
 
+    remedies: Sequence[RemedyView] = ()
+    projects: Mapping[str, Markup] = msgspec.field(default_factory=dict)  # links, by project ID
+    blocked: bool = False  # the account, which then signs in nowhere
+    unlisted: bool = False  # the schema does not have the permission, and the reader may know
+    near: Sequence[NearName] = ()  # permissions with nearly this name
+
     @property
-    def nearest(self) -> DecisionNode | None:
-        return next((part for part in self.tree.parts if part.tone == "missing"), None)
+    def allowed(self) -> bool:
+        """Whether the person can do it: a blocked account cannot, whatever it holds."""
+        return self.explanation.allowed and not self.blocked
+
+    @property
+    def reason(self) -> DecisionNode | None:
+        """What is missing first, unless a change of it is offered as a remedy anyway."""
+        missing = next((part for part in self.tree.parts if part.tone == "missing"), None)
+        is_ban = missing is not None and missing.key.startswith("lack_banned")
+        return missing if is_ban or not self.remedies else None
 
 
 class SignInCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,9 +120,11 @@ class CheckScreens:
         login: LoginRules,
         lookup: Lookup,
         names: NameStore,
+        permission_loader: PermissionLoader,
         view: ConsoleView,
         clock: Clock,
     ) -> None:
+        self._permission_loader = permission_loader
         self._explanations = explanations
         self._question_access = question_access
         self._login = login
@@ -157,20 +185,33 @@ class CheckScreens:
         ip = query.ip.strip() or None
         visit, caller = admin.authenticated, admin.authenticated.caller
         explanation = await self._explanations.explain(caller, user_id, question, ip)
-        case = await self._question_access.load_input(caller, user_id)
+        case = await self._load_input(caller, user_id, explanation.scope.project_id)
         own = caller.address if user_id == caller.user_id else None
         address = own if ip is None else read_ip(ip)
+        visibility = DecisionVisibility(
+            authenticated=visit,
+            evaluation_input=case,
+            address=address,
+            application_id=explanation.application_id,
+            now=self._clock.now(),
+        )
+        pages = RemedyPages(
+            nouns=visibility, user_id=user_id, rule=explanation.rule, back=check_address(query, user_id=user_id)
+        )
+        known = [rule.path for rule, _ in readable_rules(admin)]
+        close = () if explanation.in_schema else get_close_matches(explanation.rule.path, known, n=MAX_NEAR)
+        scopes = (explanation.scope, *(one.scope for one in explanation.contributions))
         return AccessCheck(
             explanation=explanation,
-            tree=decision_tree(
-                explanation,
-                DecisionVisibility(
-                    authenticated=visit,
-                    evaluation_input=case,
-                    address=address,
-                    application_id=explanation.application_id,
-                ),
-            ),
+            tree=decision_tree(explanation, visibility),
+            remedies=pages.views(explanation.remedies),
+            projects={one.project_id: visibility.project(one.project_id) for one in scopes},
+            blocked=case.facts.blocked,
+            unlisted=bool(known) and not explanation.in_schema,
+            near=[
+                NearName(name=name, address=check_address(query, user_id=user_id, rule=name))
+                for name in dict.fromkeys(close)
+            ],
             call=ApiCall(
                 path="explain",
                 body={"application_id": explanation.application_id, "data": {"user_id": user_id, **asked}},
@@ -178,6 +219,13 @@ class CheckScreens:
             ),
             until=self._clock.now() + explanation.seconds_left if explanation.seconds_left else 0,
         )
+
+    async def _load_input(self, caller: Caller, user_id: str, project_id: str) -> EvaluationInput:
+        """The person's facts, with the project that was asked about as far as the explanation named it."""
+        found = await self._question_access.load_input(caller, user_id)
+        if not project_id:
+            return found
+        return await self._permission_loader.load_input(found.facts, projects=(project_id,))
 
     async def _check_sign_in(self, admin: AdminRequest, user_id: str, application_id: int) -> SignInCheck | None:
         """Administrators see what blocks a person; all see whether they themselves may sign in."""
@@ -192,6 +240,12 @@ class CheckScreens:
             view.page("/access", self.show),
             view.page("/access/check", self.show),
         ]
+
+
+def check_address(query: CheckQuery, **changed: str) -> str:
+    """The address of the same question."""
+    asked = {**msgspec.structs.asdict(query), **changed}
+    return f"{ENTRY.path}/check?{urlencode({name: value for name, value in asked.items() if value})}"
 
 
 def parse_question(query: CheckQuery) -> tuple[PermissionQuestion, dict[str, object]]:

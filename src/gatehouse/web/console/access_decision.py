@@ -10,14 +10,13 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from gatehouse.accounts.bans.model import UserBan
 from gatehouse.kernel.addresses import Address
-from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
 from gatehouse.permissions.evaluation.conditions import condition_holds
 from gatehouse.permissions.evaluation.contributions import SourceKind
-from gatehouse.permissions.evaluation.loader import EvaluationInput
-from gatehouse.permissions.explanation.contributions import ExplainedContribution, GroupReference, Membership
+from gatehouse.permissions.explanation.contributions import ExplainedContribution, Membership
 from gatehouse.permissions.explanation.failed_tests import FailedTest
-from gatehouse.permissions.explanation.reasons import Explanation, MissingRequirement
+from gatehouse.permissions.explanation.reasons import Explanation, MissingKind, MissingRequirement
 from gatehouse.permissions.model.condition import (
     AllOf,
     AnyOf,
@@ -35,6 +34,7 @@ from gatehouse.permissions.model.condition import (
 from gatehouse.permissions.model.role import ConditionMode
 from gatehouse.permissions.model.rules import Scope
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
+from gatehouse.web.console.remedies import Nouns
 
 ROLE_SOURCES: Final = frozenset({SourceKind.ASSIGNED_ROLE, SourceKind.GROUP_GRANT, SourceKind.CONDITION})
 MAX_USERS_SHOWN: Final = 5
@@ -54,13 +54,11 @@ class DecisionNode(Struct, frozen=True, kw_only=True):
     parts: tuple["DecisionNode", ...] = ()
 
 
-class DecisionVisibility(Struct, frozen=True, kw_only=True):
+class DecisionVisibility(Nouns, frozen=True, kw_only=True):
     """Which conditions may be shown, and for which people."""
 
-    authenticated: AuthenticatedRequest
-    evaluation_input: EvaluationInput
     address: Address | None
-    application_id: int  # the application
+    now: int
 
     @property
     def subject(self) -> ConditionSubject:
@@ -98,7 +96,7 @@ def decision_tree(explanation: Explanation, visibility: DecisionVisibility) -> D
         scope=explanation.scope,
         parts=(
             *(scope_node(scope, tuple(voices), visibility) for scope, voices in places),
-            *missing_nodes(explanation.missing),
+            *missing_nodes(explanation.missing, visibility),
         ),
     )
 
@@ -110,7 +108,7 @@ def scope_node(
     ordered = sorted(contributions, key=lambda one: (not one.decides, -one.tier))
     return DecisionNode(
         key="place_root" if scope.is_root else "place_project" if scope.kind is None else f"place_{scope.kind}",
-        values={"project": scope.project_id, "id": scope.resource_id},
+        values={"project": visibility.project(scope.project_id), "id": scope.resource_id},
         tone="yes" if any(one.decides and one.value for one in contributions) else "no",
         decides=any(contribution.decides for contribution in contributions),
         parts=tuple(contribution_node(one, visibility) for one in ordered),
@@ -121,7 +119,7 @@ def contribution_node(one: ExplainedContribution, visibility: DecisionVisibility
     return DecisionNode(
         key=f"says_{one.kind}_{'yes' if one.value else 'no'}",
         tone="yes" if one.value else "no",
-        values={"role": one.role, "params": ", ".join(one.params)},
+        values={"role": visibility.role(one.role), "params": ", ".join(one.params)},
         decides=one.decides,
         until=0 if one.kind in ROLE_SOURCES else one.end.expired,
         ttl=0 if one.kind in ROLE_SOURCES else one.end.ttl,
@@ -154,24 +152,30 @@ def group_node(one: ExplainedContribution, visibility: DecisionVisibility) -> De
         title = {"title": membership.condition}
         parts = (DecisionNode(key="meets", tone="yes", values=title, decides=one.decides, parts=tests),)
     return DecisionNode(
-        key="through_group", decides=one.decides, values={"group": group_label(membership.group)}, parts=parts
+        key="through_group",
+        decides=one.decides,
+        values={"group": visibility.group(one.scope, membership.group)},
+        parts=parts,
     )
 
 
-def missing_nodes(missing: Iterable[MissingRequirement]) -> Iterator[DecisionNode]:
+def missing_nodes(missing: Iterable[MissingRequirement], visibility: DecisionVisibility) -> Iterator[DecisionNode]:
     """The nearest first, and marked."""
     for place, one in enumerate(missing):
+        if one.kind is MissingKind.BANNED and (ban := visible_ban(visibility)):
+            yield ban_node(ban, visibility, decides=place == 0)
+            continue
         yield DecisionNode(
             key=f"lack_{one.kind}",
             tone="missing",
             values={
-                "role": one.role,
-                "groups": ", ".join(map(group_label, one.groups)),
+                "role": visibility.role(one.role),
+                "groups": visibility.groups(one.scope, one.groups),
                 "count": one.limit,
-                "project": one.scope.project_id,
+                "project": visibility.project(one.scope.project_id),
             },
             decides=place == 0,
-            scope=one.scope,
+            scope=None if one.scope.is_root else one.scope,
             since=one.since,
             parts=tuple(map(failed_test_node, one.failed)),
         )
@@ -181,8 +185,22 @@ def failed_test_node(one: FailedTest) -> DecisionNode:
     return DecisionNode(key=f"test_{one.member}", tone="no", values={"wanted": one.wanted, "actual": one.actual})
 
 
-def group_label(group: GroupReference) -> str:
-    return group.title or group.group_id
+def visible_ban(visibility: DecisionVisibility) -> UserBan | None:
+    """The ban that counts, for the person themselves and for those who may lift it."""
+    rights, facts = visibility.authenticated.rights, visibility.evaluation_input.facts
+    ban = facts.ban_from(visibility.application_id, visibility.now)
+    if ban is None or rights.administers or rights.user_id == facts.subject.user_id:
+        return ban
+    may = ban.application_id and is_open(rights, Operation.BAN_FROM_APPLICATION, visibility.authenticated.target)
+    return ban if may else None
+
+
+def ban_node(ban: UserBan, visibility: DecisionVisibility, *, decides: bool) -> DecisionNode:
+    kind = "application" if ban.application_id else "project" if ban.project_id else "everything"
+    place = visibility.application() if ban.application_id else visibility.project(ban.project_id)
+    return DecisionNode(
+        key=f"lack_banned_from_{kind}", tone="missing", values={"project": place}, decides=decides, until=ban.until
+    )
 
 
 def condition_node(test: ConditionTest, subject: ConditionSubject, address: Address | None) -> DecisionNode:

@@ -41,7 +41,7 @@ CONSOLE_PATHS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
         "/people/{user_id}/methods/remove": PAGE_AND_FORM,
         "/people/{user_id}/activity": PAGE,
         "/people/{user_id}/bans": PAGE_AND_FORM,
-        "/people/{user_id}/bans/lift": FORM,
+        "/people/{user_id}/bans/lift": PAGE_AND_FORM,
         "/people/{user_id}/data": PAGE_AND_FORM,
     },
     "projects": {

@@ -11,6 +11,8 @@ from starlette.responses import Response
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION, FORM_FIELDS, AccountField, AccountKind, User
 from gatehouse.accounts.profile_fields import AccountChanges
+from gatehouse.admin.names import NamedApplication
+from gatehouse.admin.own_permissions import OwnPermissionsLoader
 from gatehouse.admin.people import AccountState, PeopleListStore, PersonErasureImpact
 from gatehouse.admin.people_admin import PeopleAdmin
 from gatehouse.fields.derive import form_rows, with_members
@@ -41,6 +43,7 @@ from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.translations import Translator
 
 ENTRY: Final = ConsoleEntry.PEOPLE
+MAX_APPLICATIONS: Final = 6  # that are offered by name
 TABS: Final = ("overview", "access", "methods", "sessions", "data", "activity")
 ACCESS_PAGES: Final = ("access", "permissions", "bans")  # of the tab Access
 
@@ -114,6 +117,7 @@ class PersonContext(PageContext, frozen=True, kw_only=True):
     state: AccountState
     rows: Sequence[tuple[DescribedField[AccountField], ...]]  # of the form
     assign: AssignRolePanel
+    applications: Sequence[NamedApplication]  # that the person uses, to ban them from
     call: ApiCall
     picked: Mapping[str, ComboboxOption] = field(default_factory=dict)
 
@@ -165,8 +169,15 @@ class PersonLoader:
 
 class PersonScreens:
     def __init__(
-        self, loader: PersonLoader, *, lookup: Lookup, base_url: str, sends_mail: Callable[[], bool]
+        self,
+        loader: PersonLoader,
+        *,
+        lookup: Lookup,
+        own_permissions: OwnPermissionsLoader,
+        base_url: str,
+        sends_mail: Callable[[], bool],
     ) -> None:
+        self._own_permissions = own_permissions
         self._loader = loader
         self._lookup = lookup
         self._base_url = base_url
@@ -188,12 +199,17 @@ class PersonScreens:
             state=state,
             rows=account_rows(user),
             assign=await role_panel(admin, user.user_id, AssignRoleForm(), lookup=self._lookup),
+            applications=await self._used_applications(user.user_id),
             call=ApiCall(
                 path="user",
                 body={"action": "get", "data": {"user_id": user.user_id}},
                 record=user_entry(user, self._base_url),
             ),
         )
+
+    async def _used_applications(self, user_id: str) -> Sequence[NamedApplication]:
+        found = await self._own_permissions.find_applications(user_id, None)
+        return [one for one in found if one.application_id != CENTRAL_APPLICATION][:MAX_APPLICATIONS]
 
     async def _email_page(
         self, request: Request, admin: AdminRequest, _user: User, _draft: FormDraft[PersonEmailForm]

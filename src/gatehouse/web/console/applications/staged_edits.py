@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final, Generic, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -21,9 +22,11 @@ from gatehouse.kernel.text import FORMULA_PREFIXES
 from gatehouse.permissions.model.role import Role
 from gatehouse.web.console.applications.head import ENTRY, ApplicationHead
 from gatehouse.web.console.combobox import ComboboxKind
+from gatehouse.web.console.frame import Undo
 from gatehouse.web.console.impact import Impact
 from gatehouse.web.console.list_screen import ListQuery
 from gatehouse.web.console.lookup import Lookup
+from gatehouse.web.console.paths import is_console_page
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
@@ -72,6 +75,7 @@ class StagedForm(CsrfForm, frozen=True, kw_only=True):
     column: str = ""
     value: str = ""
     scope: str = ""
+    back: str = ""  # the page that asked for the review of one cell; it is shown again after the save
     version: int = 0  # of the review that discards a cell; not used, the new review reads it again
 
 
@@ -80,6 +84,7 @@ NOTHING_TYPED: Final = StagedForm()
 
 class ApplyForm(CsrfForm, frozen=True, kw_only=True):
     edits: str = "[]"
+    back: str = ""
     version: int = 0  # that was reviewed, where all changes are one save
 
 
@@ -137,6 +142,7 @@ class StagedReviewContext(StagedContext, frozen=True, kw_only=True):
     reviewed: str  # as they are applied
     impact: Impact | None
     may_apply: bool
+    back: str = ""  # of one cell that another page asked about: what is staged in the browser stays as it is
     problem: FormProblem | None = None
 
 
@@ -198,13 +204,18 @@ class StagedEditor(Generic[State]):
         for edit in await self.edits_from_lines(state, lines) if lines else ():
             edits[edit.cell] = edit
         kept = [one for one in edits.values() if one.cell != form.without]
-        return await self._render_review(request, admin, state, kept)
+        return await self._render_review(request, admin, state, kept, back=form.back)
 
     async def apply(self, request: Request, admin: AdminRequest, form: ApplyForm) -> Response:
         state, edits = await self.load_state(admin), parse_edits(form.edits)
         context = await self.save_edits(admin, state, edits, form.version)
         if context is None:
-            return await self._render_review(request, admin, state, edits)
+            return await self._render_review(request, admin, state, edits, back=form.back)
+        if not context.failed and is_console_page(form.back):
+            fields = [("edits", context.undo), ("version", str(context.version)), ("back", form.back)]
+            return self._view.redirect_with_flash(
+                form.back, "saved", undo=Undo(path=f"{context.path}/apply", fields=fields)
+            )
         return self._view.render(request, admin, ENTRY, context, status=409 if context.failed else None)
 
     async def show_review_again(
@@ -213,7 +224,7 @@ class StagedEditor(Generic[State]):
         """Nothing was saved: the edits stay staged, beside what someone else has saved."""
         fresh = await self._view.for_application(admin, request.path_params["application_id"])
         return await self._render_review(
-            request, fresh, await self.load_state(fresh), parse_edits(form.edits), problem
+            request, fresh, await self.load_state(fresh), parse_edits(form.edits), problem, back=form.back
         )
 
     async def _render_review(
@@ -223,8 +234,11 @@ class StagedEditor(Generic[State]):
         state: State,
         edits: Sequence[CellEdit],
         problem: FormProblem | None = None,
+        *,
+        back: str = "",
     ) -> Response:
         context = await self.review_edits(admin, state, edits, problem)
+        context = replace(context, back=back if is_console_page(back) else "")
         status = context.problem.status if context.problem else None
         return self._view.render(request, admin, ENTRY, context, status=status)
 

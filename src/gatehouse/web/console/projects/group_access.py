@@ -28,7 +28,7 @@ from gatehouse.web.console.edit_screen import APPLY, EditScreen, FormDraft, Save
 from gatehouse.web.console.forms import FieldConflict, ReviewedForm, field_conflicts
 from gatehouse.web.console.frame import ApiCall, group_call
 from gatehouse.web.console.impact import ImpactForecaster, ReviewContext, review_context
-from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.paths import ConsoleEntry, is_console_page
 from gatehouse.web.console.projects.groups import GroupHead, GroupLoader, LoadedGroup, group_head, sees_members
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
 from gatehouse.web.http.responses import see_other
@@ -54,6 +54,7 @@ class GroupAccessForm(ReviewedForm, frozen=True, kw_only=True):
     add: tuple[str, ...] = ()
     drop: str = ""
     drop_condition: str = ""
+    back: str = ""  # the page that asked for the change; it is shown again after the save
     version: int = 0
 
 
@@ -86,7 +87,8 @@ class GroupAccessScreens:
 
     async def change_access(self, request: Request, admin: AdminRequest, form: GroupAccessForm) -> Response:
         loaded = await self._loader.load(request, admin)
-        return see_other(loaded.path) if form.do == "edit" else await self._change(request, admin, loaded, form)
+        back = form.back if is_console_page(form.back) else loaded.path
+        return see_other(back) if form.do == "edit" else await self._change(request, admin, loaded, form)
 
     async def add_people(
         self, request: Request, admin: AdminRequest, group: Group, user_ids: Sequence[str]
@@ -105,7 +107,7 @@ class GroupAccessScreens:
             if review.is_needed:
                 return self._view.render(request, admin, ENTRY, review)
         await self._groups.save_access(admin.actor, loaded.group.group_id, draft)
-        return self._view.redirect_with_flash(loaded.path, "saved")
+        return self._view.redirect_with_flash(form.back if is_console_page(form.back) else loaded.path, "saved")
 
     async def _load_condition(self, request: Request, admin: AdminRequest) -> LoadedCondition:
         loaded = await self._loader.load(request, admin)

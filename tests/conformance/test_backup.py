@@ -41,6 +41,7 @@ RESTORED_AS_IT_WAS = frozenset(
         *("ban_digests", "bans", "images", "retired_device_keys", "user_aliases", "user_devices", "usernames"),
         *("application_ids", "group_members", "groups", "project_names", "project_services", "projects"),
         "grant_keys",
+        *("access_invitations", "imported_people", "saved_views"),  # the inviter's right is checked again
         "last_seen",
         *("accepted_terms", "protected_sites", "stored_settings"),
         "schema_versions",

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from gatehouse.accounts.address_proofs.model import EndedMethods, ProvingBrowser
 from gatehouse.accounts.administration import Administration
 from gatehouse.accounts.email_links import EmailLinks, as_owner
-from gatehouse.accounts.errors import LoginTaken
+from gatehouse.accounts.errors import LoginTaken, UserBlocked
 from gatehouse.accounts.field_checks import check_nick
 from gatehouse.accounts.model import LinkKind, OpenLink, User, check_login
 from gatehouse.accounts.password_rules import PasswordRules
@@ -55,6 +55,14 @@ class Invitations:
         if known.password_hash is not None or known.email_verified:
             raise LoginTaken
         return Invitation(user=known, path=await self._links.send(LinkKind.INVITE, known, origin))
+
+    async def invite_account(self, user: User, origin: AuditOrigin) -> Invitation:
+        """Send an account without a password the link to choose one. Raises UserBlocked and LoginTaken."""
+        if user.blocked or user.login is None:
+            raise UserBlocked(f"no link for {user.user_id}")
+        if user.password_hash is not None:
+            raise LoginTaken
+        return Invitation(user=user, path=await self._links.send(LinkKind.INVITE, user, origin))
 
     async def find_link(self, secret: str) -> OpenLink:
         """Return the link and the account it invites. Raises LinkDead."""

@@ -54,7 +54,7 @@ def check_login(text: str) -> str:
         and DOMAIN.fullmatch(_ascii_lower(domain))
     )
     if not well_formed:
-        raise BadAccount("the login must be an email address").on_screen("login_email")
+        raise BadAccount("not an email address").on_screen("login_email")
     return login
 
 

@@ -101,7 +101,7 @@ class AccessInvitations(Struct, frozen=True, kw_only=True, eq=False):
         """
         require_operation(actor.rights, Operation.ADMINISTER)
         checked = await self.check(actor, access) if access else access
-        return await self._send(actor, login, nick, lang, checked)
+        return await self.send(actor, login=login, nick=nick, lang=lang, access=checked)
 
     async def invite_to_project(
         self, actor: Actor, name: str, logins: Sequence[str], *, lang: str, access: InvitedAccess
@@ -127,13 +127,34 @@ class AccessInvitations(Struct, frozen=True, kw_only=True, eq=False):
     ) -> None:
         """Invite without telling whether there is an account: a blocked one gets nothing."""
         try:
-            await self._send(actor, login, "", lang, access, into=project_id)
+            await self.send(actor, login=login, nick="", lang=lang, access=access, into=project_id)
         except UserBlocked:
             return
 
-    async def _send(
-        self, actor: Actor, login: str, nick: str, lang: str, access: InvitedAccess, *, into: str = ""
+    async def invite_account(
+        self, actor: Actor, user: User, access: InvitedAccess, *, has_signed_in: bool
     ) -> Invitation:
+        """Invite an account; the access was checked. Raises UserBlocked, and LoginTaken if nothing is to accept.
+
+        One that was never signed in to gets a link to choose a password, any other accepts after signing in.
+        """
+        require_operation(actor.rights, Operation.ADMINISTER)
+        if user.password_hash is None and not (has_signed_in and user.email_verified):
+            sent = await self.invitations.invite_account(user, actor.origin)
+            if access:
+                await self._add(actor, user, access, by_mail=False)
+            return replace(sent, path="") if has_signed_in else sent
+        if user.blocked or user.login is None:
+            raise UserBlocked(f"no invitation to {user.user_id}")
+        if not access:
+            raise LoginTaken
+        await self._add(actor, user, access, by_mail=True)
+        return Invitation(user=user, path="")
+
+    async def send(
+        self, actor: Actor, *, login: str, nick: str, lang: str, access: InvitedAccess, into: str = ""
+    ) -> Invitation:
+        """Invite an address; the actor's right to the access was checked."""
         named = nick.strip() or login.partition("@")[0]
         try:
             sent = await self.invitations.invite(login=login, nick=named, lang=check_lang(lang), origin=actor.origin)
@@ -153,7 +174,7 @@ class AccessInvitations(Struct, frozen=True, kw_only=True, eq=False):
             raise UserBlocked(f"no invitation to {login}")
         return known
 
-    async def _add(self, actor: Actor, user: User, access: InvitedAccess, *, into: str, by_mail: bool) -> None:
+    async def _add(self, actor: Actor, user: User, access: InvitedAccess, *, into: str = "", by_mail: bool) -> None:
         """Store the invitation; `by_mail`: with an email of its own, else that of the account is enough."""
         now, reach = self.clock.now(), actor.rights.service_reach
         invitation = AccessInvitation(

@@ -11,7 +11,7 @@ from gatehouse.accounts.bans.model import BanScope
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION
 from gatehouse.admin.names import NamedApplication
 from gatehouse.admin.paging import Page, PagedList, PageRequest
-from gatehouse.admin.people_list import list_people, list_providers
+from gatehouse.admin.people_list import imported_without_password, list_people, list_providers
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord
 from gatehouse.storage.accounts.former_ids import former_ids
@@ -324,6 +324,7 @@ def ban_reach(user_id: str, scope: BanScope, now: int) -> Verb[BanReach]:
 class PeopleListStore(SqlStore):
     people = snapshot_read(list_people)
     providers = snapshot_read(list_providers)
+    imported_without_password = snapshot_read(imported_without_password)
     account_state = snapshot_read(account_state)
     direct_permissions = snapshot_read(direct_permissions)
     applications = snapshot_read(applications_by_name)

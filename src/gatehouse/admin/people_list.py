@@ -43,6 +43,7 @@ from gatehouse.fields.derive import copy_as
 from gatehouse.storage.permissions.row_readers import UNEXPIRED
 from gatehouse.storage.statements import Bytewise, InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import identities, last_seen, passkeys, totp_factors, user_tags, users
+from gatehouse.storage.tables.invitations import imported_people
 from gatehouse.storage.tables.permissions import role_assignments, roles
 
 DAY: Final = 86_400  # seconds
@@ -96,6 +97,7 @@ class PeopleListQuery(Struct, frozen=True, kw_only=True):
     application_id: int = 0  # with `role`
     role: str = ""  # assigned directly, anywhere in the application
     seen: SeenFilter = SeenFilter.ANY
+    import_id: str = ""  # those whom this import gave no password and who have none yet
     sort: PeopleSort = PeopleSort.NEWEST
     methods: EnabledMethods = field(default_factory=EnabledMethods)  # for NO_SIGN_IN
 
@@ -125,6 +127,9 @@ _ROLE_HOLDERS: Final = select(role_assignments.c.user_id).where(
 )
 _TAGGED: Final = select(user_tags.c.user_id).where(user_tags.c.tag == bindparam("tag", type_=Text()))
 _AT_PROVIDER: Final = select(identities.c.user_id).where(identities.c.provider == bindparam("provider", type_=Text()))
+_IMPORTED: Final = select(imported_people.c.user_id).where(
+    imported_people.c.import_id == bindparam("import_id", type_=Text())
+)
 _GUESTS: Final = select(identities.c.user_id).where(identities.c.provider == literal_column(f"'{GUEST_PROVIDER}'"))
 _SEARCHED_TEXTS: Final = (users.c.nick_key, users.c.name_key, users.c.login_key, users.c.user_id)
 _SINCE: Final = bindparam("since", type_=BigInteger())
@@ -203,6 +208,21 @@ PROVIDERS = Statement(
     lambda: select(identities.c.provider).distinct().order_by(identities.c.provider).limit(MAX_PROVIDERS)
 )
 
+WITHOUT_PASSWORD = Statement(
+    lambda: (
+        select(imported_people.c.user_id)
+        .join(users, users.c.user_id == imported_people.c.user_id)
+        .where(
+            imported_people.c.import_id == bindparam("import_id", type_=Text()),
+            imported_people.c.user_id > bindparam("after", type_=Text()),
+            users.c.password_hash.is_(None),
+            users.c.blocked.is_(False),
+        )
+        .order_by(imported_people.c.user_id)
+        .limit(bindparam("most", type_=BigInteger()))
+    )
+)
+
 
 class ListShape(Struct, frozen=True, kw_only=True):
     """What one statement compares."""
@@ -213,6 +233,7 @@ class ListShape(Struct, frozen=True, kw_only=True):
     tagged: bool
     at_provider: bool
     with_role: bool
+    imported: bool
     searched: bool
     respelled: bool
     bounded: bool  # by the last account that is searched
@@ -268,6 +289,8 @@ def _conditions(shape: ListShape) -> list[ColumnElement[bool]]:
         conditions.append(users.c.user_id.in_(_AT_PROVIDER))
     if shape.with_role:
         conditions.append(users.c.user_id.in_(_ROLE_HOLDERS))
+    if shape.imported:
+        conditions += [users.c.user_id.in_(_IMPORTED), users.c.password_hash.is_(None)]
     if shape.searched:
         conditions.append(contains_text(_SEARCHED_TEXTS, respelled=shape.respelled))
     if shape.bounded:
@@ -299,6 +322,7 @@ def list_people(query: PeopleListQuery, page_request: PageRequest, now: int) -> 
         tagged=bool(query.tag),
         at_provider=bool(query.provider),
         with_role=bool(query.role),
+        imported=bool(query.import_id),
         searched=bool(text),
         respelled="respelled" in text_parameters(text),
         bounded=end is not None,
@@ -321,6 +345,7 @@ def _parameters(query: PeopleListQuery, shape: ListShape, text: str, now: int) -
         "provider": (shape.at_provider, query.provider),
         "application": (shape.with_role, query.application_id),
         "role": (shape.with_role, query.role.lower()),
+        "import_id": (shape.imported, query.import_id),
         **{name: (shape.searched, value) for name, value in text_parameters(text).items()},
         "since": (query.seen is not SeenFilter.ANY, now - query.seen.seconds),
         "now": (shape.with_role or query.among is PeopleFilter.ADMINISTRATORS, now),
@@ -371,6 +396,12 @@ def _page_of(
         is_cut=total > MAX_COUNTED,
         searched=searched,
     )
+
+
+def imported_without_password(import_id: str, after: str, limit: int) -> Verb[Sequence[str]]:
+    """Return the ids, in their order, of those whom an import gave no password and who have none yet."""
+    rows = yield WITHOUT_PASSWORD(import_id=import_id, after=after, most=limit)
+    return [row.user_id for row in rows]
 
 
 def list_providers() -> Verb[Sequence[str]]:

@@ -15,6 +15,8 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "/people/new": ("user", "create"),
     "/people/import": ("user/import", "plan"),
     "/people/import/run": ("user/import", "import"),
+    "/people/invite": ("user", "invite"),
+    "/people/invite/links": ("user", "invite"),  # its answers have the links
     "/people/selected": ("user", "save"),  # and block, unblock; group/access; meta/data
     "/people/{user_id}": ("user", "save"),
     "/people/{user_id}/email": ("user", "save"),
@@ -32,6 +34,8 @@ CALLS: Mapping[str, tuple[str, str]] = {
     f"{PROJECT}/remove": ("project", "delete"),
     f"{PROJECT}/erase": ("project", "erase"),
     f"{PROJECT}/members/lists": ("project/membership", "save"),
+    f"{PROJECT}/members/invite": ("user", "invite"),
+    f"{PROJECT}/members/invite/withdraw": ("project/membership", "save"),
     f"{PROJECT}/members/{{user_id}}": ("project/membership", "save"),
     f"{PROJECT}/members/{{user_id}}/remove": ("project/membership", "save"),
     f"{PROJECT}/applications": ("project", "save"),

@@ -1,11 +1,14 @@
 """The console: people."""
 
+from gatehouse.admin.bulk_invitations import BulkInvitations
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_import import PeopleImport
 from gatehouse.app.console.activity_log import record_describer
 from gatehouse.app.console.assignments import assignment_editor
 from gatehouse.app.console.groups import group_access
 from gatehouse.app.console.shared import ConsoleServices
+from gatehouse.app.services.people import access_invitations
+from gatehouse.web.console.invited import InvitationScreens
 from gatehouse.web.console.people import PeopleScreens
 from gatehouse.web.console.people_import import ImportScreens
 from gatehouse.web.console.people_selected import SelectedPeopleScreens
@@ -44,8 +47,22 @@ def build(console: ConsoleServices) -> list[ConsoleRoute]:
         groups=services.storage.groups,
         lookup=console.lookup,
     )
+    invitations = InvitationScreens(
+        bulk=BulkInvitations(
+            invitations=access_invitations(services),
+            accounts=services.storage.accounts,
+            lists=lists,
+            clock=services.clock,
+        ),
+        lookup=console.lookup,
+        view=console.view,
+        clock=services.clock,
+        base_url=services.base_url,
+        sends_mail=console.sends_mail,
+    )
     selected = SelectedPeopleScreens(
         people_admin=console.people_admin,
+        invitations=invitations,
         names=console.names,
         assignments=console.shared(assignment_editor),
         group_access=console.shared(group_access),
@@ -68,6 +85,7 @@ def build(console: ConsoleServices) -> list[ConsoleRoute]:
             people_admin=console.people_admin,
             lists=lists,
             lookup=console.lookup,
+            invitations=invitations,
             view=console.view,
             clock=services.clock,
             sends_mail=console.sends_mail,
@@ -76,7 +94,10 @@ def build(console: ConsoleServices) -> list[ConsoleRoute]:
         ).routes(),
         *selected.routes(),
         *bans.list_routes(),
-        *ImportScreens(people=PeopleImport(services.accounts.importer), view=console.view).routes(),
+        *ImportScreens(
+            people=PeopleImport(services.accounts.importer), invitations=invitations, view=console.view
+        ).routes(),
+        *invitations.routes(),
         *PersonScreens(
             persons,
             lookup=console.lookup,

@@ -2,9 +2,11 @@
 
 from gatehouse.app.console.groups import group_access, group_loader, project_loader
 from gatehouse.app.console.shared import ConsoleServices
+from gatehouse.app.services.people import access_invitations
 from gatehouse.web.console.projects.allow_lists import AllowListScreens
 from gatehouse.web.console.projects.applications import ProjectApplicationScreens
 from gatehouse.web.console.projects.groups import GroupListScreens, GroupScreens
+from gatehouse.web.console.projects.member_invitations import MemberInvitationScreens
 from gatehouse.web.console.projects.members import MemberScreens
 from gatehouse.web.console.projects.project import ProjectErasureScreens, ProjectScreens
 from gatehouse.web.console.projects.service_accounts import ServiceAccountScreens
@@ -53,7 +55,7 @@ def build(console: ConsoleServices) -> list[ConsoleRoute]:
 
 
 def member_screens(console: ConsoleServices) -> list[ConsoleRoute]:
-    """The lists of groups come before people: their path could be a person's."""
+    """The lists of groups and invitations come before people: their paths could be a person's."""
     memberships = console.services.commands.memberships
     groups = AllowListScreens(
         loader=console.shared(project_loader),
@@ -70,7 +72,14 @@ def member_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         forecaster=console.forecaster,
         view=console.view,
     )
-    return [*groups.routes(), *people.routes()]
+    invitations = MemberInvitationScreens(
+        loader=console.shared(project_loader),
+        invitations=access_invitations(console.services),
+        lists=console.project_lists,
+        view=console.view,
+        clock=console.services.clock,
+    )
+    return [*groups.routes(), *invitations.routes(), *people.routes()]
 
 
 def group_screens(console: ConsoleServices) -> list[ConsoleRoute]:

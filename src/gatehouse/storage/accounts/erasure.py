@@ -38,11 +38,12 @@ from gatehouse.storage.tables.accounts import (
 )
 from gatehouse.storage.tables.audit import audit_refusals, idempotency_keys
 from gatehouse.storage.tables.installation import once as once_table
-from gatehouse.storage.tables.invitations import access_invitations
+from gatehouse.storage.tables.invitations import access_invitations, imported_people
 from gatehouse.storage.tables.oauth import consents, grants
 from gatehouse.storage.tables.outgoing import outbox
 from gatehouse.storage.tables.permissions import role_assignments, scope_records, user_records
 from gatehouse.storage.tables.projects import group_members, service_accounts
+from gatehouse.storage.tables.saved_views import saved_views
 
 RETIRE_USERNAMES = Statement(
     lambda: update(usernames).where(usernames.c.user_id == bindparam("of")).values(user_id="")
@@ -59,7 +60,7 @@ DROP_USER_DATA = Statement.for_each(
     (
         *(last_seen, failed_sign_ins),
         *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
-        *(group_members, access_invitations),
+        *(group_members, access_invitations, imported_people, saved_views),
         *(identities, totp_factors, passkeys, recovery_codes, sessions, site_sessions, login_tokens, outbox),
         *(grants, consents, idempotency_keys, user_devices, retired_device_keys, user_aliases, accepted_terms),
     ),

@@ -22,6 +22,7 @@ from gatehouse.storage.rows import column_values
 from gatehouse.storage.runner import Runner, SqlStore
 from gatehouse.storage.statements import InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import identities, user_ids, users
+from gatehouse.storage.tables.invitations import imported_people
 
 _EXISTING = select(users.c.user_id, users.c.login_key, users.c.shared_key, users.c.meta)
 EXISTING_BY_ID = Statement(lambda: _EXISTING.where(InStringList(users.c.user_id, "ids")))
@@ -39,6 +40,7 @@ EXISTING_BY_IDENTITY = Statement(
 )
 USED_IDS = Statement(lambda: select(user_ids.c.user_id).where(InStringList(user_ids.c.user_id, "ids")))
 ADD_IDENTITY = Statement(lambda: insert(identities))
+ADD_IMPORTED = Statement(lambda: insert(imported_people))
 
 
 def judge_candidates(
@@ -101,6 +103,13 @@ def import_candidates(
         # A name taken since it was looked up fails the batch, which is then judged again.
         yield from insert_users([candidate.user for candidate in new])
         yield from _insert_identities([identity for candidate in new for identity in candidate.identities])
+        yield ADD_IMPORTED.bulk(
+            [
+                {"user_id": candidate.user.user_id, "import_id": import_id}
+                for candidate in new
+                if candidate.user.password_hash is None and candidate.user.login is not None
+            ]
+        )
         yield from add_audit_records(candidate.record for candidate in new)
         if (yield ANY_DIGEST()):
             for candidate in new:

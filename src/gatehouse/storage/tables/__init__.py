@@ -5,7 +5,16 @@ single use or limited is a constraint here, never a count in the code. Importing
 all tables.
 """
 
-from gatehouse.storage.tables import accounts, gamesessions, images, installation, oauth, outgoing, permissions
+from gatehouse.storage.tables import (
+    accounts,
+    gamesessions,
+    images,
+    installation,
+    oauth,
+    outgoing,
+    permissions,
+    saved_views,
+)
 from gatehouse.storage.tables.columns import metadata
 
 __all__ = [
@@ -17,4 +26,5 @@ __all__ = [
     "oauth",
     "outgoing",
     "permissions",
+    "saved_views",
 ]

@@ -37,12 +37,20 @@ audit_events = Table(
     Column("place", BigInteger, unique=True),  # its number in the chain, once sealed
     Index(None, "subject", "at"),
     Index(None, "at"),
-    # Frequent events (sign-ins, people changing their own account) are not in these two indexes; the others find
+    # Frequent events (sign-ins, people changing their own account) are not in these indexes; the others find
     # them.
     Index(
         "ix_audit_events_rare",
         "event",
         "at",
+        postgresql_where=text(RARE_EVENT_SQL),
+        sqlite_where=text(RARE_EVENT_SQL),
+    ),
+    Index(
+        "ix_audit_events_about",
+        "subject",
+        "at",
+        "record_id",
         postgresql_where=text(RARE_EVENT_SQL),
         sqlite_where=text(RARE_EVENT_SQL),
     ),

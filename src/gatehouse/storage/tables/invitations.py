@@ -1,4 +1,4 @@
-"""Invitations to hold a role or to join a group, until they are accepted."""
+"""Invitations to hold a role or to join a group, until they are accepted, and whom to invite."""
 
 from sqlalchemy import BigInteger, Column, Index, Table
 
@@ -24,4 +24,12 @@ access_invitations = Table(
     Index(None, "inviter"),
     Index(None, "invited_into"),
     Index(None, "expires_at"),
+)
+
+imported_people = Table(  # those whom an import gave no password
+    "imported_people",
+    metadata,
+    text_column("user_id", primary_key=True),
+    text_column("import_id"),
+    Index("ix_imported_people_import_id", "import_id", "user_id"),
 )

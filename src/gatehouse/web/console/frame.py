@@ -213,6 +213,7 @@ class NewSecretContext(PageContext, frozen=True, kw_only=True):
     environment_name: str = ""
     download: str = ""  # where the form of the file goes
     back: str
+    done: str = ""  # what the button back says, where nothing needs to be stored
 
 
 class ApiCall(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from gatehouse.accounts.invitations import Invitation
 from gatehouse.accounts.model import EnabledMethods
+from gatehouse.admin.bulk_invitations import parse_addresses
 from gatehouse.admin.paging import Page
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_admin import PeopleAdmin
@@ -22,6 +23,7 @@ from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
 from gatehouse.web.console.frame import NewSecretContext
+from gatehouse.web.console.invited import ACCESS_FIELDS, InvitationScreens, InvitedAccessForm
 from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
@@ -35,7 +37,6 @@ from gatehouse.web.console.view import (
     problem_from,
 )
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.translations import Translator
 
 ENTRY: Final = ConsoleEntry.PEOPLE
@@ -68,6 +69,7 @@ class PeopleQuery(ListQuery, frozen=True, kw_only=True):
     application_id: str = ""
     role: str = ""
     seen: str = ""
+    import_id: str = ""  # those of an import who have no password yet
     sort: str = ""
 
     @property
@@ -80,6 +82,7 @@ class PeopleQuery(ListQuery, frozen=True, kw_only=True):
             application_id=int(self.application_id or 0),
             role=self.role.strip(),
             seen=SeenFilter(self.seen) if self.seen in list(SeenFilter) else SeenFilter.ANY,
+            import_id=self.import_id.strip(),
             sort=self.order,
         )
 
@@ -112,11 +115,13 @@ class NewPersonContext(PageContext, frozen=True, kw_only=True):
     template = "console/people/new.html"
 
     form: "NewPersonForm"
+    picked: Mapping[str, ComboboxOption]
+    sends_mail: bool
     onboarding_methods: Sequence[OnboardingMethod] = tuple(OnboardingMethod)
 
 
-class NewPersonForm(CsrfForm, frozen=True, kw_only=True):
-    login: str = ""
+class NewPersonForm(InvitedAccessForm, frozen=True, kw_only=True):
+    login: str = ""  # addresses, if they are invited
     nick: str = ""
     lang: str = "en"
     entrance: str = OnboardingMethod.INVITE.value
@@ -132,6 +137,7 @@ def invitation_page(t: Translator, invitation: Invitation, *, base_url: str, sen
         text=t(f"people.invited_{'by' if sends_mail else 'without'}_mail", email=user.login or ""),
         value=f"{base_url}{invitation.path}",
         back=f"{ENTRY.path}/{user.user_id}",
+        done=t("invite.done"),
     )
 
 
@@ -144,6 +150,7 @@ class PeopleScreens:
         people_admin: PeopleAdmin,
         lists: PeopleListStore,
         lookup: Lookup,
+        invitations: InvitationScreens,
         view: ConsoleView,
         clock: Clock,
         sends_mail: Callable[[], bool],
@@ -154,6 +161,7 @@ class PeopleScreens:
         self._people_admin = people_admin
         self._lists = lists
         self._lookup = lookup
+        self._invitations = invitations
         self._view = view
         self._clock = clock
         self._sends_mail = sends_mail
@@ -184,30 +192,54 @@ class PeopleScreens:
         require_operation(admin.rights, Operation.ADMINISTER)
 
     async def _new_page(
-        self, _request: Request, _admin: AdminRequest, _record: None, draft: FormDraft[NewPersonForm]
+        self, _request: Request, admin: AdminRequest, _record: None, draft: FormDraft[NewPersonForm]
     ) -> NewPersonContext:
-        return NewPersonContext(form=msgspec.structs.replace(draft.form, password=""))
+        return NewPersonContext(
+            form=msgspec.structs.replace(draft.form, password=""),
+            picked=await self._lookup.describe(admin, draft.form, ACCESS_FIELDS),
+            sends_mail=self._sends_mail(),
+        )
 
     async def _create(
         self, request: Request, admin: AdminRequest, _record: None, form: NewPersonForm
     ) -> Saved | Response:
         if form.entrance == OnboardingMethod.INVITE:
-            invitation = await self._people_admin.invite(
-                admin.actor, login=form.login, nick=form.nick, lang=form.lang
-            )
-            if not invitation.path:
-                address = f"{ENTRY.path}/{invitation.user.user_id}"
-                message = "person_link" if self._sends_mail() else "person_link_waits"
-                return self._view.redirect_with_flash(address, message)
-            context = invitation_page(
-                self._view.words(request), invitation, base_url=self._base_url, sends_mail=self._sends_mail()
-            )
-            return self._view.render(request, admin, ENTRY, context)
+            return await self._invite(request, admin, form)
+        if form.role or form.group_id:
+            raise Malformed("role: needs an invitation").on_screen("access_needs_invitation")
+        addresses = parse_addresses(form.login)
+        if len(addresses) > 1:
+            raise Malformed("login: one address only").on_screen("one_address")
         password = form.password if form.entrance == OnboardingMethod.PASSWORD else None
         created = await self._people_admin.create(
-            admin.actor, login=form.login, nick=form.nick, lang=form.lang, password=password
+            admin.actor,
+            login=addresses[0].login,
+            nick=form.nick or addresses[0].nick,
+            lang=form.lang,
+            password=password,
         )
         return Saved(address=f"{ENTRY.path}/{created.user_id}", message="person_created")
+
+    async def _invite(self, request: Request, admin: AdminRequest, form: NewPersonForm) -> Response:
+        addresses = parse_addresses(form.login)
+        access = await self._invitations.parse_access(admin, form)
+        if len(addresses) > 1:
+            done = await self._invitations.bulk.invite_addresses(
+                admin.actor, addresses, lang=form.lang, access=access
+            )
+            return self._invitations.show(request, admin, done)
+        (one,) = addresses
+        invitation = await self._people_admin.invite(
+            admin.actor, login=one.login, nick=form.nick or one.nick, lang=form.lang, access=access
+        )
+        if not invitation.path:
+            address = f"{ENTRY.path}/{invitation.user.user_id}"
+            message = "person_invited" if self._sends_mail() else "person_invited_waits"
+            return self._view.redirect_with_flash(address, message)
+        context = invitation_page(
+            self._view.words(request), invitation, base_url=self._base_url, sends_mail=self._sends_mail()
+        )
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
         people = ListScreen(view=self._view, path="/people", query=PeopleQuery, page=self._list, file=people_file)

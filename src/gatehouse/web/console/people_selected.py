@@ -1,4 +1,4 @@
-"""People who were selected in the list: block or unblock them, tag them, add them to a group or assign a role."""
+"""People who were selected in the list: invite, block or tag them, add them to a group or assign a role."""
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
@@ -15,9 +15,10 @@ from gatehouse.kernel.errors import BadInput
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.permissions.store import GroupStore
 from gatehouse.web.console.applications.assignment_edits import AssignmentEditor
-from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
+from gatehouse.web.console.combobox import ComboboxOption
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
-from gatehouse.web.console.ends import EndChoice, parse_end
+from gatehouse.web.console.ends import parse_end
+from gatehouse.web.console.invited import ACCESS_FIELDS, InvitationScreens, InvitedAccessForm
 from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.projects.group_access import GroupAccessScreens
@@ -31,15 +32,9 @@ from gatehouse.web.console.view import (
 )
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.forms import CsrfForm
 
 ENTRY: Final = ConsoleEntry.PEOPLE
 MAX_SELECTED: Final = 50  # people; a page of the list has 25
-FIELDS: Final = {
-    "role": ComboboxKind.APPLICATION_ROLE,
-    "project_id": ComboboxKind.PROJECT,
-    "group_id": ComboboxKind.GROUP,
-}
 
 
 class BulkAction(StrEnum):
@@ -51,18 +46,14 @@ class BulkAction(StrEnum):
     ROLE = "role"
     BLOCK = "block"
     UNBLOCK = "unblock"
+    INVITE = "invite"
     LINK = "link"  # to set a password
 
 
-class SelectedForm(CsrfForm, frozen=True, kw_only=True):
+class SelectedForm(InvitedAccessForm, frozen=True, kw_only=True):
     user_id: tuple[str, ...] = ()
     action: str = ""
     tag: str = ""
-    group_id: str = ""
-    role: str = ""
-    project_id: str = ""
-    end: str = EndChoice.NONE.value
-    until: str = ""
 
 
 class SelectedContext(PageContext, frozen=True, kw_only=True):
@@ -82,6 +73,7 @@ class SelectedPeopleScreens:
         people_admin: PeopleAdmin,
         names: NameStore,
         assignments: AssignmentEditor,
+        invitations: InvitationScreens,
         group_access: GroupAccessScreens,
         groups: GroupStore,
         lookup: Lookup,
@@ -93,6 +85,7 @@ class SelectedPeopleScreens:
         self._sends_mail = sends_mail
         self._names = names
         self._assignments = assignments
+        self._invitations = invitations
         self._group_access = group_access
         self._groups = groups
         self._lookup = lookup
@@ -108,8 +101,10 @@ class SelectedPeopleScreens:
         self, request: Request, admin: AdminRequest, _asked: SelectedForm, form: SelectedForm
     ) -> Saved | Response:
         action, people = parse_action(form.action), await self._load_people(form)
-        resolved = await self._lookup.resolve(admin, form, FIELDS)
+        resolved = await self._lookup.resolve(admin, form, ACCESS_FIELDS)
         user_ids = [one.user_id for one in people]
+        if action is BulkAction.INVITE:
+            return await self._invite(request, admin, form, user_ids)
         if action is BulkAction.ROLE:
             return await self._review_role(request, admin, resolved, user_ids)
         if action is BulkAction.GROUP:
@@ -130,6 +125,14 @@ class SelectedPeopleScreens:
         context = await self._context(admin, left, failures=failures, done=len(people) - len(failures))
         more = {"form": left, "problem": None}
         return self._view.render(request, admin, ENTRY, context, status=409, more=more)
+
+    async def _invite(
+        self, request: Request, admin: AdminRequest, form: SelectedForm, user_ids: Sequence[str]
+    ) -> Response:
+        access = await self._invitations.parse_access(admin, form)
+        users = [await self._people_admin.person(admin.actor, one) for one in user_ids]
+        done = await self._invitations.bulk.invite_accounts(admin.actor, users, access)
+        return self._invitations.show(request, admin, done)
 
     async def _review_role(
         self, request: Request, admin: AdminRequest, form: SelectedForm, user_ids: Sequence[str]
@@ -190,7 +193,7 @@ class SelectedPeopleScreens:
         return SelectedContext(
             action=parse_action(form.action),
             people=await self._load_people(form),
-            picked=await self._lookup.describe(admin, form, FIELDS),
+            picked=await self._lookup.describe(admin, form, ACCESS_FIELDS),
             failures=failures,
             done=done,
         )

@@ -4,7 +4,7 @@ from alembic import op
 from sqlalchemy import BigInteger, Column, PrimaryKeyConstraint, Text
 
 revision = "0052"
-down_revision = "0047"
+down_revision = "0050"
 
 
 def upgrade() -> None:

@@ -14,7 +14,7 @@ from gatehouse.audit.model import AuditRecord
 from gatehouse.storage.accounts.users import set_blocked
 from gatehouse.storage.database import Storage
 from tests.conformance.test_sessions import a_session, open_session
-from tests.support.builders import ALL_METHODS, NOW, ORIGIN, RECORDER, a_passkey, a_user
+from tests.support.builders import ALL_METHODS, NOW, ORIGIN, RECORDER, a_passkey, a_pending_registration, a_user
 from tests.support.database_contents import read_all_tables, tables_that_mention
 from tests.support.mail import a_mail
 from tests.support.postgres_session import run_interleaved
@@ -228,7 +228,9 @@ async def test_letters_that_wait_go_with_the_person_and_those_of_others_stay(sto
         anna.user_id, key.credential_id, entry_about(anna), mails[1:2], methods=ALL_METHODS
     )
     await storage.registration.send_link(anna, link, entry_about(anna), mails[2:3])
-    await storage.registration.record_repeated_registration(anna, entry_about(anna), mails[3:4])
+    await storage.registration.record_repeated_registration(
+        anna, entry_about(anna), mails[3:4], a_pending_registration()
+    )
     await storage.sessions.open_session(a_session(anna), entry_about(anna), replaces=None, mails=mails[4:5])
     await storage.second_factors.put_email_code(anna.user_id, b"c", mails[5:6], now=NOW, expires_at=ENDS)
     await storage.profile.set_password(anna, "new", entry_about(anna), mails[6:7], keep=b"", proved=(), now=NOW)

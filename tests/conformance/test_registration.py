@@ -20,7 +20,7 @@ from gatehouse.storage.accounts.users import update_user
 from gatehouse.storage.database import Storage
 from gatehouse.throttle.limits import ThrottleSubject
 from gatehouse.throttle.quotas import Quota, quota_limit
-from tests.support.builders import NOW, a_record, a_user
+from tests.support.builders import NOW, a_pending_registration, a_record, a_user
 from tests.support.clock import MovableClock
 from tests.support.mail import a_mail
 
@@ -195,7 +195,8 @@ async def test_registering_again_ends_what_would_confirm_the_address_and_tells_t
     user = await create_someone(storage)
     await mail_to(storage, user, a_link(LinkKind.VERIFY))
     await mail_to(storage, user, a_link(LinkKind.RESET))
-    await storage.registration.record_repeated_registration(user, a_record(AuditEvent.REGISTERED_AGAIN), [a_mail()])
+    again = a_record(AuditEvent.REGISTERED_AGAIN)
+    await storage.registration.record_repeated_registration(user, again, [a_mail()], a_pending_registration())
     assert await link_owner(storage, LinkKind.VERIFY, b"link", NOW) is None
     assert await link_owner(storage, LinkKind.RESET, b"link", NOW) == user
     assert await storage.accounts.user(user.user_id) == user

@@ -4,7 +4,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from gatehouse.accounts.model import EnabledMethods, Identity, SetupLink, User
+from gatehouse.accounts.email_links import NO_USER_ID
+from gatehouse.accounts.model import EnabledMethods, Identity, PendingRegistrationRecord, SetupLink, User
 from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
@@ -21,6 +22,12 @@ ISSUER = "https://accounts.google.com"
 AUDIT_KEY = bytes(range(32))
 ORIGIN = AuditOrigin(actor="test", address="192.0.2.7", request_id="r1")
 RECORDER = Recorder(mac_key=AUDIT_KEY, clock=MovableClock(NOW))
+
+
+def a_pending_registration() -> PendingRegistrationRecord:
+    return PendingRegistrationRecord(
+        browser=b"browser", user_id=NO_USER_ID, sealed=b"sealed", created_at=NOW, expires_at=NOW + 3_600
+    )
 
 
 def a_user(**fields: Any) -> User:

@@ -444,7 +444,7 @@ STATES: Final[Mapping[str, PageContext]] = {
     "sign-in-throttled": replace(
         SIGN_IN, login=LONG_LOGIN, problem=PageProblem(what=ProblemKind.THROTTLED, seconds=95)
     ),
-    "sign-in-after-reset": replace(SIGN_IN, notice=Notice.PASSWORD_RESET, passkeys_enabled=False),
+    "sign-in-here": replace(SIGN_IN, notice=Notice.SIGN_IN_HERE, passkeys_enabled=False),
     "already-signed-in": page.AlreadySignedInContext(
         csrf=CSRF,
         interaction=ASK,
@@ -558,6 +558,27 @@ STATES: Final[Mapping[str, PageContext]] = {
         CONFIRM, has_password=False, methods=(FactorMethod.PASSKEY,), passkey_options=REQUEST_OPTIONS
     ),
     "register": page.RegisterContext(csrf=CSRF),
+    "register-from-application": page.RegisterContext(
+        csrf=CSRF, interaction=ASK, application="Sky Raiders", returns_to="sky-raiders.example"
+    ),
+    "registration-sent": page.RegistrationSentContext(csrf=CSRF, login=ANNA, application="Sky Raiders"),
+    "registration-sent-wrong-code": page.RegistrationSentContext(
+        csrf=CSRF, login=ANNA, problem=PageProblem(what=ProblemKind.WRONG_CODE, field="otp"), mail_is_logged=True
+    ),
+    "registered-elsewhere": page.RegisteredElsewhereContext(
+        login=ANNA, sign_in="/sign-in", application="Sky Raiders"
+    ),
+    "verify-elsewhere": page.VerifyElsewhereContext(
+        csrf=CSRF, token="sample", login=ANNA, code="4711 0815", application="Sky Raiders"
+    ),
+    "verify-elsewhere-late": page.VerifyElsewhereContext(
+        csrf=CSRF, token="sample", login=ANNA, problem=PageProblem(what=ProblemKind.PASSWORD_WEAK, field="password")
+    ),
+    "verify-and-continue": page.VerifyEmailContext(
+        csrf=CSRF, token="sample", login=ANNA, application="Sky Raiders", continues=True
+    ),
+    "reset-and-continue": page.ResetContext(csrf=CSRF, token="sample", login=ANNA, application="Sky Raiders"),
+    "verify-and-continue-plain": page.VerifyEmailContext(csrf=CSRF, token="sample", login=ANNA, continues=True),
     "register-optional": page.RegisterContext(csrf=CSRF, interaction=ASK, password_optional=True),
     "register-domains": page.RegisterContext(
         csrf=CSRF,

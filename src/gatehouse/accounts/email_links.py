@@ -7,6 +7,7 @@ mailed to. The emails that strangers can cause are limited, and the response is 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -18,7 +19,7 @@ from gatehouse.accounts.address_proofs.model import (
     methods_that_end,
 )
 from gatehouse.accounts.errors import LinkDead
-from gatehouse.accounts.model import EmailLink, LinkKind, OpenLink, User, login_key
+from gatehouse.accounts.model import EmailLink, FlowReference, LinkKind, OpenLink, User, login_key
 from gatehouse.accounts.sign_in import DeviceCookies
 from gatehouse.accounts.store import EmailLinkStore
 from gatehouse.audit.events import AuditEvent
@@ -26,8 +27,9 @@ from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
 from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.kernel.ids import new_secret
+from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.kernel.times import DAY, MINUTE
 from gatehouse.mail.composer import Composer
 from gatehouse.mail.model import MailTemplate, OutboxMail
@@ -43,6 +45,7 @@ PER_ADDRESS_LIMIT: Final[AttemptLimit] = quota_limit(5, EMAIL_LINK_LIFETIME)
 PER_SOURCE_LIMIT: Final[AttemptLimit] = quota_limit(100, 3_600)  # for an office, a school, a mobile carrier's gateway
 
 
+SEALING_PURPOSE: Final = "email-link"
 NO_USER_ID: Final = "none"
 SaveLink = Callable[[User, EmailLink, AuditRecord, Sequence[OutboxMail]], Awaitable[None]]
 
@@ -98,6 +101,14 @@ class LinkRequester(SecretRecord, frozen=True, kw_only=True):
     origin: AuditOrigin
     device_cookie: SecretText = ""  # if its browser sent one
     browser: str = ""  # digest of a secret that only its browser has
+    flow: FlowReference = FlowReference()  # the sign-in flow that it belongs to
+
+
+class _Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What is sealed in a link: who asked for it, and for what."""
+
+    browser: str
+    flow: FlowReference
 
 
 class EmailLinks:
@@ -109,8 +120,10 @@ class EmailLinks:
         recorder: Recorder,
         quota: Quota,
         device_cookies: DeviceCookies,
+        sealer: SecretSealer,
         clock: Clock,
     ) -> None:
+        self._sealer = sealer
         self._store = store
         self._device_cookies = device_cookies
         self._composer = composer
@@ -142,13 +155,20 @@ class EmailLinks:
     ) -> None:
         """Send a link if there is an account; otherwise do the same work without effect (LG-05)."""
         if owner is not None:
-            await self.send(kind, owner, requester.origin)
+            await self._send(self._store.send_link, kind, owner, requester.origin, requester)
         else:
             placeholder = User(user_id=NO_USER_ID, login=login, nick="", lang=requester.lang, reg_time=0)
-            await self._send(self._store.simulate_send, kind, placeholder, requester.origin)
+            await self._send(self._store.simulate_send, kind, placeholder, requester.origin, requester)
 
-    async def _send(self, save: SaveLink, kind: LinkKind, owner: User, origin: AuditOrigin) -> str:
-        prepared = self.prepare(kind, to=owner.login or "", lang=owner.lang, origin=origin)
+    async def _send(
+        self,
+        save: SaveLink,
+        kind: LinkKind,
+        owner: User,
+        origin: AuditOrigin,
+        requester: LinkRequester | None = None,
+    ) -> str:
+        prepared = self.prepare(kind, to=owner.login or "", lang=owner.lang, origin=origin, requester=requester)
         entry = self._recorder.record(LINK_POLICIES[kind].event, origin, subject=owner.user_id)
         await save(owner, prepared.link, entry, prepared.mails)
         return prepared.shown_path
@@ -166,7 +186,10 @@ class EmailLinks:
         await self._store.send_link(owner, link, entry, ())
         return path_of(kind, secret)
 
-    def prepare(self, kind: LinkKind, *, to: str, lang: str, origin: AuditOrigin) -> PreparedLink:
+    def prepare(
+        self, kind: LinkKind, *, to: str, lang: str, origin: AuditOrigin, requester: LinkRequester | None = None
+    ) -> PreparedLink:
+        """Return a new link and its email; with `requester` it keeps the sign-in flow that it was asked for in."""
         policy = LINK_POLICIES[kind]
         secret, shown = new_secret(), new_secret() if policy.is_shown else ""
         path = path_of(kind, secret)
@@ -183,6 +206,7 @@ class EmailLinks:
                 kind=kind,
                 digest=sha256(secret),
                 shown=sha256(shown) if shown else b"",
+                sealed=self._seal(requester),
                 created_at=now,
                 expires_at=now + policy.lifetime,
             ),
@@ -190,6 +214,20 @@ class EmailLinks:
             shown_path=path_of(kind, shown) if shown else "",
             mails=(self._composer.compose(policy.template, to=to, lang=lang, **needed),),
         )
+
+    def _seal(self, requester: LinkRequester | None) -> bytes:
+        if requester is None or not requester.flow.handle:
+            return b""
+        asked = _Asked(browser=requester.browser, flow=requester.flow)
+        return self._sealer.seal(msgspec.json.encode(asked), purpose=SEALING_PURPOSE)
+
+    def flow_of(self, link: OpenLink, browser: str) -> tuple[FlowReference, bool]:
+        """Return the flow that the link was asked for in, and whether this browser asked."""
+        plain = self._sealer.try_open(link.sealed, purpose=SEALING_PURPOSE) if link.sealed else None
+        if plain is None:
+            return FlowReference(), False
+        asked = msgspec.json.decode(plain, type=_Asked)
+        return asked.flow, constant_time_equal(asked.browser, browser)
 
     async def find(self, kind: LinkKind, secret: str) -> OpenLink:
         """Return the link, for the page that asks before it is used. Raises LinkDead."""

@@ -448,12 +448,33 @@ class LinkKind(StrEnum):
     CHANGE = "change_email"  # sent to the new address
 
 
+class FlowReference(SecretRecord, frozen=True, kw_only=True):
+    """The sign-in flow that a registration or a reset began in, and what pages show about it after its end."""
+
+    handle: SecretText = ""
+    application: str = ""  # its name
+    logo: str = ""  # path of its logo
+    start: str = ""  # an address where the application starts a sign-in of its own; empty if none is known
+    form_action: str = ""  # where the flow ends (Content-Security-Policy)
+
+
+class PendingRegistrationRecord(SecretRecord, frozen=True, kw_only=True):
+    """A registration that waits in its browser, as stored."""
+
+    browser: bytes  # a digest of a secret that only this browser has
+    user_id: str
+    sealed: SecretBytes
+    created_at: int
+    expires_at: int
+
+
 class EmailLink(Struct, frozen=True, kw_only=True):
     """A link sent to an account's address, which proves access to that mailbox and works once."""
 
     kind: LinkKind
     digest: bytes
     shown: bytes = b""  # digest of a second secret, for a copy of the link that proves nothing (R9)
+    sealed: bytes = b""  # the browser and the flow that asked for it, if a flow did
     created_at: int
     expires_at: int
 
@@ -463,6 +484,7 @@ class OpenLink(Struct, frozen=True, kw_only=True):
 
     owner: User
     is_shown: bool = False  # someone else saw it: it sets a password and proves no address (R9)
+    sealed: bytes = b""  # as in `EmailLink`
 
 
 class EmailSignInRequest(SecretRecord, frozen=True, kw_only=True):

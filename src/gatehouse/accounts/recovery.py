@@ -1,6 +1,6 @@
 """Password recovery: a link by email, and a new password through that link.
 
-The link does not sign anyone in, and the next sign-in still requires the second factor (LG-15).
+The page that sets the password signs its browser in, after the second factor, which a reset does not replace (LG-15).
 """
 
 from msgspec.structs import replace
@@ -8,11 +8,11 @@ from msgspec.structs import replace
 from gatehouse.accounts.address_proofs.model import EndedMethods, ProvingBrowser
 from gatehouse.accounts.email_links import EmailLinks, LinkRequester, as_owner
 from gatehouse.accounts.errors import UserBlocked
-from gatehouse.accounts.model import LinkKind, OpenLink, User, check_login
+from gatehouse.accounts.model import FlowReference, LinkKind, OpenLink, User, check_login
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.accounts.sign_in import PasswordSignIn
-from gatehouse.accounts.store import EmailLinkStore
+from gatehouse.accounts.store import AccountStore, EmailLinkStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
@@ -34,7 +34,9 @@ class PasswordRecovery:
         composer: Composer,
         recorder: Recorder,
         clock: Clock,
+        accounts: AccountStore,
     ) -> None:
+        self._accounts = accounts
         self._store = store
         self._links = links
         self._passwords = passwords
@@ -77,6 +79,10 @@ class PasswordRecovery:
         """Return the link and the account whose password it would replace. Raises LinkDead."""
         return await self._links.find(LinkKind.RESET, secret)
 
+    def flow_of(self, link: OpenLink, browser: str) -> tuple[FlowReference, bool]:
+        """Return the sign-in flow that the link was asked for in, and whether this browser asked."""
+        return self._links.flow_of(link, browser)
+
     async def find_ending(self, link: OpenLink, browser: ProvingBrowser) -> EndedMethods:
         """Return what else ends when this browser uses the link (R10)."""
         return await self._links.find_ending_of(link, replace(browser, sets_password=True))
@@ -91,8 +97,8 @@ class PasswordRecovery:
         device: str,
         source: str,
         device_cookie: str = "",
-    ) -> None:
-        """Use the link: set the new password and end every session and token.
+    ) -> User:
+        """Use the link: set the new password, end every session and token, and return the account as it is then.
 
         The first proof of the address also ends what the browser did not prove (R10). The owner is notified by
         email. Failed attempts at the old password, of the account and of this source and device cookie, are cleared.
@@ -114,3 +120,4 @@ class PasswordRecovery:
         proving = replace(browser, sets_password=True)
         await self._store.reset_password(sha256(secret), hashed, proving, notices, self._clock.now())
         await self._sign_in.clear_failures(owner, source=source, device_cookie=device_cookie)
+        return await self._accounts.user(owner.user_id)

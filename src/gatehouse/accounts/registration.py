@@ -16,6 +16,7 @@ from gatehouse.accounts.importing.hashes import is_imported
 from gatehouse.accounts.model import JOINED_KEY, SELF_REGISTERED, LinkKind, User, check_login, login_key
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
+from gatehouse.accounts.pending_registrations import PendingRegistrations
 from gatehouse.accounts.store import EmailLinkStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
@@ -50,6 +51,7 @@ class SelfRegistration:
         composer: Composer,
         recorder: Recorder,
         clock: Clock,
+        pending: PendingRegistrations,
         policy: Callable[[], RegistrationPolicy],
     ) -> None:
         self._store = store
@@ -59,6 +61,7 @@ class SelfRegistration:
         self._composer = composer
         self._recorder = recorder
         self._clock = clock
+        self._pending = pending
         self._policy = policy
 
     @property
@@ -95,24 +98,44 @@ class SelfRegistration:
         return (await self._links.find(LinkKind.VERIFY, secret)).owner
 
     async def verify_email(
-        self, secret: str, browser: ProvingBrowser, *, origin: AuditOrigin, device: str, password: str = ""
+        self,
+        secret: str,
+        browser: ProvingBrowser,
+        *,
+        origin: AuditOrigin,
+        device: str,
+        password: str = "",
+        needs_password: bool = False,
     ) -> User:
-        """Use the link: verify the address, without signing in, and set the password, if there is a new one.
+        """Use the link: verify the address, and set the password, if there is a new one or one is needed.
 
         The first proof ends what the browser did not prove (R10). Raises LinkDead, and BadAccount for a password
         that breaks the rules.
         """
         owner = await self.find_unverified(secret)
-        actor = as_owner(origin, owner)
         hashed = None
-        if password:
+        if password or needs_password:
             await self._rules.check(password, owner.login or "", owner.nick)
             hashed = await self._passwords.hash(password)
+        await self.use_link(sha256(secret), owner, browser, origin=origin, device=device, password_hash=hashed)
+        return owner
+
+    async def use_link(
+        self,
+        digest: bytes,
+        owner: User,
+        browser: ProvingBrowser,
+        *,
+        origin: AuditOrigin,
+        device: str,
+        password_hash: str | None = None,
+    ) -> None:
+        """Verify the address with the link of this digest. Raises LinkDead."""
+        actor = as_owner(origin, owner)
         entry = self._recorder.record(AuditEvent.EMAIL_VERIFIED, actor, subject=owner.user_id)
         notices = self._links.proof_notices(owner, actor, device, [entry])
-        proving = replace(browser, sets_password=hashed is not None)
-        await self._store.verify_email(sha256(secret), hashed, proving, notices, self._clock.now())
-        return owner
+        proving = replace(browser, sets_password=password_hash is not None)
+        await self._store.verify_email(digest, password_hash, proving, notices, self._clock.now())
 
     async def _create_or_notify(self, account: NewAccount, requester: LinkRequester) -> None:
         while (known := await self._store.user_by_login(account.login)) is None:
@@ -143,7 +166,8 @@ class SelfRegistration:
             subject=user.user_id,
             personal={"login": account.login, "nick": account.nick},
         )
-        await self._store.create_with_link(user, prepared.link, entry, prepared.mails)
+        pending = self._pending.prepare(account.login, requester, user.user_id)
+        await self._store.create_with_link(user, prepared.link, entry, prepared.mails, pending)
 
     async def _notify_existing(self, known: User, account: NewAccount, requester: LinkRequester) -> None:
         """Resend the link when the same form is sent twice; otherwise notify the owner and end pending links.
@@ -156,13 +180,23 @@ class SelfRegistration:
             password_hash = await self._passwords.decoy_hash()
         is_the_same = await self._passwords.matches(account.password, password_hash)
         if is_the_same and awaits_verification(known):
-            await self._links.send(LinkKind.VERIFY, known, requester.origin)
+            await self._renew(known, account.login, requester)
             return
         mail = self._composer.compose(
             MailTemplate.ALREADY_REGISTERED, to=known.login or "", lang=known.lang, address=requester.origin.address
         )
         entry = self._recorder.record(AuditEvent.REGISTERED_AGAIN, requester.origin, subject=known.user_id)
-        await self._store.record_repeated_registration(known, entry, (mail,))
+        pending = self._pending.prepare(account.login, requester)
+        await self._store.record_repeated_registration(known, entry, (mail,), pending)
+
+    async def _renew(self, known: User, login: str, requester: LinkRequester) -> None:
+        """Send the link again; the browser that has just shown the password waits for it from now on."""
+        prepared = self._links.prepare(
+            LinkKind.VERIFY, to=known.login or "", lang=known.lang, origin=requester.origin
+        )
+        entry = self._recorder.record(AuditEvent.VERIFICATION_SENT, requester.origin, subject=known.user_id)
+        pending = self._pending.prepare(login, requester, known.user_id)
+        await self._store.renew_registration(known, prepared.link, entry, prepared.mails, pending)
 
 
 def refuse_foreign_domain(login: str, domains: tuple[str, ...]) -> None:

@@ -1,16 +1,18 @@
 """What accounts store."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from gatehouse.accounts.address_proofs.model import HeldMethods, ProofNotices, ProvingBrowser
 from gatehouse.accounts.bans.model import UserBan
+from gatehouse.accounts.errors import EmailCodeWrong
 from gatehouse.accounts.model import (
     EmailLink,
     EmailSignInProof,
     EmailSignInRequest,
     LinkKind,
     OpenLink,
+    PendingRegistrationRecord,
     SetupLink,
     User,
 )
@@ -148,17 +150,43 @@ class EmailLinkStore(Protocol):
         """
 
     async def create_with_link(
-        self, user: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]
+        self,
+        user: User,
+        link: EmailLink,
+        entry: AuditRecord,
+        mails: Sequence[OutboxMail],
+        pending: PendingRegistrationRecord | None = None,
     ) -> None:
-        """Store a new account and the link that will verify its address.
+        """Store a new account, the link that will verify its address, and what its browser waits for.
 
         Raises LoginTaken or UserIdTaken, and then nothing is changed.
         """
 
-    async def record_repeated_registration(
-        self, known: User, entry: AuditRecord, mails: Sequence[OutboxMail]
+    async def renew_registration(
+        self,
+        known: User,
+        link: EmailLink,
+        entry: AuditRecord,
+        mails: Sequence[OutboxMail],
+        pending: PendingRegistrationRecord,
     ) -> None:
-        """End the links that would verify the account's address and change nothing else."""
+        """Store a new link of an account that was registered again with its password, now in this browser."""
+
+    async def record_repeated_registration(
+        self, known: User, entry: AuditRecord, mails: Sequence[OutboxMail], pending: PendingRegistrationRecord
+    ) -> None:
+        """End the links that would verify the account's address and change nothing else of the account."""
+
+    async def find_registration(self, browser: bytes, now: int) -> tuple[str, bytes] | None:
+        """Return the user ID and the sealed content of the registration that waits in this browser."""
+
+    async def try_registration_code(
+        self, browser: bytes, typed: str, code_of: Callable[[bytes], str], now: int
+    ) -> bytes | EmailCodeWrong | None:
+        """Return the digest of the account's open link if `code_of` makes the typed code of it, using nothing up.
+
+        Wrong codes count: None after MAX_EMAIL_CODE_TRIES, and without a registration in this browser.
+        """
 
     async def held_methods(self, user_id: str, now: int) -> HeldMethods:
         """Return what is stored beside the account of how it can be entered."""

@@ -32,11 +32,13 @@ from gatehouse.web.pages.reauthentication import ReauthenticationPage
 from gatehouse.web.pages.recovery import ForgotPage, ResetPage
 from gatehouse.web.pages.registration import RegisterPage
 from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.resuming import FlowResumption
 from gatehouse.web.pages.second_factor import SecondFactorPages
 from gatehouse.web.pages.setup import SampleCommands, SetupPage
 from gatehouse.web.pages.sign_in import SignInPages
 from gatehouse.web.pages.sign_in_flow import SignInCompletion, SignInFlowPages
 from gatehouse.web.pages.terms import TermsPage
+from gatehouse.web.pages.waiting_registration import WaitingPages
 
 
 def setup_endpoints(services: Services, pages: PageRenderer, samples: SampleCommands) -> list[Endpoint]:
@@ -187,9 +189,24 @@ def registration_endpoints(services: Services, pages: PageRenderer) -> list[Endp
     by_email = email_sign_in_pages(services, pages, forms)
     registration, recovery = services.registration.self_registration, services.registration.password_recovery
     is_logged = services.mail.is_logged
+    flow_pages, completion = by_email.flow_pages, by_email.completion
+    resumption = FlowResumption(sign_in_flows=services.sign_in_flows, flow_pages=flow_pages)
+    waiting = WaitingPages(
+        pending=services.registration.pending,
+        proofs=services.registration.email_verification,
+        completion=completion,
+        resumption=resumption,
+        flow_pages=flow_pages,
+        forms=forms,
+        mail_is_logged=is_logged,
+    )
     verify = VerifyEmailPage(
         registration=registration,
         proofs=services.registration.email_verification,
+        pending=services.registration.pending,
+        waiting=waiting,
+        resumption=resumption,
+        flow_pages=flow_pages,
         forms=forms,
         mail_is_logged=is_logged,
     )
@@ -199,17 +216,26 @@ def registration_endpoints(services: Services, pages: PageRenderer) -> list[Endp
             registration=registration,
             email_sign_in=services.sign_in.emails,
             email_pages=by_email,
+            waiting=waiting,
+            flow_pages=flow_pages,
+            resumption=resumption,
             forms=forms,
-            mail_is_logged=is_logged,
         ).endpoints(),
+        *waiting.endpoints(),
         *verify.endpoints(),
         *InvitePage(
             invitations=services.registration.invitations,
             accept_access=partial(accept_access, services),
+            accounts=services.storage.accounts,
+            completion=completion,
             forms=forms,
         ).endpoints(),
-        *ForgotPage(recovery=recovery, forms=forms, mail_is_logged=is_logged).endpoints(),
-        *ResetPage(recovery=recovery, forms=forms).endpoints(),
+        *ForgotPage(
+            recovery=recovery, resumption=resumption, flow_pages=flow_pages, forms=forms, mail_is_logged=is_logged
+        ).endpoints(),
+        *ResetPage(
+            recovery=recovery, resumption=resumption, completion=completion, flow_pages=flow_pages, forms=forms
+        ).endpoints(),
     ]
 
 

@@ -135,7 +135,11 @@ class SiteSignInPurpose:
             raise SignInFlowGone from gone
         host = site.origin.partition("://")[2]
         return Destination(
-            application=host, application_ids=(site.application_id,), returns_to=host, form_action=site.origin
+            application=host,
+            application_ids=(site.application_id,),
+            returns_to=host,
+            start=site.origin,
+            form_action=site.origin,
         )
 
     async def next_step(self, flow: SignInFlow) -> FlowStep:

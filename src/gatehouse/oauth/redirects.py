@@ -188,6 +188,12 @@ def csp_source(uri: str) -> str:
     return f"{parts['scheme']}://{host}" if parts["port"] is None else f"{parts['scheme']}://{host}:{parts['port']}"
 
 
+def web_root(uri: str) -> str:
+    """Return the first page of the site of a redirect URI; empty for an app, and for a site on this machine."""
+    source = csp_source(uri)
+    return f"{source}/" if source.startswith("https://") and "*" not in source else ""
+
+
 def with_query(uri: str, parameters: Mapping[str, str]) -> str:
     """Add response parameters to a verified redirect URI and keep its own query.
 

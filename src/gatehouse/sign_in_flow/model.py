@@ -91,6 +91,7 @@ class Destination(Struct, frozen=True, kw_only=True):
     application_ids: tuple[int, ...] = ()  # the first one is that of the name
     api_application_id: int = 0  # of the API that the application asks access to; 0 for none
     returns_to: str = ""  # the host the browser is sent back to
+    start: str = ""  # an address where the application starts a sign-in of its own; empty if none is known
     form_action: str = ""  # the source a form's last redirect may lead to (Content-Security-Policy)
     login_hint: str = ""
     ui_locales: str = ""

@@ -34,9 +34,8 @@ async def test_the_invited_person_chooses_name_and_password_and_signs_in(
     page = await browser_client.get(link)
     assert (page.status_code, BOB in page.text, 'value="bob"' in page.text) == (200, True, True)
     response = await accept(browser_client, link)
-    assert (response.status_code, response.headers["location"]) == (303, "/sign-in?notice=welcome")
-    assert "gh_session" not in browser_client.cookies
-    assert "Your account is ready" in (await browser_client.follow()).text
+    assert (response.status_code, response.headers["location"]) == (303, "/account")
+    assert (await browser_client.follow()).status_code == 200
     ready = await service.services.storage.accounts.user(invited.user_id)
     assert (ready.nick, ready.email_verified) == ("Bob", True)
     assert (await browser_client.sign_in(BOB)).status_code == 303
@@ -169,6 +168,10 @@ async def test_the_letter_is_in_the_language_asked_for_and_the_log_has_no_secret
         for record in await service.services.storage.audit.unsealed_records(100)
         if record.subject == invited.user_id
     ]
-    assert sorted(record.event for record in records) == ["user.invitation_accepted", "user.invited", "user.invited"]
+    assert sorted(record.event for record in records if record.event.startswith("user.")) == [
+        "user.invitation_accepted",
+        "user.invited",
+        "user.invited",
+    ]
     assert token_in_link(link) not in repr(records)
     assert PASSWORD not in repr(records)

@@ -113,6 +113,7 @@ def build_accounts(
             recorder=recorder,
             quota=quota,
             device_cookies=device_cookies,
+            sealer=core.masters,
             clock=clock,
         ),
         device_cookies=device_cookies,

@@ -6,6 +6,7 @@ from gatehouse.accounts.invitations import Invitations
 from gatehouse.accounts.own_account.email_change import EmailChanges
 from gatehouse.accounts.own_account.email_verification import EmailVerification
 from gatehouse.accounts.own_account.password_change import PasswordChange
+from gatehouse.accounts.pending_registrations import PendingRegistrations
 from gatehouse.accounts.recovery import PasswordRecovery
 from gatehouse.accounts.registration import SelfRegistration
 from gatehouse.accounts.sign_in import PasswordSignIn
@@ -17,6 +18,7 @@ from gatehouse.mail.composer import Composer
 
 class RegistrationServices(Struct, frozen=True, kw_only=True, eq=False):
     self_registration: SelfRegistration
+    pending: PendingRegistrations
     invitations: Invitations
     password_recovery: PasswordRecovery
     password_change: PasswordChange
@@ -29,6 +31,13 @@ def build_registration(
 ) -> RegistrationServices:
     store, recorder, clock = core.storage.registration, core.recorder, core.clock
     links, passwords, rules = accounts.email_links, accounts.passwords, accounts.password_rules
+    pending = PendingRegistrations(
+        store=store,
+        accounts=core.storage.accounts,
+        sealer=core.masters,
+        key=core.derive_key("registration"),
+        clock=clock,
+    )
     registration = SelfRegistration(
         store=store,
         links=links,
@@ -37,6 +46,7 @@ def build_registration(
         composer=composer,
         recorder=recorder,
         clock=clock,
+        pending=pending,
         policy=lambda: registration_policy(core.settings.accounts),
     )
     email_changes = EmailChanges(
@@ -49,6 +59,7 @@ def build_registration(
     )
     return RegistrationServices(
         self_registration=registration,
+        pending=pending,
         invitations=Invitations(
             store=store,
             links=links,
@@ -67,6 +78,7 @@ def build_registration(
             composer=composer,
             recorder=recorder,
             clock=clock,
+            accounts=core.storage.accounts,
         ),
         password_change=PasswordChange(
             store=core.storage.profile,
@@ -78,5 +90,11 @@ def build_registration(
             methods=accounts.enabled_methods,
         ),
         email_changes=email_changes,
-        email_verification=EmailVerification(registration=registration, email_changes=email_changes, links=links),
+        email_verification=EmailVerification(
+            registration=registration,
+            email_changes=email_changes,
+            links=links,
+            pending=pending,
+            accounts=core.storage.accounts,
+        ),
     )

@@ -15,7 +15,7 @@ from gatehouse.oauth.authorize.response import response_target
 from gatehouse.oauth.authorize.service import AuthorizeService
 from gatehouse.oauth.errors import AuthorizeRefused, ClientNotFound, NotLetIn
 from gatehouse.oauth.model import LINK_FIELDS, Client
-from gatehouse.oauth.redirects import csp_source, display_host, is_registered_redirect
+from gatehouse.oauth.redirects import csp_source, display_host, is_registered_redirect, web_root
 from gatehouse.oauth.store import ClientStore, find_api_in, logo_path
 from gatehouse.sign_in_flow.model import (
     Continuation,
@@ -61,6 +61,7 @@ class AuthorizeSignInPurpose(Struct, kw_only=True, eq=False):
             application_ids=client.application_ids,
             api_application_id=0 if api is None else api.application_id,
             returns_to=display_host(request.redirect_uri),
+            start=client.client_uri or web_root(request.redirect_uri),
             form_action=csp_source(request.redirect_uri),
             login_hint=request.login_hint,
             ui_locales=request.ui_locales,

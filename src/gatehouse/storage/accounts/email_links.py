@@ -9,6 +9,7 @@ from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.installation import once as once_table
 
 EMAIL_SIGN_IN: Final = "email_sign_in"  # kind of the single-use record: a link and a code
+REGISTRATION: Final = "registration"  # kind of the record of a registration that waits in its browser
 
 END_LINKS = Statement(
     lambda: delete(once_table).where(

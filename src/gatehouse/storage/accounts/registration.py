@@ -1,7 +1,7 @@
 """Storage of mailed links and their use (accounts/store.py: EmailLinkStore)."""
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from sqlalchemy import Boolean, bindparam, case, select, update
@@ -14,6 +14,7 @@ from gatehouse.accounts.model import (
     EmailSignInRequest,
     LinkKind,
     OpenLink,
+    PendingRegistrationRecord,
     User,
     search_key,
 )
@@ -24,7 +25,7 @@ from gatehouse.mail.model import OutboxMail
 from gatehouse.storage import mail, single_use
 from gatehouse.storage.accounts.address_proofs import end_unproved_methods, held_methods, store_notices
 from gatehouse.storage.accounts.ban_aware import BanAwareStore, BanFollower, write_with_bans
-from gatehouse.storage.accounts.email_links import EMAIL_SIGN_IN, end_links
+from gatehouse.storage.accounts.email_links import EMAIL_SIGN_IN, REGISTRATION, end_links
 from gatehouse.storage.accounts.sessions import raise_rev
 from gatehouse.storage.accounts.users import (
     LOCK_USER,
@@ -42,6 +43,7 @@ from gatehouse.storage.tables.installation import once as once_table
 
 DECOY_LINKS = 5  # as many links take as long to write as one audit record (LG-05)
 ADDRESS = "address"  # in a link's details: a digest of the address it was mailed to
+ASKED = "asked"  # in a link's details: the browser and flow that asked for it, sealed
 SHOWN = "shown"  # in a link's details: someone else saw it (R9)
 
 # The write compares the address again: it does not change between read and write.
@@ -83,6 +85,19 @@ SET_FIRST_PASSWORD = Statement(
 )
 
 
+SET_PASSWORD_BROWSER = Statement(
+    lambda: (
+        update(users)
+        .where(
+            users.c.user_id == bindparam("of"),
+            users.c.password_hash == bindparam("hash"),
+            users.c.email_verified.is_(False),
+        )
+        .values(password_browser=bindparam("browser"))
+    )
+)
+
+
 def find_link(kind: LinkKind, digest: bytes, now: int) -> Verb[OpenLink | None]:
     return (yield from _open_link((yield from single_use.find_single_use(kind, digest, now))))
 
@@ -107,12 +122,75 @@ def simulate_send(placeholder: User, link: EmailLink, entry: AuditRecord, mails:
         yield from mail.delete_sent(written.mail_id)
 
 
-def create_with_link(user: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]) -> Verb[None]:
+def create_with_link(
+    user: User,
+    link: EmailLink,
+    entry: AuditRecord,
+    mails: Sequence[OutboxMail],
+    pending: PendingRegistrationRecord | None = None,
+) -> Verb[None]:
     yield from insert_user(user)
     yield from send_link(user, link, entry, mails)
+    if pending is not None:
+        yield from _put_pending(pending)
 
 
-def record_repeated_registration(known: User, entry: AuditRecord, mails: Sequence[OutboxMail]) -> Verb[None]:
+def renew_registration(
+    known: User,
+    link: EmailLink,
+    entry: AuditRecord,
+    mails: Sequence[OutboxMail],
+    pending: PendingRegistrationRecord,
+) -> Verb[None]:
+    yield SET_PASSWORD_BROWSER(of=known.user_id, hash=known.password_hash, browser=pending.browser.hex())
+    yield from send_link(known, link, entry, mails)
+    yield from _put_pending(pending)
+
+
+def _put_pending(pending: PendingRegistrationRecord) -> Verb[None]:
+    """Store what the browser waits for, instead of its earlier registration."""
+    yield UPSERT_REQUEST(
+        kind=REGISTRATION,
+        digest=pending.browser,
+        subject=pending.user_id,
+        details={"sealed": base64.b64encode(pending.sealed).decode(), "tries": 0},
+        created_at=pending.created_at,
+        expires_at=pending.expires_at,
+        taken_at=0,
+    )
+
+
+def find_registration(browser: bytes, now: int) -> Verb[tuple[str, bytes] | None]:
+    found = yield from single_use.find_single_use(REGISTRATION, browser, now)
+    return None if found is None else (found.subject, base64.b64decode(found.details["sealed"]))
+
+
+def try_registration_code(
+    browser: bytes, typed: str, code_of: Callable[[bytes], str], now: int
+) -> Verb[bytes | EmailCodeWrong | None]:
+    rows = yield LOCK_REQUEST(of_kind=REGISTRATION, of_browser=browser, now=now)
+    if not rows:
+        return None
+    subject, details = rows[0].subject, rows[0].details
+    owners = yield USER_BY_ID(user_id=subject)
+    links = yield single_use.FIND_OPEN_OF_SUBJECT(of_kind=LinkKind.VERIFY, of_subject=subject, now=now)
+    is_own = bool(owners) and owners[0].user.password_browser == browser.hex()
+    # A code is compared in any case, so that an address with an account takes as long (LG-05).
+    wanted = code_of(bytes(links[0].digest) if links else browser)
+    if constant_time_equal(wanted, typed) and links and is_own:
+        return bytes(links[0].digest)
+    tries = details["tries"] + 1
+    ended = tries >= MAX_EMAIL_CODE_TRIES
+    yield SAVE_TRY(
+        of_kind=REGISTRATION, of_browser=browser, counted={**details, "tries": tries}, ended=now if ended else 0
+    )
+    return None if ended else EmailCodeWrong()
+
+
+def record_repeated_registration(
+    known: User, entry: AuditRecord, mails: Sequence[OutboxMail], pending: PendingRegistrationRecord
+) -> Verb[None]:
+    yield from _put_pending(pending)
     yield single_use.DROP_SECRETS_OF_SUBJECT(of_kind=LinkKind.VERIFY, of_subject=known.user_id)
     yield from mail.queue_mails(mails, known.user_id)
     yield from add_audit_record(entry)
@@ -191,15 +269,16 @@ def _put_link(
         link.kind,
         link.digest,
         subject=subject,
-        details=_details(address),
+        details=_details(address, link.sealed),
         now=link.created_at,
         expires_at=link.expires_at,
         more={**copy, **beside},
     )
 
 
-def _details(address: str) -> dict[str, object]:
-    return {ADDRESS: sha256(address).hex()}
+def _details(address: str, sealed: bytes = b"") -> dict[str, object]:
+    asked = {ASKED: base64.b64encode(sealed).decode()} if sealed else {}
+    return {ADDRESS: sha256(address).hex(), **asked}
 
 
 def _take_link(kind: LinkKind, digest: bytes, now: int) -> Verb[OpenLink]:
@@ -221,13 +300,14 @@ def _open_link(link: Row | None) -> Verb[OpenLink | None]:
     mailed_to = sha256(user.login_key or "").hex()
     if user.blocked or link.details[ADDRESS] != mailed_to:
         return None
-    return OpenLink(owner=user, is_shown=SHOWN in link.details)
+    sealed = base64.b64decode(link.details.get(ASKED, ""))
+    return OpenLink(owner=user, is_shown=SHOWN in link.details, sealed=sealed)
 
 
-# Requests to sign in by email: a link and a code.
+# Requests of one browser: to sign in by email, with a link and a code, and registrations that wait.
 
 
-_THIS_REQUEST = (once_table.c.kind == EMAIL_SIGN_IN, once_table.c.digest == bindparam("of_browser"))
+_THIS_REQUEST = (once_table.c.kind == bindparam("of_kind"), once_table.c.digest == bindparam("of_browser"))
 _UPSERT_REQUEST = insert_single_use()
 
 # Of two requests of one browser both succeed, and the later one counts.
@@ -240,7 +320,9 @@ UPSERT_REQUEST = Statement(
         },
     )
 )
-LOCK_REQUEST = Statement(lambda: select(once_table.c.details).where(*_THIS_REQUEST, IS_OPEN).with_for_update())
+LOCK_REQUEST = Statement(
+    lambda: select(once_table.c.subject, once_table.c.details).where(*_THIS_REQUEST, IS_OPEN).with_for_update()
+)
 SAVE_TRY = Statement(
     lambda: update(once_table).where(*_THIS_REQUEST).values(details=bindparam("counted"), taken_at=bindparam("ended"))
 )
@@ -289,7 +371,7 @@ def try_email_request(
 
     With `keeps` a right answer uses nothing up.
     """
-    rows = yield LOCK_REQUEST(of_browser=proof.browser, now=now)
+    rows = yield LOCK_REQUEST(of_kind=EMAIL_SIGN_IN, of_browser=proof.browser, now=now)
     if not rows:
         return None
     details = rows[0].details
@@ -301,7 +383,12 @@ def try_email_request(
         right = proof.code is not None and constant_time_equal(details["code"], proof.code.hex())
         tries = details["tries"] + (not right)
     ended = (right and not keeps) or tries >= MAX_EMAIL_CODE_TRIES
-    yield SAVE_TRY(of_browser=proof.browser, counted={**details, "tries": tries}, ended=now if ended else 0)
+    yield SAVE_TRY(
+        of_kind=EMAIL_SIGN_IN,
+        of_browser=proof.browser,
+        counted={**details, "tries": tries},
+        ended=now if ended else 0,
+    )
     if right:
         return base64.b64decode(details["sealed"])
     return None if ended else EmailCodeWrong()
@@ -327,6 +414,9 @@ class RegistrationStorage(BanAwareStore):
     send_link = write(send_link)
     simulate_send = write(simulate_send)
     create_with_link = write(create_with_link)
+    renew_registration = write(renew_registration)
+    find_registration = read(find_registration)
+    try_registration_code = write(try_registration_code)
     record_repeated_registration = write(record_repeated_registration)
     verify_email = write_with_bans(verify_email)
     accept_invitation = write_with_bans(accept_invitation)

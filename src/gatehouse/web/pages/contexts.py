@@ -172,6 +172,9 @@ class RegisterContext(PageContext, frozen=True, kw_only=True):
 
     csrf: str
     interaction: str = ""
+    application: str = ""  # its name, if it sent the person here
+    returns_to: str = ""
+    logo: str = ""
     login: str = ""
     nick: str = ""
     domains: tuple[str, ...] = ()  # the only allowed ones; empty for any
@@ -190,7 +193,48 @@ class CheckMailContext(PageContext, frozen=True, kw_only=True):
     login: str  # as typed
     minutes: int = 30  # lifetime of the link
     mail_is_logged: bool = False  # no SMTP is configured: the page says where the email is
+    interaction: str = ""
     puzzle: Puzzle | None = None  # to send the email again
+
+
+class RegistrationSentContext(PageContext, frozen=True, kw_only=True):
+    """The browser that registered waits for its link, with a field for the code that another browser shows."""
+
+    template = "registration_sent.html"
+
+    csrf: str
+    login: str  # as typed
+    application: str = ""
+    logo: str = ""
+    minutes: int = 30  # lifetime of the link
+    mail_is_logged: bool = False
+    problem: PageProblem | None = None
+
+
+class RegisteredElsewhereContext(PageContext, frozen=True, kw_only=True):
+    """In the browser that registered, after the registration was finished in another one."""
+
+    template = "registered_elsewhere.html"
+
+    login: str
+    sign_in: str  # the address that signs in here
+    application: str = ""
+    logo: str = ""
+
+
+class VerifyElsewhereContext(PageContext, frozen=True, kw_only=True):
+    """The link of a registration, in another browser than the one that registered."""
+
+    template = "verify_elsewhere.html"
+
+    csrf: str
+    token: str
+    login: str
+    code: str = ""  # for the browser that registered, if it still waits
+    application: str = ""
+    logo: str = ""
+    ending: EndedMethods = ENDS_NOTHING
+    problem: PageProblem | None = None
 
 
 class VerifyEmailContext(PageContext, frozen=True, kw_only=True):
@@ -199,6 +243,10 @@ class VerifyEmailContext(PageContext, frozen=True, kw_only=True):
     csrf: str
     token: str
     login: str
+    application: str = ""
+    logo: str = ""
+    continues: bool = False  # confirming signs in and goes on
+    code: str = ""  # a right one, instead of the token
     ending: EndedMethods = ENDS_NOTHING  # what ends with the first proof of the address (R10)
     needs_session: bool = False  # the link works only in the session that asked
     problem: PageProblem | None = None
@@ -225,6 +273,9 @@ class ForgotContext(PageContext, frozen=True, kw_only=True):
     template = "forgot.html"
 
     csrf: str
+    interaction: str = ""
+    application: str = ""
+    logo: str = ""
     login: str = ""
     problem: PageProblem | None = None
     puzzle: Puzzle | None = None
@@ -236,6 +287,8 @@ class ResetContext(PageContext, frozen=True, kw_only=True):
     csrf: str
     token: str
     login: str
+    application: str = ""
+    logo: str = ""
     ending: EndedMethods = ENDS_NOTHING
     problem: PageProblem | None = None
 

@@ -4,6 +4,7 @@ from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -16,7 +17,7 @@ from gatehouse.accounts.errors import (
     PasswordBreached,
     PasswordWeak,
 )
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import FlowReference, User
 from gatehouse.accounts.own_account.model import SameAddress
 from gatehouse.fields.secrets import SecretRecord
 from gatehouse.kernel.digests import sha256
@@ -126,6 +127,10 @@ class PublicForms(Struct, kw_only=True, eq=False):
             lang=self.pages.language_of(request),
             origin=origin_of(request, ANONYMOUS_ACTOR),
         )
+
+    def browser_requester(self, request: Request, browser: Browser, flow: FlowReference) -> LinkRequester:
+        """Return the same with the browser and its sign-in flow, with which the link goes on."""
+        return replace(self.link_requester(request), browser=sha256(browser.browser_id).hex(), flow=flow)
 
 
 def proving_browser_of(browser: Browser, owner: User) -> ProvingBrowser:

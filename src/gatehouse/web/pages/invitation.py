@@ -9,12 +9,13 @@ from starlette.responses import Response
 
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.invitations import Invitations
-from gatehouse.accounts.model import OpenLink, User
+from gatehouse.accounts.model import OpenLink, SignInMethod, User
+from gatehouse.accounts.session_model import PASSWORD_PROOF
+from gatehouse.accounts.store import AccountStore
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.fields.secrets import SecretText
 from gatehouse.web.http.browser import Browser, device_name
 from gatehouse.web.http.parse import read_query
-from gatehouse.web.http.responses import see_other
 from gatehouse.web.http.routing import Endpoint
 from gatehouse.web.pages.contexts import InviteContext
 from gatehouse.web.pages.forms import (
@@ -27,7 +28,8 @@ from gatehouse.web.pages.forms import (
     proving_browser_of,
 )
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.vocabulary import Notice, PageProblem
+from gatehouse.web.pages.sign_in_flow import SignInCompletion
+from gatehouse.web.pages.vocabulary import PageProblem
 
 
 class InviteForm(CsrfForm, frozen=True, kw_only=True):
@@ -39,6 +41,8 @@ class InviteForm(CsrfForm, frozen=True, kw_only=True):
 class InvitePage(Struct, kw_only=True, eq=False):
     invitations: Invitations
     accept_access: Callable[[User, AuditOrigin], Awaitable[object]]  # of a role or group, if it came with one
+    accounts: AccountStore
+    completion: SignInCompletion
     forms: PublicForms
 
     async def show(self, request: Request) -> Response:
@@ -60,17 +64,19 @@ class InvitePage(Struct, kw_only=True, eq=False):
         )
 
     async def submit(self, request: Request) -> Response:
-        """Accept the invitation and show the sign-in page."""
+        """Accept the invitation and sign this browser in with the password just chosen."""
         browser, form = await self.forms.read(request, InviteForm)
         link = await self.invitations.find_link(form.token)
         try:
-            await self._accept(request, browser, link.owner, form)
+            accepted = await self._accept(request, browser, link.owner, form)
         except BadAccount as error:
             context = await self._context(browser, form.token, link, form.nick, problem_with(error))
             return self.forms.show(request, browser, context, status=BAD_REQUEST)
-        return see_other(f"{Path.SIGN_IN}?notice={Notice.WELCOME}")
+        return await self.completion.accept_first_factor(
+            request, browser, accepted, SignInMethod.LOGIN, "", proved=PASSWORD_PROOF
+        )
 
-    async def _accept(self, request: Request, browser: Browser, owner: User, form: InviteForm) -> None:
+    async def _accept(self, request: Request, browser: Browser, owner: User, form: InviteForm) -> User:
         asker = self.forms.link_requester(request)
         accepted = await self.invitations.accept(
             form.token,
@@ -82,6 +88,7 @@ class InvitePage(Struct, kw_only=True, eq=False):
             device=device_name(browser.agent),
         )
         await self.accept_access(accepted, replace(asker.origin, actor=accepted.user_id))
+        return await self.accounts.user(accepted.user_id)
 
     def endpoints(self) -> list[Endpoint]:
         show, submit = self.forms.with_dead_link_page(self.show), self.forms.with_dead_link_page(self.submit)

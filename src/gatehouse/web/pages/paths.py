@@ -41,6 +41,9 @@ class Path(StrEnum):
     GAME_STATE = "/game/state"  # polled by open pages every other second
 
     REGISTER = "/register"
+    REGISTER_CODE = "/register/code"  # POST otp, login: shown by the link in another browser
+    REGISTER_STATE = "/register/state"  # polled by the page that waits for the link
+    REGISTER_CONTINUE = "/register/continue"
     INVITE = "/invite"  # ?token=
     VERIFY_EMAIL = "/verify-email"  # ?token=; the POST uses it, so that a mail scanner's GET does not
     RESEND = "/verify-email/again"  # POST login

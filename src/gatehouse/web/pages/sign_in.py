@@ -40,9 +40,7 @@ from gatehouse.web.pages.vocabulary import Notice, PageProblem, ProblemKind
 
 TOO_MANY_REQUESTS: Final = 429
 # What may precede the sign-in; an address cannot make the page show anything else.
-ARRIVAL_NOTICES: Final = {
-    notice.value: notice for notice in (Notice.WELCOME, Notice.PASSWORD_RESET, Notice.SIGN_IN_HERE)
-}
+ARRIVAL_NOTICES: Final = {notice.value: notice for notice in (Notice.SIGN_IN_HERE,)}
 
 
 class SignInQuery(msgspec.Struct, frozen=True, kw_only=True):

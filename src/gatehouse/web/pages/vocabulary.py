@@ -69,7 +69,6 @@ class PageProblem(Struct, frozen=True, kw_only=True):
 class Notice(StrEnum):
     """What has just been done; the texts are `notice.<value>`."""
 
-    WELCOME = "welcome"
     PROFILE_SAVED = "profile_saved"
     USERNAME_CHANGED = "username_changed"
     PICTURE_SAVED = "picture_saved"
@@ -79,7 +78,6 @@ class Notice(StrEnum):
     EMAIL_VERIFIED = "email_verified"
     VERIFICATION_SENT = "verification_sent"
     PASSWORD_CHANGED = "password_changed"  # noqa: S105 - words
-    PASSWORD_RESET = "password_reset"  # noqa: S105 - words
     PASSWORD_REMOVED = "password_removed"  # noqa: S105 - words
     TOTP_ADDED = "totp_added"
     TOTP_REMOVED = "totp_removed"

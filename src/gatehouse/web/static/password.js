@@ -1,6 +1,14 @@
 // Passwords are typed once: a button shows what was typed, and a hint tells of Caps Lock. The forms work without it.
 "use strict";
 
+// Who forgot the password does not type the address again.
+const forgotten = document.querySelector("a[data-forgot]");
+forgotten?.addEventListener("click", () => {
+  const target = new URL(forgotten.href);
+  target.searchParams.set("login", document.querySelector("[name=login]").value);
+  forgotten.href = target;
+});
+
 for (const field of document.querySelectorAll("input[type=password][data-show]")) {
   const button = document.createElement("button");
   button.type = "button";

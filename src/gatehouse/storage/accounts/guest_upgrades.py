@@ -32,6 +32,7 @@ from gatehouse.permissions.store import Change, EditResult
 from gatehouse.storage import gamesessions, personal_data
 from gatehouse.storage.accounts.ban_aware import BanFollower
 from gatehouse.storage.accounts.bans import ACTIVE_BANS, user_ban_from_row
+from gatehouse.storage.accounts.email_links import REGISTRATION
 from gatehouse.storage.accounts.erasure import DROP_ACCOUNT, DROP_TRACES, DROP_USER_DATA, RETIRE_USERNAMES
 from gatehouse.storage.accounts.identities import DROP_TAG
 from gatehouse.storage.accounts.provided_labels import COPY_KEPT_TAGS, take_over_labels
@@ -126,7 +127,7 @@ MOVE_SESSIONS = Statement(lambda: move_rows(sessions).values(rev=bindparam("to_r
 MOVE_LINKS = Statement(
     lambda: (
         update(once)
-        .where(or_(*(once.c.kind == kind.value for kind in LinkKind)), once.c.subject == bindparam("of"))
+        .where(or_(*(once.c.kind == kind for kind in (*LinkKind, REGISTRATION))), once.c.subject == bindparam("of"))
         .values(subject=bindparam("to"))
     )
 )

@@ -13,8 +13,15 @@ class Addresses(Games):
             return False
         if not self.may_verify(person, account):
             return False
-        self.prove_address(person, account)
+        own = self.session_of(person)
+        is_elsewhere = account.browser not in {"", person} and (own is None or own.account is not account)
+        signs_in = is_elsewhere or account.browser == person
+        if is_elsewhere:
+            account.password, account.browser = person, ""
+        self.prove_address(person, account, sets_password=is_elsewhere)
         self.record(AuditEvent.EMAIL_VERIFIED, account)
+        if signs_in:
+            self.sign_in_with_new_password(person, account)
         return True
 
     def reset(self, person: Name, address: str) -> bool:
@@ -27,6 +34,7 @@ class Addresses(Games):
         else:
             self.end_sessions(account)
         self.record(AuditEvent.PASSWORD_RESET, account)
+        self.sign_in_with_new_password(person, account)
         return True
 
     def open_link(self, link: KeptLink) -> bool:

@@ -55,6 +55,7 @@ class Model(Guests):
         if self.may_verify(reader, account):
             self.prove_address(reader, account, sets_password=True)
         self.record(AuditEvent.INVITATION_ACCEPTED, account)
+        self.sign_in_with_new_password(reader, account)
         return True
 
     def set_address_as_administrator(self, account: Account, reader: Name, address: str, *, verified: bool) -> bool:

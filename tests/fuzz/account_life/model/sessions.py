@@ -4,6 +4,7 @@ from gatehouse.audit.events import AuditEvent
 from tests.fuzz.account_life.model.bans import Bans
 from tests.fuzz.account_life.model.records import (
     FRESH_SECONDS,
+    PASSWORD,
     SESSION_SECONDS,
     TOTP,
     Account,
@@ -48,6 +49,11 @@ class Sessions(Bans):
         )
         self.record(AuditEvent.SIGNED_IN, account)
         return IN
+
+    def sign_in_with_new_password(self, person: Name, account: Account) -> None:
+        """The page that set it signs in; a person with a second factor leaves it there."""
+        if not account.totp:
+            self.accept_first_factor(person, account, PASSWORD)
 
     def end_sessions(self, account: Account, *, keep: Session | None = None) -> None:
         """And all tokens of the account."""

@@ -50,7 +50,7 @@ from gatehouse.tokens.request_signatures import is_signed_request
 from gatehouse.tokens.verifier import parse_jws
 from gatehouse.web.api.games import GetGsidRequest
 from gatehouse.web.api.oauth.credentials import read_basic
-from gatehouse.web.console.activity import parse_day
+from gatehouse.web.console.activity import parse_moment
 from gatehouse.web.console.applications.staged_edits import parse_edits, parse_import_lines
 from gatehouse.web.console.projects.holdings import parse_end_field
 from gatehouse.web.http import parse_form, parse_json
@@ -297,7 +297,7 @@ DECODERS: Final = (
     Decoder("service meta", lambda found: grammar.check_service_meta(found, "service_meta"), document),
     Decoder("config schema", lambda found: check_config_schema(found, "config_schema"), document),
     Decoder("rule", lambda text: read_rule(text, "rule"), leaves | text_of("._-", "private_data.", "user.kick")),
-    Decoder("day", lambda text: parse_day(text, days=1), moment),
+    Decoder("day", lambda text: parse_moment(text, "", is_end=True), moment),
     Decoder("end in the console", parse_end_field, moment),
     Decoder("end in a list", lambda text: read_end_of_list(text, 1, "line 1"), moment),
     Decoder("list of people", lambda text: parse_import_lines(text, ["user_id", "role"]), lines),

@@ -110,7 +110,7 @@ class SignInDoctor(Struct, kw_only=True, eq=False):
             diagnosis = await self._examine_account(await self.accounts.user(user_id), application_id)
         else:
             diagnosis = await self._examine_application(authenticated, user_id)
-        details: Details = {"application_id": application_id, "of_account": diagnosis.of_account}
+        details: Details = {"application_id": application_id}
         record = self.recorder.record(
             AuditEvent.SIGN_IN_EXAMINED, actor.origin, subject=diagnosis.user_id, details=details
         )

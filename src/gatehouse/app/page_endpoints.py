@@ -27,6 +27,7 @@ from gatehouse.web.pages.forms import PublicForms
 from gatehouse.web.pages.game import GamePages
 from gatehouse.web.pages.home import HomePage, ShortTokenPage
 from gatehouse.web.pages.invitation import InvitePage
+from gatehouse.web.pages.provider_test import ProviderTests
 from gatehouse.web.pages.providers import ProviderPages
 from gatehouse.web.pages.reauthentication import ReauthenticationPage
 from gatehouse.web.pages.recovery import ForgotPage, ResetPage
@@ -275,6 +276,14 @@ def provider_endpoints(
         flow_pages=flow_pages,
         account=account,
         view=view,
+        tests=ProviderTests(
+            providers=services.sign_in.providers,
+            pages=pages,
+            flow_pages=flow_pages,
+            recorder=services.core.recorder,
+            add_record=services.storage.profile.add_record,
+            is_administrator=services.permissions.login_rules.is_administrator,
+        ),
     ).endpoints()
 
 

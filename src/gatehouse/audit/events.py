@@ -26,6 +26,10 @@ class AuditEvent(StrEnum):
         "Breaks were cleared from the audit log after it was proved whole; high.",
     )
     SETTINGS_CHANGED = "installation.settings_changed", "Settings kept in the database were changed."
+    PROVIDER_TESTED = (
+        "installation.provider_tested",
+        "An administrator tested a sign-in provider.",
+    )
     SETUP_LINK_MADE = "setup.link_made", "A setup link for the first administrator was created."
     SETUP_CLOSED = "setup.closed", "The first administrator was created; setup is closed."
     KEY_MADE = "key.made", "A signing key was created."

@@ -306,7 +306,9 @@ class PollService:
 
     async def _fail(self, poll: HeldPoll, reason: str, *, ban: UserBan | None = None) -> PollAnswer:
         session = poll.session
-        refusal = self._refusals.end_refusal(session.gsid, poll.origin, reason)
+        refusal = self._refusals.end_refusal(
+            session.gsid, poll.origin, reason, app_id=session.app_id or session.gapp_id
+        )
         if await self._store.fail_session(session.gsid, self._clock.now(), refusal, self._refusals.max_refusals):
             self._results.outcomes["failed"] += 1
             failed = replace(session, state=GameSessionState.FAILED)

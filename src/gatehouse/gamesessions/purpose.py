@@ -352,7 +352,7 @@ class GameSignInPurpose:
         return await self._game_settings(application_id) if application_id else GameLoginSettings()
 
     async def _fail(self, session: GameSession, origin: AuditOrigin, reason: str, *, user_id: str = "") -> None:
-        refusal = self._refusals.end_refusal(session.gsid, origin, reason)
+        refusal = self._refusals.end_refusal(session.gsid, origin, reason, app_id=session.app_id or session.gapp_id)
         failed = await self._store.fail_session(
             session.gsid, self._clock.now(), refusal, self._refusals.max_refusals, user_id=user_id
         )

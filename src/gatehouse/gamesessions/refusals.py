@@ -88,9 +88,15 @@ class GameRefusals:
         record_id = await self._refusals.add(AuditEvent.GAME_BLOCKED, origin, reason=reason, subject=gsid)
         return TooEarly(seconds, record_id)
 
-    def end_refusal(self, gsid: str, origin: AuditOrigin, reason: str) -> Refusal:
+    def end_refusal(self, gsid: str, origin: AuditOrigin, reason: str, *, app_id: int = 0) -> Refusal:
         """Build the record that is stored together with the end of a session."""
-        return self._recorder.refusal(AuditEvent.GAME_ENDED.value, origin, reason=reason, subject=gsid)
+        return self._recorder.refusal(
+            AuditEvent.GAME_ENDED.value,
+            origin,
+            reason=reason,
+            subject=gsid,
+            details={"app_id": app_id} if app_id else None,
+        )
 
     def return_record(self, taken: AuditRecord) -> AuditRecord:
         """Build the record that is stored when a taken answer is returned unsent."""

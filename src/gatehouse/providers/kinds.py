@@ -20,6 +20,8 @@ class ProviderPreset(Struct, frozen=True, kw_only=True):
     """What every provider of a kind has in common."""
 
     title: str
+    mark: str = ""  # one or two letters in place of a logo
+    console: str = ""  # the page of the vendor where clients are registered
     protocol: ProviderProtocol = ProviderProtocol.OIDC
     issuer: str = ""
     scopes: tuple[str, ...] = ("openid", "email", "profile")
@@ -30,39 +32,75 @@ class ProviderPreset(Struct, frozen=True, kw_only=True):
 
 
 PRESETS: Final[Mapping[str, ProviderPreset]] = {
-    "oidc": ProviderPreset(title=""),
-    "google": ProviderPreset(title="Google", issuer="https://accounts.google.com"),
+    "oidc": ProviderPreset(title="", mark="ID"),
+    "google": ProviderPreset(
+        title="Google",
+        mark="G",
+        console="https://console.cloud.google.com/apis/credentials",
+        issuer="https://accounts.google.com",
+    ),
     "apple": ProviderPreset(
         title="Apple",
+        mark="A",
+        console="https://developer.apple.com/account/resources/identifiers",
         issuer="https://appleid.apple.com",
         scopes=("openid", "email", "name"),
         posts_response=True,
     ),
-    "microsoft": ProviderPreset(title="Microsoft", issuer="https://login.microsoftonline.com"),
+    "microsoft": ProviderPreset(
+        title="Microsoft",
+        mark="Ms",
+        console="https://entra.microsoft.com",
+        issuer="https://login.microsoftonline.com",
+    ),
     "discord": ProviderPreset(
-        title="Discord", protocol=ProviderProtocol.OAUTH, issuer="https://discord.com", scopes=("identify", "email")
+        title="Discord",
+        mark="D",
+        console="https://discord.com/developers/applications",
+        protocol=ProviderProtocol.OAUTH,
+        issuer="https://discord.com",
+        scopes=("identify", "email"),
     ),
     "github": ProviderPreset(
         title="GitHub",
+        mark="GH",
+        console="https://github.com/settings/developers",
         protocol=ProviderProtocol.OAUTH,
         issuer="https://github.com",
         scopes=("read:user", "user:email"),
     ),
     "twitch": ProviderPreset(
-        title="Twitch", issuer="https://id.twitch.tv/oauth2", scopes=("openid", "user:read:email"), has_pkce=False
+        title="Twitch",
+        mark="Tw",
+        console="https://dev.twitch.tv/console/apps",
+        issuer="https://id.twitch.tv/oauth2",
+        scopes=("openid", "user:read:email"),
+        has_pkce=False,
     ),
     "epic": ProviderPreset(
-        title="Epic Games", issuer="https://api.epicgames.dev/epic/oauth/v1", scopes=("openid", "basic_profile")
+        title="Epic Games",
+        mark="E",
+        console="https://dev.epicgames.com/portal",
+        issuer="https://api.epicgames.dev/epic/oauth/v1",
+        scopes=("openid", "basic_profile"),
     ),
     "steam": ProviderPreset(
-        title="Steam", protocol=ProviderProtocol.STEAM, issuer="https://steamcommunity.com", scopes=(), has_pkce=False
+        title="Steam",
+        mark="St",
+        console="https://partner.steamgames.com",
+        protocol=ProviderProtocol.STEAM,
+        issuer="https://steamcommunity.com",
+        scopes=(),
+        has_pkce=False,
     ),
     "unity": ProviderPreset(
         title="Unity",
+        mark="U",
+        console="https://cloud.unity.com",
         protocol=ProviderProtocol.TOKENS,
         issuer="https://player-auth.services.api.unity.com",
         keys_path="/.well-known/jwks.json",
         allows_several_audiences=True,
     ),
-    "jwt": ProviderPreset(title="", protocol=ProviderProtocol.TOKENS),
+    "jwt": ProviderPreset(title="", mark="JW", protocol=ProviderProtocol.TOKENS),
 }

@@ -53,6 +53,7 @@ class TakenRequest(SecretRecord, frozen=True, kw_only=True):
     handle: SecretText  # of the sign-in flow that goes on; "" for the account page
     link_to: str  # the account that the identity is to be linked to; "" to sign in
     link_rev: int  # of that account when the request was made
+    tested_in: str  # the session of the administrator who tests the provider; "" to sign in
 
 
 class ProviderSignIn:
@@ -61,15 +62,20 @@ class ProviderSignIn:
         *,
         store: OwnAccountStore,
         providers: Callable[[], Mapping[str, Provider]],
+        configured: Callable[[], Mapping[str, Provider]],
         clients: Mapping[ProviderProtocol, ProviderClient],
         sealer: SecretSealer,
         key: bytes,
         clock: Clock,
         base_url: str,
     ) -> None:
-        """`providers` returns the enabled ones of now; `key` derives nonce and verifier of a request."""
+        """`providers` returns the enabled ones of now, `configured` all, which can be tested.
+
+        `key` derives nonce and verifier of a request.
+        """
         self._store = store
         self._providers = providers
+        self._configured = configured
         self._clients = clients
         self._sealer = sealer
         self._key = key
@@ -90,6 +96,13 @@ class ProviderSignIn:
             raise NotFound("no such provider")
         return provider
 
+    def find_configured(self, provider_id: str) -> Provider:
+        """Return the provider, also one that is turned off. Raises NotFound."""
+        provider = self._configured().get(provider_id)
+        if provider is None or not provider.has_browser_sign_in:
+            raise NotFound("no such provider")
+        return provider
+
     async def start(
         self,
         provider: Provider,
@@ -98,10 +111,12 @@ class ProviderSignIn:
         handle: str = "",
         link_to: User | None = None,
         again: bool = False,
+        tested_in: str = "",
     ) -> str:
         """Store a request, bound to the browser and usable once; return where the browser goes.
 
-        `again` asks the provider not to answer from its own session. Raises ProviderUnavailable.
+        `again` asks the provider not to answer from its own session; with `tested_in`, a session, the answer is shown
+        there and signs no one in. Raises ProviderUnavailable.
         """
         request = self._request(provider, new_secret(), again=again)
         with log_problem(provider):
@@ -114,6 +129,7 @@ class ProviderSignIn:
             "again": "1" if again else "",
             "link_to": link_to.user_id if link_to else "",
             "link_rev": str(link_to.rev) if link_to else "0",
+            "tested_in": tested_in,
         }
         now = self._clock.now()
         await self._store.save_provider_request(sha256(request.state), details, now, now + REQUEST_SECONDS)
@@ -138,6 +154,7 @@ class ProviderSignIn:
             handle=self._open(found["handle"]),
             link_to=found["link_to"],
             link_rev=int(found["link_rev"]),
+            tested_in=found.get("tested_in", ""),
         )
 
     async def fetch_person(self, taken: TakenRequest, answer: Mapping[str, str]) -> ForeignPerson:

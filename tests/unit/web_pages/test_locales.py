@@ -86,7 +86,8 @@ def test_every_language_has_every_text_and_every_plural_form(lang: str) -> None:
     assert lang in spoken, "the console lacks it"
     english, forms = plural_forms(spoken[FALLBACK_LANG].texts), plural_forms(spoken[lang].texts)
     described = {f"setting.{name}" for name in SETTING_NAMES} if lang != FALLBACK_LANG else set()
-    assert set(forms) - described == set(english)
+    own = {key for key in english if key.startswith("setting.")}  # shorter than where they are declared
+    assert set(forms) - described == set(english) - (own if described else set())
     assert described <= set(forms), "settings without a meaning in this language"
     for key in english:
         texts = forms[key]

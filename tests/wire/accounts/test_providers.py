@@ -757,3 +757,30 @@ async def test_id_13_another_site_starts_no_sign_in(browser_client: HttpBrowser,
         response = await browser_client.client.get("/sign-in/with/vendor", headers={"Sec-Fetch-Site": site})
         assert (response.status_code, response.headers["location"]) == (303, "/sign-in")
     assert vendor.server.received == []
+
+
+async def test_administrator_tests_a_provider_and_no_account_is_made(
+    service: RunningService, browser_client: HttpBrowser, other: HttpBrowser
+) -> None:
+    await apply_document(service)
+    test = "/console/settings/providers/vendor/test"
+    async with a_vendor(service, enabled=False) as vendor:
+        await browser_client.sign_in("ada@studio.example")
+        assert (await browser_client.get("/sign-in/with/vendor")).status_code == 404  # it is turned off
+        page = await come_back(browser_client, vendor.sign_in(await leave(browser_client, test), **KIM))
+        assert page.status_code == 200
+        assert all(text in page.text for text in ("Kim Lee", "preferred_username", EMAIL, "No account was created"))
+        assert await find_user(service, vendor) is None
+        assert await service.services.storage.accounts.user_by_login(EMAIL) is None
+        (record,) = await service.services.storage.audit.newest_records(9, "", "installation.provider_tested")
+        assert (record.details["provider"], "Kim" in str(record.details)) == ("vendor", False)
+        # The answer belongs to the browser and to the session that asked.
+        address = await leave(browser_client, test)
+        assert "Kim Lee" not in (await come_back(other, vendor.sign_in(address, **KIM))).text
+        address = await leave(browser_client, test)
+        await browser_client.get("/account")
+        await browser_client.post("/sign-out")
+        await browser_client.sign_in("ada@studio.example")
+        assert "Kim Lee" not in (await come_back(browser_client, vendor.sign_in(address, **KIM))).text
+        await other.sign_in("olga@studio.example")
+        assert (await other.get(test)).status_code == 403

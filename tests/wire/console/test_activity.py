@@ -5,7 +5,7 @@ import io
 import json
 import re
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -108,6 +108,33 @@ async def test_activity_is_filtered_and_paged(studio: RunningService, console_br
     lines = (await ada.get(f"{LOG}?group=role&format=jsonl")).text.splitlines()
     assert [json.loads(line)["record_id"] for line in lines] == seen
     assert len((await ada.get(f"{LOG}?group=role&format=csv")).text.splitlines()) == 131
+
+
+async def test_a_run_of_imports_is_one_line_and_a_rare_match_is_found_behind_it(
+    studio: RunningService, console_browsers: ConsoleBrowsers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gatehouse.admin.activity.MAX_EXAMINED", 1_100)
+    ada = await console_browsers(ADA)
+    recorder = studio.services.core.recorder
+
+    def verb() -> Verb[None]:
+        for n in range(1_500):
+            made = recorder.record(AuditEvent.USER_IMPORTED, AuditOrigin(actor=ADA), subject=PIA)
+            yield from add_audit_record(replace(made, at=made.at + 1 + n // 50))
+
+    await studio.services.storage.runner.write(verb)
+    page = (await ada.get(LOG)).text
+    assert "<bdi>Ada</bdi> imported 1,500 accounts" in page
+    assert page.count("imported the account of") == 0
+    assert "created a signing key" in page  # the page is full behind the run
+    each = re.search(r'href="(/console/activity\?each=1[^"]*)"', page)
+    assert each is not None
+    assert (await ada.get(each[1].replace("&amp;", "&"))).text.count("imported the account of") >= 50
+    assert "<bdi>moderator</bdi>" in (await ada.get(f"{LOG}?q=moderator")).text  # the second scan finds it
+    now = studio.clock.now()
+    day = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d}"
+    assert "imported 1,500 accounts" in (await ada.get(f"{LOG}?since={day}T00:00&until={day}T23:59")).text
+    assert "No results" in (await ada.get(f"{LOG}?since={day}T00:00&until={day}T00:00&q=nothing")).text
 
 
 async def fill(studio: RunningService, number: int) -> None:

@@ -3,7 +3,12 @@
 import re
 
 import pytest
+from msgspec.structs import replace
 
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.statements import Verb
 from tests.support.console import ADA, DEV, PIA, SHOP, WIKI, ConsoleBrowsers
 from tests.support.game import poll_ended_session, register_game
 from tests.support.service import RunningService
@@ -97,3 +102,40 @@ async def test_the_id_a_refused_game_was_told_is_looked_up(
     timeline = (await ada.get(f"{GAMES}/{game.gsid[:13]}")).text
     assert refusal.json()["error"] in timeline
     assert (await ada.get(f"{GAMES}/record?id={'0' * 32}")).status_code == 404
+
+
+@pytest.mark.both_databases
+async def test_recent_sign_ins_are_listed_with_result_and_found_by_person_and_application(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    services, now = studio.services, studio.clock.now()
+    confirmed = services.core.recorder.record(
+        AuditEvent.GAME_CONFIRMED, AuditOrigin(actor=PIA), subject=PIA, details={"gsid": "a" * 36, "app_id": SHOP}
+    )
+    refusals = services.games.refusals
+    failed = refusals.end_refusal("b" * 36, AuditOrigin(actor=PIA), "canceled in the browser", app_id=WIKI)
+
+    def verb() -> Verb[None]:
+        yield from add_audit_record(replace(confirmed, at=now - 7_200))
+
+    await services.storage.runner.write(verb)
+    await services.storage.audit.add_refusal(failed, 100)
+    ada = await console_browsers(ADA)
+    home = (await ada.get("/console")).text
+    assert f'href="{GAMES}/recent"' in home
+    hour, day = (await ada.get(f"{GAMES}/recent?period=1h")).text, (await ada.get(f"{GAMES}/recent")).text
+    assert ("Pia" in day, day.count('badge good">Signed in'), hour.count('badge good">Signed in')) == (True, 1, 0)
+    assert day.count('badge bad">Failed') == hour.count('badge bad">Failed') == 1
+    for query, found in (
+        ("result=failed", (0, 1)),
+        (f"application_id={SHOP}", (1, 0)),
+        (f"application_id={WIKI}&user_id={PIA}", (0, 1)),
+        (f"user_id={ADA}", (0, 0)),
+    ):
+        page = (await ada.get(f"{GAMES}/recent?{query}")).text
+        assert (page.count('badge good">Signed in'), page.count('badge bad">Failed')) == found, query
+    dev = (await (await console_browsers(DEV)).get(f"{GAMES}/recent")).text
+    assert ("Signed in" in dev, "Failed</span>" in dev, "Pia" in dev) == (True, False, False)
+    pia = await services.storage.accounts.user(PIA)
+    await services.accounts.erasure.erase(pia, AuditOrigin(actor="test"))
+    assert 'badge bad">Failed' not in (await ada.get(f"{GAMES}/recent")).text

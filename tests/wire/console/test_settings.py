@@ -8,7 +8,7 @@ from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeyState, key_s
 from gatehouse.storage.migrations import HEAD
 from gatehouse.web.pages.translations import load_languages
 from tests.support.browser import form_to, hidden_fields
-from tests.support.console import ADA, OLGA, ConsoleBrowsers
+from tests.support.console import ADA, OLGA, SHOP, ConsoleBrowsers
 from tests.support.service import RunningService
 from tests.support.studio import FACTOR
 
@@ -345,15 +345,19 @@ async def test_provider_is_added_filled_in_enabled_and_removed(
     assert incomplete.status_code == 400
     assert "providers.google.client_id" in incomplete.text
     await ada.get(form)
+    page = (await ada.get(form)).text
+    assert ("Save and enable" in page, "/sign-in/with/google/callback" in page) == (True, True)
     await ada.post(
         f"{HERE}/change",
         part="providers.google",
-        provider__enabled="true",
+        enable="1",
         provider__client_id="id-1",
         provider__client_secret="s3cret-of-google",
+        provider__applications=["", str(SHOP)],
     )
     page = (await ada.follow()).text
-    assert "Settings saved." in page
+    assert ("Provider enabled" in page, "Test sign-in" in page) == (True, True)
+    assert f'value="{SHOP}" checked' in page
     assert "s3cret" not in (await ada.get(form)).text
     (provider,) = studio.services.sign_in.providers.all_providers().values()
     assert (provider.name, provider.client_secret) == ("Google", "s3cret-of-google")

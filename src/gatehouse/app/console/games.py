@@ -2,13 +2,25 @@
 
 from collections.abc import Sequence
 
+from gatehouse.admin.recent_games import RecentGameStore
 from gatehouse.app.console.shared import ConsoleServices
 from gatehouse.web.console.games import GameScreens
+from gatehouse.web.console.recent_games import RecentGameScreen
 from gatehouse.web.console.view import ConsoleRoute
 
 
 def build(console: ConsoleServices) -> Sequence[ConsoleRoute]:
-    return [*game_screens(console).routes()]
+    services, screens = console.services, game_screens(console)
+    recent = RecentGameScreen(
+        lists=RecentGameStore(services.storage.runner),
+        names=console.names,
+        finding=console.search,
+        lookup=console.lookup,
+        view=console.view,
+        clock=services.clock,
+        visible_applications=screens.visible_applications,
+    )
+    return [*recent.routes(), *screens.routes()]
 
 
 def game_screens(console: ConsoleServices) -> GameScreens:

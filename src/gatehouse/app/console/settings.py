@@ -1,11 +1,13 @@
 """The console: settings."""
 
+from gatehouse.admin.people import PeopleListStore
 from gatehouse.app.console.shared import ConsoleServices
 from gatehouse.app.services.installation import installation_admin
 from gatehouse.providers.sign_in import callback_path
 from gatehouse.settings.entries import STORED_SETTINGS, TABLE_SETTINGS, setting_of_name
 from gatehouse.web.console.branding import BrandingScreens
 from gatehouse.web.console.branding_preview import BrandingPreviews
+from gatehouse.web.console.provider_test import ProviderTestScreen
 from gatehouse.web.console.settings import SettingScreens, SettingTabScreens, SigningKeyScreens
 from gatehouse.web.console.settings_form import SettingForms, SettingRowScreens
 from gatehouse.web.console.settings_tables import SETTINGS_TABLES, SettingsTableScreens
@@ -36,6 +38,7 @@ def build(console: ConsoleServices) -> list[ConsoleRoute]:
     rows = SettingRowScreens(
         forms=forms,
         callback=lambda provider_id: f"{services.base_url}{callback_path(provider_id)}",
+        applications=PeopleListStore(services.storage.runner).applications,
         view=view,
     )
     branding = BrandingScreens(forms=forms, save=save, view=view)
@@ -52,6 +55,7 @@ def build(console: ConsoleServices) -> list[ConsoleRoute]:
         *screens.routes(),
         *SettingTabScreens(forms=forms, view=view).routes(),
         *rows.routes(),
+        *ProviderTestScreen(providers=services.sign_in.providers, view=view).routes(),
         *(
             route
             for table in SETTINGS_TABLES

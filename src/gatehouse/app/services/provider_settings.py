@@ -49,11 +49,14 @@ def identity_issuer(wanted: ProviderSettings) -> str:
 
 def enabled_providers(settings: Settings) -> Mapping[str, Provider]:
     """Return the enabled providers by their ID."""
+    return {name: one for name, one in configured_providers(settings).items() if settings.providers[name].enabled}
+
+
+def configured_providers(settings: Settings) -> Mapping[str, Provider]:
+    """Return all providers by their ID, also those that are turned off."""
     host = parse_origin(settings.server.base_url, "http", "https").host
     account_domains = settings.accounts.allowed_domains
-    return {
-        name: provider_of(name, one, host, account_domains) for name, one in settings.providers.items() if one.enabled
-    }
+    return {name: provider_of(name, one, host, account_domains) for name, one in settings.providers.items()}
 
 
 def enabled_methods(settings: Settings) -> EnabledMethods:

@@ -17,7 +17,7 @@ from gatehouse.app.services.factors import FactorServices
 from gatehouse.app.services.limits import LimitServices
 from gatehouse.app.services.permissions import PermissionServices
 from gatehouse.app.services.policies import email_sign_in_policy, enabled_documents, guest_policy
-from gatehouse.app.services.provider_settings import enabled_providers
+from gatehouse.app.services.provider_settings import configured_providers, enabled_providers
 from gatehouse.mail.composer import Composer
 from gatehouse.providers.answers import PROVIDER_LIMITS, ProviderCalls
 from gatehouse.providers.jwt_tickets import JwtTickets
@@ -144,6 +144,7 @@ def build_provider_sign_in(
         ProviderSignIn(
             store=store,
             providers=providers,
+            configured=lambda: configured_providers(core.settings),
             clients={
                 ProviderProtocol.OIDC: openid_connect,
                 ProviderProtocol.OAUTH: OAuthUsers(calls),

@@ -1,6 +1,6 @@
 """Erasure of accounts, with everything stored about the person (accounts/own_account/model.py)."""
 
-from sqlalchemy import bindparam, delete, update
+from sqlalchemy import Text, bindparam, delete, literal, or_, type_coerce, update
 
 from gatehouse.accounts.errors import UserChanged, UserNotFound
 from gatehouse.accounts.model import User
@@ -71,7 +71,16 @@ DROP_TRACES = (
     Statement(lambda: delete(access_invitations).where(access_invitations.c.inviter == bindparam("of"))),
     Statement(lambda: delete(once_table).where(once_table.c.subject == bindparam("of"))),
     Statement(lambda: delete(interactions).where(interactions.c.user_id == bindparam("of"))),
-    Statement(lambda: delete(audit_refusals).where(audit_refusals.c.subject == bindparam("of"))),
+    Statement(
+        lambda: delete(audit_refusals).where(
+            or_(
+                audit_refusals.c.subject == bindparam("of"),
+                type_coerce(audit_refusals.c.personal, Text).like(
+                    literal('%"actor":"').concat(bindparam("of", type_=Text())).concat('"%')
+                ),
+            )
+        )
+    ),
 )
 
 

@@ -16,7 +16,6 @@ from gatehouse.admin.activity import (
     PAGE,
     ActivityCursor,
     ActivityFilter,
-    ActivityPage,
     ActivityStore,
     RecordNames,
 )
@@ -28,9 +27,12 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.head import HeadCodec, problems_at_end
 from gatehouse.audit.model import AuditRecord, Refusal
 from gatehouse.kernel.errors import BadInput
+from gatehouse.kernel.times import zone_of
 from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.web.console.activity_runs import MIN_RUN, ActivityLines, ActivityRun, read_full_page
 from gatehouse.web.console.activity_sentences import (
     APPLICATION_FIELDS,
+    bold_name,
     icon_of,
     ids_in,
     reference_of,
@@ -77,6 +79,7 @@ class ActivityQuery(ListQuery, frozen=True, kw_only=True):
     since: str = ""  # a day
     until: str = ""  # a day, included
     after: str = ""
+    each: str = ""  # "1": no line for several records
 
 
 class RecordView(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +93,8 @@ class RecordView(msgspec.Struct, frozen=True, kw_only=True):
     application: str = ""  # the name of the one its details name
     authentic: bool = True
     address: str = ""
+    count: int = 1  # of a run, which the sentence is about
+    each: str = ""  # the address of its records, one by one
 
     @property
     def icon(self) -> str:
@@ -147,6 +152,27 @@ class RecordDescriber:
     def __init__(self, *, store: ActivityStore, mac_key: bytes) -> None:
         self._store = store
         self._mac_key = mac_key
+
+    async def describe_runs(
+        self, runs: Sequence[ActivityRun], kept: str, admin: AdminRequest, t: Translator
+    ) -> Sequence[RecordView]:
+        """The lines of a page; `kept` is its filter, as the query of an address."""
+        pairs = [(run, record) for run in runs for record in (run.first[:1] if run.is_one_line else run.first)]
+        views = await self.describe([record for _, record in pairs], admin, t)
+        return [
+            replace(view, **self._run_members(run, view, kept, t)) if run.count >= MIN_RUN else view
+            for (run, _), view in zip(pairs, views, strict=True)
+        ]
+
+    def _run_members(self, run: ActivityRun, view: RecordView, kept: str, t: Translator) -> dict[str, object]:
+        # "g" sorts after every hexadecimal digit, so the page begins with the record itself.
+        start = ActivityCursor(at=view.record.at, record_id=f"{view.record.record_id}g")
+        actor = bold_name(t, view.actor)
+        return {
+            "count": run.count,
+            "sentence": t(f"sentence.{view.record.event}_run", actor=actor, count=run.count),
+            "each": f"?{kept}each=1&after={format_cursor(start)}",
+        }
 
     async def describe(
         self, records: Sequence[AuditRecord], admin: AdminRequest, t: Translator
@@ -228,10 +254,10 @@ class ActivityScreens:
             looked = await self._filter(admin, ActivityQuery())
         if query.format:
             return await self._export(admin, query, looked)
-        found = ActivityPage(records=()) if problem else await self._search(looked, query)
+        found = ActivityLines(runs=()) if problem else await self._search(looked, query)
         state = await self._verification.state() if admin.rights.administers else LogState()
         return ActivityContext(
-            found=await self._describer.describe(found.records, admin, self._view.words(request)),
+            found=await self._describer.describe_runs(found.runs, query.kept, admin, self._view.words(request)),
             picked=await self._lookup.describe(admin, typed, FIELDS),
             problem=problem,
             kept=query.kept,
@@ -260,17 +286,20 @@ class ActivityScreens:
         )
         return self._view.render(request, admin, ENTRY, context)
 
-    async def _search(self, activity_filter: ActivityFilter, query: ActivityQuery) -> ActivityPage:
+    async def _search(self, activity_filter: ActivityFilter, query: ActivityQuery) -> ActivityLines:
         """Search: the text is first looked up as an id, which is found at any age; otherwise it is searched for."""
         text = query.q.strip()[:SEARCH_LONGEST]
         if not text or activity_filter.subject or activity_filter.actor or activity_filter.subjects is not None:
-            return await self._store.activity(replace(activity_filter, text=text), PAGE)
+            return await self._read(replace(activity_filter, text=text), query)
         one = await self._store.find_record(text) if len(text) == RECORD_ID_LENGTH else None
         if one is not None:
-            return ActivityPage(records=[one])
+            return ActivityLines(runs=[ActivityRun(first=[one])])
         names = (text, *(f"{kind} {text}" for kind in ("application", "project", "group")))
-        exact = await self._store.activity(replace(activity_filter, names=names), PAGE)
-        return exact if exact.records else await self._store.activity(replace(activity_filter, text=text), PAGE)
+        exact = await self._read(replace(activity_filter, names=names), query)
+        return exact if exact.runs else await self._read(replace(activity_filter, text=text), query)
+
+    async def _read(self, activity_filter: ActivityFilter, query: ActivityQuery) -> ActivityLines:
+        return await read_full_page(self._store.activity, activity_filter, collapses=not query.each)
 
     async def _filter(self, admin: AdminRequest, query: ActivityQuery) -> ActivityFilter:
         return ActivityFilter(
@@ -279,8 +308,8 @@ class ActivityScreens:
             subject=query.subject.strip(),
             subjects=await self._log.subjects(admin.authenticated, admin.visibility, query.subject.strip()),
             application_id=parse_number(query.application_id),
-            since=parse_day(query.since),
-            until=parse_day(query.until, days=1) or FOREVER,
+            since=parse_moment(query.since, admin.zone),
+            until=parse_moment(query.until, admin.zone, is_end=True) or FOREVER,
             after=parse_cursor(query.after),
         )
 
@@ -362,15 +391,17 @@ def parse_number(text: str) -> int:
     return int(stripped)
 
 
-def parse_day(text: str, *, days: int = 0) -> int:
-    """The first second of a day, in UTC; 0 for none."""
+def parse_moment(text: str, zone: str, *, is_end: bool = False) -> int:
+    """Return the start of a day or minute in the reader's zone, or its end; 0 for none."""
     if not text:
         return 0
+    has_clock = "T" in text
     try:
-        start = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
-        return int((start + timedelta(days=days)).timestamp())
+        start = datetime.strptime(text, "%Y-%m-%dT%H:%M" if has_clock else "%Y-%m-%d").replace(tzinfo=zone_of(zone))
+        length = timedelta(minutes=1) if has_clock else timedelta(days=1)
+        return int((start + length if is_end else start).timestamp())
     except (ValueError, OverflowError) as error:
-        raise BadInput("From and To: enter a date such as 2026-01-31").on_screen("from_to") from error
+        raise BadInput("From and To: enter a time such as 2026-01-31T15:00").on_screen("from_to") from error
 
 
 # Activity, what was refused: requests that were not allowed, with the reason, which their callers did not see.

@@ -121,8 +121,8 @@ def sentence_of(
         return event_meaning(record.event)
     return t(
         f"sentence.{known}",
-        actor=_bold_name(t, reference_of(record.actor, names)),
-        subject=_bold_name(t, reference_of(record.subject, names)),
+        actor=bold_name(t, reference_of(record.actor, names)),
+        subject=bold_name(t, reference_of(record.subject, names)),
         target=_bold(target or t("activity.unnamed")),
         count=len(gained or lost),
         name=_bold(_role_names(t, gained or lost, zone) or name or t("activity.unnamed")),
@@ -150,7 +150,7 @@ def _role_changes(lines: Sequence[DetailLine]) -> tuple[list[DetailValue], list[
     return gained, lost
 
 
-def _bold_name(t: Translator, one: AuditReference) -> Markup:
+def bold_name(t: Translator, one: AuditReference) -> Markup:
     return _bold(one.name or next(_names_in_words(t, one)))
 
 

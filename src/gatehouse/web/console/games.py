@@ -108,7 +108,7 @@ class GameScreens:
         self._clock = clock
 
     async def _list(self, _request: Request, admin: AdminRequest, query: GamesQuery) -> GamesContext:
-        among = await self._visible_applications(admin)
+        among = await self.visible_applications(admin)
         state = query.state if query.state in set(GameSessionState) else ""
         wanted = replace(query.page_request, search=search_by_ref(query.page_request.search))
         found = await self._lists.sessions(wanted, self._clock.now(), state=state, among=among)
@@ -192,7 +192,7 @@ class GameScreens:
 
     async def _load_session(self, request: Request, admin: AdminRequest) -> GameSession:
         ref: str = request.path_params["ref"]
-        among = await self._visible_applications(admin)
+        among = await self.visible_applications(admin)
         session = await self._lists.find_session(ref, self._clock.now()) if REF_PATTERN.fullmatch(ref) else None
         if session is None:
             raise NotFound("no such game session") if among is None else NoRight("no such game session")
@@ -200,7 +200,7 @@ class GameScreens:
             raise NoRight("no such game session")
         return session
 
-    async def _visible_applications(self, admin: AdminRequest) -> Collection[int] | None:
+    async def visible_applications(self, admin: AdminRequest) -> Collection[int] | None:
         """The applications whose sessions they may see; None for all. Raises NoRight if there is none."""
         if admin.rights.administers:
             return None

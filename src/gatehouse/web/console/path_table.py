@@ -146,6 +146,7 @@ CONSOLE_PATHS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
     },
     "games": {
         "/games": PAGE,
+        "/games/recent": PAGE,
         "/games/record": PAGE,
         "/games/{ref}": PAGE,
         "/games/{ref}/close": PAGE_AND_FORM,
@@ -186,6 +187,7 @@ CONSOLE_PATHS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
         "/settings/change": PAGE_AND_FORM,
         "/settings/providers": PAGE_AND_FORM,
         "/settings/providers/{row}/remove": PAGE_AND_FORM,
+        "/settings/providers/{row}/test": PAGE,
         "/settings/terms": PAGE_AND_FORM,
         "/settings/terms/{row}/remove": PAGE_AND_FORM,
     },

@@ -10,10 +10,12 @@ from typing import Any, Final, cast
 import msgspec
 from starlette.requests import Request
 
+from gatehouse.admin.names import NamedApplication
 from gatehouse.admin.settings import SettingListItem
 from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.providers.kinds import PRESETS, ProviderProtocol
+from gatehouse.providers.titles import KIND_TITLES
 from gatehouse.settings.entries import PROVIDERS, TERMS, table_of
 from gatehouse.web.api.permissions.installation import Installation, InstallationReader, SaveSettings
 from gatehouse.web.console.edit_screen import ContextT, EditScreen, FormDraft, Saved
@@ -82,6 +84,16 @@ KINDS_WITH: Final[Mapping[str, Sequence[str]]] = {
     "provider__scopes": CLIENT_KINDS,
 }
 
+ENABLE: Final = "enable"  # of a provider: the button that also turns it on
+# The fields of a provider that a usual one needs; the others are folded.
+MAIN_PROVIDER_FIELDS: Final = frozenset(
+    f"provider__{name}"
+    for name in (
+        *("enabled", "name", "issuer", "tenant", "client_id", "client_secret", "team_id", "key_id", "private_key"),
+        *("keys_url", "publisher_key", "create_accounts", "applications"),
+    )
+)
+PICKED: Final = frozenset({"provider__applications"})  # chosen with check boxes, if there is something to choose
 LIST_PARTS: Final = re.compile(r"[^\s,]+")  # of a list, one per line or with commas
 PREVIEW_FIELDS: Final = ("screen", "theme")  # of the branding form, for the preview only
 ParseSetting = Callable[[str, str], object]
@@ -101,6 +113,7 @@ class SettingFormData(msgspec.Struct, frozen=True, kw_only=True):
     action: str
     part: str
     groups: Mapping[str, Sequence[SettingField]]
+    enables: bool = False  # there is a button that also turns a provider on
 
     @property
     def is_changeable(self) -> bool:
@@ -125,8 +138,8 @@ def groups_of(part: str) -> Mapping[str, Sequence[str]]:
 
 def form_with(settings: Sequence[str]) -> type[CsrfForm]:
     """A form with a field for each setting; None: not sent, because it is locked or of another tab."""
-    fields: list[tuple[str, Any, Any]] = [(name, str, "") for name in ("part", *PREVIEW_FIELDS)]
-    fields += [(field_name(name), str | None, None) for name in settings]
+    fields: list[tuple[str, Any, Any]] = [(name, str, "") for name in ("part", ENABLE, *PREVIEW_FIELDS)]
+    fields += [(name, list[str] | None if name in PICKED else str | None, None) for name in map(field_name, settings)]
     return cast(
         "type[CsrfForm]", msgspec.defstruct("SettingsForm", fields, bases=(CsrfForm,), frozen=True, kw_only=True)
     )
@@ -195,8 +208,11 @@ class SettingForms:
             fresh=True,
         )
 
-    async def save(self, admin: AdminRequest, part: str, form: CsrfForm) -> None:
-        """Save what was changed. Raises SettingsInvalid with the problem of each field."""
+    async def save(self, admin: AdminRequest, part: str, form: CsrfForm, *, enables: bool = False) -> None:
+        """Save what was changed. Raises SettingsInvalid with the problem of each field.
+
+        `enables`: also turn the provider on.
+        """
         require_operation(admin.rights, Operation.ADMINISTER)
         typed = self._typed_values(admin, part, form)
         changes = {
@@ -205,6 +221,8 @@ class SettingForms:
             for line in lines
             if line.name in typed and typed[line.name] != ("" if line.is_secret else line.value)
         }
+        if enables:
+            changes[f"{part}.enabled"] = True
         await self._save(changes, admin.actor.origin)
 
     def _typed_values(self, admin: AdminRequest, part: str, form: CsrfForm) -> dict[str, str]:
@@ -212,10 +230,16 @@ class SettingForms:
         found: dict[str, str] = {}
         for lines in self.lines(admin, part).values():
             for line in lines:
-                text: str | None = getattr(form, field_name(line.name), None)
-                if text is not None and line.changeable:
+                sent: str | list[str] | None = getattr(form, field_name(line.name), None)
+                if sent is not None and line.changeable:
+                    text = "\n".join(sent) if isinstance(sent, list) else sent
                     found[line.name] = ", ".join(LIST_PARTS.findall(text)) if line.control == "list" else text.strip()
         return found
+
+    def kind_of(self, admin: AdminRequest, part: str) -> str:
+        """Return the kind of a provider."""
+        every = self._installation.installation(admin.actor).lines
+        return next(line.value for line in every if line.name == f"{part}.kind")
 
     def lines(self, admin: AdminRequest, part: str) -> Mapping[str, Sequence[SettingListItem]]:
         """Return the settings of a part by group. Raises NotFound."""
@@ -249,12 +273,27 @@ class SettingRowContext(PageContext, frozen=True, kw_only=True):
     back: str
     form: SettingFormData
     callback: str = ""  # the address to register at a provider
+    kind: str = ""  # of a provider
+    kind_title: str = ""
+    mark: str = ""
+    vendor: str = ""  # the page where clients are registered
+    test: str = ""  # the path that tests a sign-in
+    is_enabled: bool = True
+    applications: Sequence[NamedApplication] = ()
 
 
 class SettingRowScreens:
-    def __init__(self, *, forms: SettingForms, callback: Callable[[str], str], view: ConsoleView) -> None:
+    def __init__(
+        self,
+        *,
+        forms: SettingForms,
+        callback: Callable[[str], str],
+        applications: Callable[[], Awaitable[Sequence[NamedApplication]]],
+        view: ConsoleView,
+    ) -> None:
         """`callback` returns the redirect URI of a provider."""
         self._forms = forms
+        self._applications = applications
         self._callback = callback
         self._view = view
 
@@ -267,19 +306,49 @@ class SettingRowScreens:
         part = getattr(draft.form, "part", "") or part
         require_row(part)
         fields = self._forms.load(admin, part, PATH, draft)
-        offers_sign_in = any(field.name == "provider__applications" for field in fields.groups[""])
+        if tab_of(part) == PROVIDERS:
+            return await self._provider_page(admin, part, fields)
         return SettingRowContext(
             title=part.partition(".")[2],
             tab=tab_of(part),
             back=f"{ENTRY.path}/{tab_of(part)}",
             form=fields,
-            callback=self._callback(part.partition(".")[2]) if offers_sign_in else "",
+        )
+
+    async def _provider_page(self, admin: AdminRequest, part: str, form: SettingFormData) -> SettingRowContext:
+        """The steps to take at the vendor, the fields of this kind, and what comes after."""
+        fields, provider_id = form.groups[""], part.partition(".")[2]
+        kind = self._forms.kind_of(admin, part)
+        is_enabled = any(field.name == "provider__enabled" and field.line.value == "true" for field in fields)
+        shown = [field for field in fields if is_enabled or field.name != "provider__enabled"]
+        main = [field for field in shown if field.name in MAIN_PROVIDER_FIELDS]
+        more = [field for field in shown if field.name not in MAIN_PROVIDER_FIELDS]
+        offers_sign_in = PRESETS[kind].protocol is not ProviderProtocol.TOKENS
+        return SettingRowContext(
+            title=KIND_TITLES[kind],
+            tab=PROVIDERS,
+            back=f"{ENTRY.path}/{PROVIDERS}",
+            form=msgspec.structs.replace(
+                form, groups={"": main, **({"advanced": more} if more else {})}, enables=not is_enabled
+            ),
+            callback=self._callback(provider_id) if offers_sign_in else "",
+            kind=kind,
+            kind_title=KIND_TITLES[kind],
+            mark=PRESETS[kind].mark,
+            vendor=PRESETS[kind].console,
+            test=f"{ENTRY.path}/{PROVIDERS}/{provider_id}/test" if offers_sign_in else "",
+            is_enabled=is_enabled,
+            applications=await self._applications() if offers_sign_in else (),
         )
 
     async def _save(self, _request: Request, admin: AdminRequest, _part: str, form: CsrfForm) -> Saved:
         part = getattr(form, "part", "")
         require_row(part)
-        await self._forms.save(admin, part, form)
+        enables = tab_of(part) == PROVIDERS and bool(getattr(form, ENABLE, ""))
+        await self._forms.save(admin, part, form, enables=enables)
+        if tab_of(part) == PROVIDERS:
+            message = "provider_enabled" if enables else "settings_saved"
+            return Saved(address=f"{PATH}?part={part}", message=message)
         return Saved(address=f"{ENTRY.path}/{tab_of(part)}", message="settings_saved")
 
     def routes(self) -> Sequence[ConsoleRoute]:

@@ -4,7 +4,8 @@ Rows are listed, added and removed here; their settings are changed in settings_
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain, count
 from typing import ClassVar, Final
 
 import msgspec
@@ -15,6 +16,7 @@ from gatehouse.admin.settings import SettingListItem
 from gatehouse.kernel.errors import BadInput, NotFound
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.providers.kinds import PRESETS
+from gatehouse.providers.titles import KIND_TITLES
 from gatehouse.settings.entries import PROVIDER_ID, PROVIDERS, TERMS
 from gatehouse.settings.terms import DOCUMENT_ID
 from gatehouse.web.api.permissions.installation import InstallationReader, SaveSettings
@@ -24,8 +26,7 @@ from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute,
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
-UNTITLED: Final = {"oidc": "OpenID Connect", "jwt": "JWT"}
-KIND_TITLES: Final[Mapping[str, str]] = {kind: preset.title or UNTITLED[kind] for kind, preset in PRESETS.items()}
+KIND_MARKS: Final[Mapping[str, str]] = {kind: preset.mark for kind, preset in PRESETS.items()}
 
 
 class NewRowForm(CsrfForm, frozen=True, kw_only=True):
@@ -71,6 +72,8 @@ class SettingsRow(msgspec.Struct, frozen=True, kw_only=True):
 class SettingsTableContext(PageContext, frozen=True, kw_only=True):
     rows: Sequence[SettingsRow]
     kinds: Mapping[str, str]  # titles of the kinds of providers
+    marks: Mapping[str, str]  # their letters
+    free_ids: Mapping[str, str]  # an ID that no row has yet, for a new provider of each kind
     settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
 
 
@@ -105,9 +108,9 @@ SETTINGS_TABLES: Final = (
         context=ProvidersContext,
         form=NewProviderForm,
         id_pattern=PROVIDER_ID,
-        bad_id=lambda: BadInput(
-            "provider: an ID is a lower-case letter, then up to 19 letters and digits, like google"
-        ).on_screen("provider_id"),
+        bad_id=lambda: BadInput("provider: start with a lower-case letter; up to 20 letters and digits").on_screen(
+            "provider_id"
+        ),
         id_exists=lambda: BadInput("provider: a provider with this ID exists").on_screen("provider_exists"),
     ),
     SettingsTable(
@@ -150,7 +153,12 @@ class SettingsTableScreens:
         rows: Mapping[str, Sequence[SettingListItem]],
         _draft: FormDraft[NewRowForm],
     ) -> SettingsTableContext:
-        return self._table.context(rows=list(settings_rows(rows)), kinds=KIND_TITLES)
+        return self._table.context(
+            rows=list(settings_rows(rows)),
+            kinds=KIND_TITLES,
+            marks=KIND_MARKS,
+            free_ids={kind: free_id(kind, rows) for kind in KIND_TITLES},
+        )
 
     async def add(
         self,
@@ -218,3 +226,8 @@ def settings_rows(rows: Mapping[str, Sequence[SettingListItem]]) -> Iterator[Set
 
 def is_stored(lines: Sequence[SettingListItem]) -> bool:
     return any(line.is_in_database for line in lines)
+
+
+def free_id(kind: str, used: Collection[str]) -> str:
+    """Return an ID that no provider has yet."""
+    return next(name for name in chain((kind,), (f"{kind}{number}" for number in count(2))) if name not in used)

@@ -49,6 +49,7 @@ class SetupDoneContext(PageContext, frozen=True, kw_only=True):
 
 
 class ProviderButton(Struct, frozen=True, kw_only=True):
+    mark: str = ""  # letters in place of a logo
     """A link that signs in with a provider."""
 
     name: str

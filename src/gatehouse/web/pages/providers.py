@@ -44,6 +44,7 @@ from gatehouse.web.pages.account_request import AccountRequest, AccountView
 from gatehouse.web.pages.contexts import ProviderRedirectContext
 from gatehouse.web.pages.forms import FORBIDDEN, CsrfForm
 from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.provider_test import ProviderTests
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.sign_in import SignInPages
 from gatehouse.web.pages.sign_in_flow import SignInCompletion, SignInFlowPages, banned_page, step_address
@@ -96,6 +97,7 @@ class ProviderPages(Struct, kw_only=True, eq=False):
     flow_pages: SignInFlowPages
     account: AccountPage
     view: AccountView
+    tests: ProviderTests
 
     async def start(self, request: Request) -> Response:
         """Send the browser to the provider. It is a link: a form could not leave for another site (form-action)."""
@@ -125,7 +127,7 @@ class ProviderPages(Struct, kw_only=True, eq=False):
 
     async def receive(self, request: Request) -> Response:
         """Take the answer that the browser brings from the provider."""
-        provider = self._find(request)
+        provider = self.providers.find_configured(request.path_params["provider"])
         browser = await self.browsers.read(request)
         answer = answer_in(query_pairs(request))
         try:
@@ -134,6 +136,9 @@ class ProviderPages(Struct, kw_only=True, eq=False):
             )
         except ProviderRequestGone:
             return self.flow_pages.show_expired(request, "")
+        if taken.tested_in:
+            return await self.tests.show_result(request, browser, taken, answer)
+        self._find(request)  # an answer of a provider that is turned off signs no one in
         if taken.link_to:
             return await self._link(request, browser, taken, answer)
         return await self._sign_in_with(request, browser, taken, answer)
@@ -143,7 +148,7 @@ class ProviderPages(Struct, kw_only=True, eq=False):
 
         Cookies do not come with such a request. It changes nothing here; the next one does, and brings them.
         """
-        provider = self._find(request)
+        provider = self.providers.find_configured(request.path_params["provider"])
         if not provider.preset.posts_response:
             raise NotFound("the provider does not post its answers")
         answer = answer_in(parse_urlencoded(await raw_body(request)))

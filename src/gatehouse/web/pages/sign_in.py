@@ -67,7 +67,9 @@ class SignOutForm(msgspec.Struct, frozen=True, kw_only=True):
 def provider_buttons(providers: Sequence[Provider], handle: str) -> tuple[ProviderButton, ...]:
     query = f"?{urlencode({'interaction': handle})}" if handle else ""
     return tuple(
-        ProviderButton(name=provider.name, path=f"{SIGN_IN_WITH}/{provider.provider_id}{query}")
+        ProviderButton(
+            name=provider.name, mark=provider.preset.mark, path=f"{SIGN_IN_WITH}/{provider.provider_id}{query}"
+        )
         for provider in providers
     )
 

@@ -104,9 +104,9 @@ class LoginRules:
         now = self._clock.now()
         if facts is None:
             return None
-        found = [find_ban((*facts.bans, *device_bans), now)]
-        found += [facts.ban_from(number, now, device_bans) for number in application_ids]
-        return last_to_end(ban for ban in found if ban is not None)
+        bans = [find_ban((*facts.bans, *device_bans), now)]
+        bans += [facts.ban_from(number, now, device_bans) for number in application_ids]
+        return last_to_end(ban for ban in bans if ban is not None)
 
     async def find_refusal(self, user_id: str, application_ids: Sequence[int]) -> LoginRefusal | None:
         """The first application that refuses the user, and why; None when all let them in."""
@@ -157,13 +157,13 @@ class LoginRules:
         loaded = await self._permission_loader.load_input(facts)
         model, record = loaded.models[CENTRAL_APPLICATION], facts.records.get(CENTRAL_APPLICATION)
         scopes = () if record is None else record.scopes.values()
-        assigned = (model.roles.get(one.role) for scope in scopes for one in scope.roles)
+        assigned = (model.roles.get(assignment.role) for scope in scopes for assignment in scope.roles)
         if any(role is not None and role.protected for role in assigned):
             return True
-        held = (await self._permission_loader.evaluate(loaded, CENTRAL_APPLICATION, None)).rules(ROOT)
-        roles = (contribution.source.role for contribution in held.contributions)
+        root_permissions = (await self._permission_loader.evaluate(loaded, CENTRAL_APPLICATION, None)).rules(ROOT)
+        roles = (contribution.source.role for contribution in root_permissions.contributions)
         return any(role is not None and role.protected for role in roles) or bool(
-            protected_rules_in(model.schema, held)
+            protected_rules_in(model.schema, root_permissions)
         )
 
     async def service_application(self, service_jwt: str) -> int:
@@ -178,11 +178,13 @@ class LoginRules:
         if application_id not in evaluation_input.models:
             return None
         now = self._clock.now()
-        held = await self._permission_loader.evaluate(evaluation_input, application_id, None)
-        ends = held.first_end(now, selected_scopes(held))
+        effective = await self._permission_loader.evaluate(evaluation_input, application_id, None)
+        ends = effective.first_end(now, selected_scopes(effective))
         return PermissionClaims(
             application_id=application_id,
-            entries=await run_off_loop(held.work, render_shape, held, Shape.LIST_SHORT, DEFAULT_OPTIONS, now),
+            entries=await run_off_loop(
+                effective.work, render_shape, effective, Shape.LIST_SHORT, DEFAULT_OPTIONS, now
+            ),
             ends_at=min(now + PERM_SECONDS, ends or now + PERM_SECONDS),
         )
 

@@ -43,20 +43,20 @@ class SiteAccess:
         loaded, now = await self._permission_loader.load_input(facts), self._clock.now()
         if refusal_reason(loaded, number, now) is not None:
             return DENIED
-        held = await self._permission_loader.evaluate(loaded, number, address)
+        effective = await self._permission_loader.evaluate(loaded, number, address)
         needed = [read_rule(site.rule, "rule"), *([more_rule] if more_rule else [])]
-        if not await run_off_loop(held.decision_work, holds_each, loaded, held, needed):
+        if not await run_off_loop(effective.decision_work, holds_each, loaded, effective, needed):
             return DENIED
-        roles = await run_off_loop(held.work, render_shape, held, Shape.ROLES, DEFAULT_OPTIONS, now)
+        roles = await run_off_loop(effective.work, render_shape, effective, Shape.ROLES, DEFAULT_OPTIONS, now)
         return SiteDecision(is_allowed=True, roles=roles, keys_version=loaded.facts.keys_version)
 
 
-def holds_each(loaded: EvaluationInput, held: EffectivePermissions, needed: list[RuleReference]) -> bool:
-    return all(any(holds_rule(loaded, held, rule) for rule in one.rules) for one in needed)
+def holds_each(loaded: EvaluationInput, effective: EffectivePermissions, needed: list[RuleReference]) -> bool:
+    return all(any(holds_rule(loaded, effective, rule) for rule in reference.rules) for reference in needed)
 
 
-def holds_rule(loaded: EvaluationInput, held: EffectivePermissions, rule: Rule) -> bool:
+def holds_rule(loaded: EvaluationInput, effective: EffectivePermissions, rule: Rule) -> bool:
     """Whether the rule is held at the root, or in the project of the application."""
-    home = loaded.models[held.application_id].application.project_id
+    home = loaded.models[effective.application_id].application.project_id
     scopes = (ROOT, Scope(home)) if home else (ROOT,)
-    return any(any(held.scopes_holding(loaded.structure, scope, rule)) for scope in scopes)
+    return any(any(effective.scopes_holding(loaded.structure, scope, rule)) for scope in scopes)

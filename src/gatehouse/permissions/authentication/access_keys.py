@@ -81,8 +81,8 @@ class AccessKeyVerifier:
             for key in await self._store.access_keys(int(signed.application_id))
             if (value := self._masters.try_open(key.sealed, purpose=access_key_purpose(key.key_id))) is not None
         ]
-        given, message = signed.signature.lower(), signed.message
-        made_it = first_equal((given, hmac_sha256(value, message).hex()) for _, value in opened)
+        signature, message = signed.signature.lower(), signed.message
+        made_it = first_equal((signature, hmac_sha256(value, message).hex()) for _, value in opened)
         if made_it is None:
             return None
         # The key is read again with the check that its application and project are not removed (AK-09).

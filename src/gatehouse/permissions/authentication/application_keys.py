@@ -61,8 +61,8 @@ class KeyFiles:
 
 def application_id_of(key_id: str) -> int | None:
     """The application of a key file's id; None for an id of another form."""
-    found = FILE_KEY_ID.fullmatch(key_id)
-    return None if found is None else int(found[1])
+    match = FILE_KEY_ID.fullmatch(key_id)
+    return None if match is None else int(match[1])
 
 
 def read_keys(directory: Path, application_id: int) -> tuple[PublishedKey, ...]:
@@ -143,18 +143,18 @@ class ApplicationKeyDirectory:
         """
         if not await self._store.is_application_live(application_id):
             raise KeyNotFound(f"application {application_id} is unknown or was removed")
-        kept = sorted(await self._store.application_keys(application_id), key=publication_order)
-        return (*await self._files.keys_of(application_id), *(PublishedKey(key.kid, key.pem) for key in kept))
+        stored_keys = sorted(await self._store.application_keys(application_id), key=publication_order)
+        return (*await self._files.keys_of(application_id), *(PublishedKey(key.kid, key.pem) for key in stored_keys))
 
     async def get_published_key(self, key_id: str) -> PublishedKey:
         """Return the key with this `kid`, also one of this service. Raises KeyNotFound."""
         await self._keyring.refresh()
-        found = self._find_own_key(key_id)
-        if found is None:
-            _, found = await self._find_published(key_id) or (0, None)
-        if found is None:
+        key = self._find_own_key(key_id)
+        if key is None:
+            _, key = await self._find_published(key_id) or (0, None)
+        if key is None:
             raise KeyNotFound(f"key {key_id} is unknown, or its application was removed")
-        return found
+        return key
 
     async def find_public_key(self, kid: str) -> verifier.ApplicationPublicKey | None:
         """Find a key for the verifier of service JWTs."""

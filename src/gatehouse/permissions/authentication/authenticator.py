@@ -195,21 +195,21 @@ class Authenticator:
         self, credentials: RequestCredentials, policy: CredentialPolicy
     ) -> VouchingApplication | None:
         """Find the application that vouches; all proofs must be of the same one."""
-        found: list[VouchingApplication] = []
+        applications: list[VouchingApplication] = []
         if credentials.access_key:
             key = await self._access_keys.verify_value(credentials.access_key, source=credentials.source)
             if not policy.key:
                 raise WrongCredentials("access keys are not accepted here")
-            found.append(VouchingApplication(application_id=key.application_id, key=key))
+            applications.append(VouchingApplication(application_id=key.application_id, key=key))
         if credentials.signed is not None:
             signed = await self._access_keys.verify_signature(credentials.signed, source=credentials.source)
             if not (policy.key or policy.audience):  # else the key of one application would tell addresses to all
                 raise WrongCredentials("a Signature is accepted only for requests about its application")
-            found.append(VouchingApplication(application_id=signed.key.application_id, signed=signed))
+            applications.append(VouchingApplication(application_id=signed.key.application_id, signed=signed))
         if credentials.service_jwt:
             application_id = await self._service_jwts.verify(credentials.service_jwt)
-            found.append(VouchingApplication(application_id=application_id, by_jwt=True))
-        return merge_vouching(found)
+            applications.append(VouchingApplication(application_id=application_id, by_jwt=True))
+        return merge_vouching(applications)
 
     def _caller_about(
         self,
@@ -325,22 +325,22 @@ class Authenticator:
         address = (
             caller.address if caller.by is CallerKind.FACTOR and caller.vouching_application_id is None else None
         )
-        held = await self._permission_loader.evaluate(evaluation_input, CENTRAL_APPLICATION, address)
-        rights = Rights(user_id=caller.user_id, central=held)
+        effective = await self._permission_loader.evaluate(evaluation_input, CENTRAL_APPLICATION, address)
+        rights = Rights(user_id=caller.user_id, central=effective)
         application_id = caller.application_id
         model = None if application_id is None else evaluation_input.models.get(application_id)
         if model is None or application_id is None:
             secret = FULL_SECRET_DATA if rights.holds_can_administer else NO_SECRET_DATA
         else:
             own = evaluation_input.facts.records[application_id].secret_data
-            secret = secret_data_of(held, model, own, self._clock.now())
+            secret = secret_data_of(effective, model, own, self._clock.now())
             if is_project_removed(model, evaluation_input) and not rights.holds_can_administer:
                 secret = NO_SECRET_DATA
             if evaluation_input.facts.ban_from(application_id, self._clock.now()) is not None:
                 secret = NO_SECRET_DATA
         return Rights(
             user_id=caller.user_id,
-            central=held,
+            central=effective,
             secret=secret,
             also_readable=frozenset() if model is None else service_account_parts(model, evaluation_input),
             service_reach=service_reach(caller, evaluation_input),

@@ -47,11 +47,11 @@ class ServiceJwtVerifier(Struct, kw_only=True, eq=False):
         claims, checked_in = await self.jwts.verify_service_jwt(jwt)
         if isinstance(claims, GeneratedServiceClaims):
             return int(claims.iss)  # the key was found, so the application exists
-        found = await self.store.service_token(claims.jti)
-        if found is None or found.token.revoked or found.token.application_id != int(claims.aud):
+        record = await self.store.service_token(claims.jti)
+        if record is None or record.token.revoked or record.token.application_id != int(claims.aud):
             raise InvalidToken(f"service JWT {claims.jti} is revoked, or its application was removed")
-        await self.jwts.recheck_key(claims, checked_in=checked_in, keys_version=found.keys_version)
-        return found.token.application_id
+        await self.jwts.recheck_key(claims, checked_in=checked_in, keys_version=record.keys_version)
+        return record.token.application_id
 
 
 class ServiceTokens:

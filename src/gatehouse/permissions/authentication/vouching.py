@@ -38,12 +38,12 @@ class VouchingApplication(Struct, frozen=True, kw_only=True):
         return CallerKind.SIGNATURE if self.key is None else CallerKind.ACCESS_KEY
 
 
-def merge_vouching(found: Collection[VouchingApplication]) -> VouchingApplication | None:
-    if len({one.application_id for one in found}) > 1:
+def merge_vouching(applications: Collection[VouchingApplication]) -> VouchingApplication | None:
+    if len({application.application_id for application in applications}) > 1:
         raise WrongCredentials("credentials of two applications in one request")
     whole: VouchingApplication | None = None
-    for one in found:
-        whole = one if whole is None else merge_pair(whole, one)
+    for application in applications:
+        whole = application if whole is None else merge_pair(whole, application)
     return whole
 
 

@@ -92,19 +92,19 @@ class SchemaCommands(Struct, kw_only=True, eq=False):
     recorder: Recorder
     clock: Clock
 
-    async def save(self, actor: Actor, seen: ApplicationModel, given: Mapping[str, object]) -> SavedSchema:
+    async def save(self, actor: Actor, seen: ApplicationModel, members: Mapping[str, object]) -> SavedSchema:
         """Save a schema: a present root is replaced, an absent one stays, null empties it."""
         require_operation(actor.rights, Operation.SCHEMA_SAVE, model_target(seen))
-        ignored = tuple(sorted(given.keys() - SCHEMA_ROOTS - READ_ONLY_MEMBERS))
+        ignored = tuple(sorted(members.keys() - SCHEMA_ROOTS - READ_ONLY_MEMBERS))
         warnings = [f"{name}: outside the sections of a schema, ignored" for name in ignored]
-        if "secret_data" in given and not actor.rights.administers:
+        if "secret_data" in members and not actor.rights.administers:
             warnings.append("secret_data: not editable here, ignored")
-        version = version_of(given)
+        version = version_of(members)
 
         def change(state: ApplicationModel) -> EditResult[ApplicationModel]:
             refuse_other_project(state, seen)
             refuse_old_version(version, state.schema.version)
-            after = self._apply_roots(actor, state, given)
+            after = self._apply_roots(actor, state, members)
             known = SchemaRules(after.schema)
             refuse_exposed(state, after, known)
             for role in after.roles.values():
@@ -142,25 +142,25 @@ class SchemaCommands(Struct, kw_only=True, eq=False):
             if before is None:
                 raise RoleNotFound
             refuse_old_version(version, before.version)
-            new = replace(state, roles={one: role for one, role in state.roles.items() if one != key})
+            new = replace(state, roles={other: role for other, role in state.roles.items() if other != key})
             return self._edit_result(actor, state, new)
 
         return await self.store.edit_schema(seen.application.application_id, change)
 
-    def _apply_roots(self, actor: Actor, state: ApplicationModel, given: Mapping[str, object]) -> ApplicationModel:
+    def _apply_roots(self, actor: Actor, state: ApplicationModel, members: Mapping[str, object]) -> ApplicationModel:
         hidden = () if actor.rights.administers else ("secret_data",)
-        writable = {name: value for name, value in given.items() if name not in hidden}
+        writable = {name: value for name, value in members.items() if name not in hidden}
         schema = replace(apply_schema_roots(state, writable), updated_at=self.clock.now())
         after = replace(state, schema=schema)
-        if "roles" in given:
-            after = replace(after, roles=self._apply_roles(actor, after, member_or(given, "roles", {})))
+        if "roles" in members:
+            after = replace(after, roles=self._apply_roles(actor, after, member_or(members, "roles", {})))
             refuse_roles(after.roles.values())
         return after
 
-    def _apply_roles(self, actor: Actor, state: ApplicationModel, given: object) -> Mapping[str, Role]:
+    def _apply_roles(self, actor: Actor, state: ApplicationModel, document: object) -> Mapping[str, Role]:
         """Return exactly the roles of the object; roles it does not name are deleted (R6)."""
         new: dict[str, Role] = {}
-        for name, fields in rules.read_roles(given, place="data.roles").items():
+        for name, fields in rules.read_roles(document, place="data.roles").items():
             draft = read_role(fields, name)
             before = state.roles.get(name.lower())
             after = apply_role_draft(state, before, draft)
@@ -217,21 +217,21 @@ def refuse_other_project(state: ApplicationModel, seen: ApplicationModel) -> Non
 
 
 def apply_schema_roots(
-    model: ApplicationModel, given: Mapping[str, object], place: str = "data"
+    model: ApplicationModel, members: Mapping[str, object], place: str = "data"
 ) -> ApplicationSchema:
     """Return the schema with the present roots; an absent one stays, null empties it. Raises Malformed."""
     read: dict[str, Tree] = {}
     for root, parse_root in ROOT_PARSERS.items():
-        if root in given:
-            read[root] = parse_root(member_or(given, root, {}), place=f"{place}.{root}")
+        if root in members:
+            read[root] = parse_root(member_or(members, root, {}), place=f"{place}.{root}")
     after = replace(model.schema, **read)
     rules.refuse_duplicate_paths(after.private_data, after.public_data, place=place)
     refuse_changed_central(model, after, place)
     return after
 
 
-def version_of(given: Mapping[str, object]) -> int | UnsetType:
-    version = given.get("version", UNSET)
+def version_of(members: Mapping[str, object]) -> int | UnsetType:
+    version = members.get("version", UNSET)
     if version is UNSET:
         return UNSET
     if isinstance(version, bool) or not isinstance(version, int):
@@ -281,9 +281,9 @@ def refuse_role(model: ApplicationModel, before: Role | None, after: Role, *, pl
     Raises CentralRole, ProtectedRules, RoleStaysProtected.
     """
     refuse_central_role(model, before, after)
-    held = protected_rules_in(model.schema, meta_entries(after.meta))
-    if held and not after.protected:
-        names = ", ".join(str(rule) for rule in held)
+    protected_rules = protected_rules_in(model.schema, meta_entries(after.meta))
+    if protected_rules and not after.protected:
+        names = ", ".join(str(rule) for rule in protected_rules)
         if before is not None and before.protected:
             raise RoleStaysProtected(f"role {after.name} contains {names}")
         raise ProtectedRules(f"{place}: protected rules are allowed only in protected roles: {names}").on_screen(
@@ -357,15 +357,15 @@ def role_event(role: Role | None) -> AuditEvent:
 def describe_rule_changes(before: ApplicationModel, after: ApplicationModel) -> list[tuple[AuditEvent, Details]]:
     """Events and details for the audit log about a change of schema and roles."""
     old, new = schema_document(before.schema), schema_document(after.schema)
-    found: list[tuple[AuditEvent, Details]] = []
+    events: list[tuple[AuditEvent, Details]] = []
     if old != new:
-        found.append((AuditEvent.SCHEMA_SAVED, describe_changes(old, new)))
+        events.append((AuditEvent.SCHEMA_SAVED, describe_changes(old, new)))
     for key in sorted(before.roles.keys() | after.roles.keys()):
         was, role = before.roles.get(key), after.roles.get(key)
         if was != role:
             details = {"role": key, **describe_changes(role_audit_fields(was), role_audit_fields(role))}
-            found.append((role_event(role), details))
-    return found
+            events.append((role_event(role), details))
+    return events
 
 
 def schema_document(schema: ApplicationSchema) -> dict[str, object]:

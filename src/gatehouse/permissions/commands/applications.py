@@ -227,20 +227,20 @@ class ApplicationCommands:
     ) -> Application:
         after = apply_application_draft(state, draft, self._reachable, reserved=self._reserved)
         if draft.service_meta is not UNSET:
-            given = without_keys(state) if draft.service_meta is None else draft.service_meta
-            described = self._apply_service_meta(actor, after, given)
+            members = without_keys(state) if draft.service_meta is None else draft.service_meta
+            described = self._apply_service_meta(actor, after, members)
             require_publishing(may_publish=may_publish or described == after)  # unchanged values may be saved back
             after = described
         if after.protected_sites != state.protected_sites:  # visitors are signed in there without consent
             require_operation(actor.rights, Operation.ADMINISTER, application_target(state.application_id, state))
         return after
 
-    def _apply_service_meta(self, actor: Actor, state: Application, given: Mapping[str, object]) -> Application:
+    def _apply_service_meta(self, actor: Actor, state: Application, members: Mapping[str, object]) -> Application:
         meta = grammar.check_service_meta(
-            {name: value for name, value in given.items() if name not in ("private_key", "public_key")},
+            {name: value for name, value in members.items() if name not in ("private_key", "public_key")},
             place="data.service_meta",
         )
-        private, public = given.get("private_key", UNSET), given.get("public_key")
+        private, public = members.get("private_key", UNSET), members.get("public_key")
         sealed, key = state.sealed_private_key, state.service_key
         if private is not UNSET:
             sealed = None if private is None else self._seal_private_key(grammar.check_private_key(private))
@@ -305,8 +305,8 @@ def apply_application_draft(
     if draft.project_id is not UNSET:
         fields["project_id"] = draft.project_id
     if draft.settings is not UNSET:
-        given = draft.settings or {}
-        fields["settings"] = grammar.check_application_settings(given, f"{place}.settings", reachable)
+        settings = draft.settings or {}
+        fields["settings"] = grammar.check_application_settings(settings, f"{place}.settings", reachable)
     if draft.protected_sites is not UNSET:
         fields["protected_sites"] = check_protected_sites(draft.protected_sites or {}, f"{place}.protected_sites")
     if draft.api is not UNSET:

@@ -69,8 +69,8 @@ class BanCopyRules:
         if ban.author_rank == BanRank.ADMINISTRATOR:
             return True
         now, facts = self._clock.now(), without_bans(person)
-        held = evaluate(central, facts, structure, now=now, address=None)
-        return rank_of(held, facts, project_id, now) <= ban.author_rank
+        effective = evaluate(central, facts, structure, now=now, address=None)
+        return rank_of(effective, facts, project_id, now) <= ban.author_rank
 
     def _record(self, event: AuditEvent, ban: Ban) -> AuditRecord:
         return self._recorder.record(event, SERVICE, subject=ban.user_id, details=ban_details(ban))

@@ -124,8 +124,10 @@ class BanCommands(Struct, kw_only=True, eq=False):
         )
 
         def make(active: Ban | None) -> tuple[Ban, AuditRecord]:
-            kept = {} if active is None else {name: getattr(active, name) for name in (*DRAFT_FIELDS, "devices")}
-            ban = replace(new, **{**kept, **fields})
+            former_values = (
+                {} if active is None else {name: getattr(active, name) for name in (*DRAFT_FIELDS, "devices")}
+            )
+            ban = replace(new, **{**former_values, **fields})
             if draft.device is not UNSET:
                 ban = replace(ban, devices=0)  # counted anew by the store
             return ban, self._record(AuditEvent.USER_BANNED, actor, ban)
@@ -217,9 +219,9 @@ class BanCommands(Struct, kw_only=True, eq=False):
         """Refuse to ban a person who holds more in the scope than the author (R10)."""
         if rank is BanRank.ADMINISTRATOR:
             return
-        held = await self.ranks.rank(facts, target.project_id)
-        if held > rank:
-            raise NotAboveTarget(f"{facts.subject.user_id} is {held.name} in project {target.project_id}")
+        target_rank = await self.ranks.rank(facts, target.project_id)
+        if target_rank > rank:
+            raise NotAboveTarget(f"{facts.subject.user_id} is {target_rank.name} in project {target.project_id}")
 
     async def _refuse_shared_devices(
         self, actor: Actor, rank: BanRank, user_id: str, target: BanTarget, *, confirmed: bool
@@ -228,12 +230,12 @@ class BanCommands(Struct, kw_only=True, eq=False):
 
         Refuse devices that many accounts use, unless it is confirmed, and those of people above the caller.
         """
-        found = await self.store.accounts_on_devices(user_id, earliest_device_use(self.clock.now()))
-        if any(actor.user_id in accounts for accounts in found):
+        device_accounts = await self.store.accounts_on_devices(user_id, earliest_device_use(self.clock.now()))
+        if any(actor.user_id in accounts for accounts in device_accounts):
             raise NotYourself
-        if any(len(accounts) > MAX_SILENT_ACCOUNTS for accounts in found) and not confirmed:
+        if any(len(accounts) > MAX_SILENT_ACCOUNTS for accounts in device_accounts) and not confirmed:
             raise DeviceShared
-        others = frozenset(one for accounts in found for one in accounts) - {user_id}
+        others = frozenset(account_id for accounts in device_accounts for account_id in accounts) - {user_id}
         for other in sorted(others):
             facts = await self.permission_loader.load_facts(other, (CENTRAL_APPLICATION,))
             if facts is not None:
@@ -244,8 +246,8 @@ class BanCommands(Struct, kw_only=True, eq=False):
         if actor.rights.administers:
             return BanRank.ADMINISTRATOR
         facts = await self.permission_loader.load_facts(actor.user_id, (CENTRAL_APPLICATION,))
-        held = BanRank.MODERATOR if facts is None else await self.ranks.rank(facts, target.project_id)
-        return min(held, BanRank.OWNER)  # through a service even an administrator bans no administrator (R6)
+        own_rank = BanRank.MODERATOR if facts is None else await self.ranks.rank(facts, target.project_id)
+        return min(own_rank, BanRank.OWNER)  # through a service even an administrator bans no administrator (R6)
 
     def _record(self, event: AuditEvent, actor: Actor, ban: Ban) -> AuditRecord:
         return self.recorder.record(event, actor.origin, subject=ban.user_id, details=ban_details(ban))
@@ -257,8 +259,8 @@ def author_of(actor: Actor) -> str:
 
 def draft_fields(draft: BanDraft, now: int) -> dict[str, Any]:
     """Return the given fields, checked. Raises Malformed."""
-    given = {name: getattr(draft, name) for name in DRAFT_FIELDS}
-    fields: dict[str, Any] = {name: value for name, value in given.items() if value is not UNSET}
+    values = {name: getattr(draft, name) for name in DRAFT_FIELDS}
+    fields: dict[str, Any] = {name: value for name, value in values.items() if value is not UNSET}
     if "reason" in fields:
         fields["reason"] = read_lines(fields["reason"] or "", "data.reason", MAX_REASON)
     if "public_text" in fields:

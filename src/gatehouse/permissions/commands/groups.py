@@ -89,9 +89,9 @@ class GroupCommands(Struct, kw_only=True, eq=False):
     ) -> Group:
         """Save fields of the group by name, as the requests of each have them."""
         parts: dict[str, dict[str, Any]] = {request: {} for request in ("", IN_ACCESS, IN_TAGS)}
-        for one in CHANGEABLE_GROUP_FIELDS:
-            if one.name in values:
-                parts[one.field.request][one.name] = values[one.name]
+        for field in CHANGEABLE_GROUP_FIELDS:
+            if field.name in values:
+                parts[field.field.request][field.name] = values[field.name]
         tags = TagsDraft(tags=parts[IN_TAGS].get("tags", group.tags))
         is_tagged = tags.checked_tags != group.tags
         if parts[""]:
@@ -216,7 +216,7 @@ def opens_group(before: Group, after: Group, actor: ConditionSubject) -> bool:
 def has_member(group: Group, who: ConditionSubject) -> bool:
     """Whether the person is listed or meets one of the group's conditions (R5)."""
     return who.user_id in group.users or any(
-        condition_holds(one.test, who, NO_ADDRESS) for one in conditions_in(group)
+        condition_holds(condition.test, who, NO_ADDRESS) for condition in conditions_in(group)
     )
 
 

@@ -91,9 +91,9 @@ class MembershipCommands(Struct, kw_only=True, eq=False):
         )
 
     def _read_users(
-        self, given: Mapping[str, object], project_id: str
+        self, members: Mapping[str, object], project_id: str
     ) -> Mapping[str, Mapping[Scope, ScopeHoldings]]:
-        if len(given) > MAX_USERS_AT_ONCE:
+        if len(members) > MAX_USERS_AT_ONCE:
             raise Malformed(f"data.users: at most {MAX_USERS_AT_ONCE} at a time").on_screen(
                 "at_once_most", max_users_at_once=MAX_USERS_AT_ONCE
             )
@@ -101,7 +101,7 @@ class MembershipCommands(Struct, kw_only=True, eq=False):
             grammar.check_user_id(user_id, "data.users"): self._read_member(
                 entry, project_id, f"data.users.{user_id}"
             )
-            for user_id, entry in given.items()
+            for user_id, entry in members.items()
         }
 
     def _read_member(self, entry: object, project_id: str, place: str) -> Mapping[Scope, ScopeHoldings]:
@@ -113,8 +113,8 @@ class MembershipCommands(Struct, kw_only=True, eq=False):
         self, actor: Actor, granter: Granter, project_id: str, scopes: Mapping[Scope, ScopeHoldings]
     ) -> Change[UserRecord]:
         def change(state: UserRecord) -> EditResult[UserRecord]:
-            kept = {scope: held for scope, held in state.scopes.items() if scope.project_id != project_id}
-            after = replace(state, scopes={**kept, **scopes})
+            others = {scope: holdings for scope, holdings in state.scopes.items() if scope.project_id != project_id}
+            after = replace(state, scopes={**others, **scopes})
             refuse_unknown_rules(granter.model, state, after)
             granter.refuse_change(state, after)
             details = describe_changes(
@@ -147,13 +147,15 @@ def apply_group_lists(model: ProjectModel, draft: MembershipDraft, place: str = 
 
 
 def group_list(
-    model: ProjectModel, given: list[object] | UnsetType | None, kept: Sequence[str], place: str
+    model: ProjectModel, document: list[object] | UnsetType | None, current_ids: Sequence[str], place: str
 ) -> tuple[str, ...]:
     """Ids of groups of this project that have its tag (interface §2.5)."""
-    if given is UNSET:
-        return tuple(kept)
-    listed = read_list(given or [], place, MAX_GROUPS)
-    ids = tuple(dict.fromkeys(grammar.check_group_id(one, f"{place}[{index}]") for index, one in enumerate(listed)))
+    if document is UNSET:
+        return tuple(current_ids)
+    listed = read_list(document or [], place, MAX_GROUPS)
+    ids = tuple(
+        dict.fromkeys(grammar.check_group_id(element, f"{place}[{index}]") for index, element in enumerate(listed))
+    )
     for group_id in ids:
         group = model.groups.get(group_id)
         if group is None or PROJECT_TAG not in group.tags:

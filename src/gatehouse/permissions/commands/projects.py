@@ -109,8 +109,8 @@ class ProjectCommands(Struct, kw_only=True, eq=False):
         tags = TagsDraft(id=project.project_id, tags=rest.pop("tags", project.tags))
         is_tagged = tags.checked_tags != project.tags
         if ALLOWED_DOMAINS in rest:
-            given = rest.get("settings", settings_document(project.settings)) or {}
-            rest["settings"] = {**given, ALLOWED_DOMAINS: rest.pop(ALLOWED_DOMAINS)}
+            settings = rest.get("settings", settings_document(project.settings)) or {}
+            rest["settings"] = {**settings, ALLOWED_DOMAINS: rest.pop(ALLOWED_DOMAINS)}
         if rest:
             project = await self.save(actor, ProjectDraft(id=project.project_id, version=version, **rest))
         return await self.save_tags(actor, tags) if is_tagged else project
@@ -146,12 +146,12 @@ class ProjectCommands(Struct, kw_only=True, eq=False):
         require_operation(actor.rights, operation, GuardTarget(project_id=model.project.project_id))
         return model
 
-    async def _read_settings(self, seen: ProjectModel, given: Mapping[str, object]) -> ProjectSettings:
+    async def _read_settings(self, seen: ProjectModel, document: Mapping[str, object]) -> ProjectSettings:
         place = "data.settings"
-        members, domains = read_domains(given, place)
+        members, domains = read_domains(document, place)
         services = read_services(member_or(members, "services", {}), f"{place}.services")
-        kept = seen.project.settings.services
-        fresh = {number: grants for number, grants in services.items() if kept.get(number) != grants}
+        stored_services = seen.project.settings.services
+        fresh = {number: grants for number, grants in services.items() if stored_services.get(number) != grants}
         models = await self.models.application_models(fresh)
         for application_id, grants in fresh.items():  # stored ones can be saved back unchanged
             where = f"{place}.services.{application_id}"
@@ -171,15 +171,15 @@ def apply_project_draft(
     return after if settings is UNSET else replace(after, settings=settings)
 
 
-def read_domains(given: Mapping[str, object], place: str) -> tuple[Mapping[str, object], tuple[str, ...]]:
+def read_domains(document: Mapping[str, object], place: str) -> tuple[Mapping[str, object], tuple[str, ...]]:
     """The members of the settings, and the allowed domains among them. Raises Malformed."""
-    members = read_members(given, place, ("allowed_domains", "services"))
+    members = read_members(document, place, ("allowed_domains", "services"))
     domains = member_or(members, "allowed_domains", [])
     return members, grammar.parse_allowed_domains(domains, f"{place}.allowed_domains")
 
 
-def read_services(given: object, place: str) -> Mapping[int, tuple[GroupGrant, ...]]:
-    members = read_members(given, place)
+def read_services(document: object, place: str) -> Mapping[int, tuple[GroupGrant, ...]]:
+    members = read_members(document, place)
     if len(members) > MAX_SERVICES:
         raise Malformed(f"{place}: at most {MAX_SERVICES} services").on_screen(
             "services_most", max_services=MAX_SERVICES
@@ -190,16 +190,16 @@ def read_services(given: object, place: str) -> Mapping[int, tuple[GroupGrant, .
     }
 
 
-def read_grants(given: object, place: str) -> tuple[GroupGrant, ...]:
-    groups = read_members(given, place, ("groups",)).get("groups", [])
+def read_grants(document: object, place: str) -> tuple[GroupGrant, ...]:
+    groups = read_members(document, place, ("groups",)).get("groups", [])
     return tuple(
-        read_grant(one, f"{place}.groups[{index}]")
-        for index, one in enumerate(read_list(groups, f"{place}.groups", MAX_GRANTS))
+        read_grant(grant, f"{place}.groups[{index}]")
+        for index, grant in enumerate(read_list(groups, f"{place}.groups", MAX_GRANTS))
     )
 
 
-def read_grant(given: object, place: str) -> GroupGrant:
-    members = read_members(given, place, ("group_id", "roles", "action"))
+def read_grant(document: object, place: str) -> GroupGrant:
+    members = read_members(document, place, ("group_id", "roles", "action"))
     action = members.get("action")
     if action not in list(GrantAction):
         raise Malformed(f"{place}.action: must be grant or revoke")

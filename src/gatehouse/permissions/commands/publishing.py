@@ -90,9 +90,9 @@ def first_records(project: Project, administrator: str) -> Sequence[UserRecord]:
         UserRecord(
             application_id=CENTRAL_APPLICATION,
             user_id=user_id,
-            scopes={scope: ScopeHoldings(roles=tuple(Assignment(role=role) for role in given))},
+            scopes={scope: ScopeHoldings(roles=tuple(Assignment(role=role) for role in role_keys))},
         )
-        for user_id, given in roles.items()
+        for user_id, role_keys in roles.items()
     ]
 
 

@@ -88,9 +88,12 @@ class ServiceAccountCommands(Struct, kw_only=True, eq=False):
         named = grammar.check_project_id(name, "data.project_id")
         project_id = (await find_project(self.projects, actor.rights, named)).project.project_id
         require_operation(actor.rights, Operation.SERVICE_ACCOUNTS, GuardTarget(project_id=project_id))
-        held = {one.user_id: one for one in await self.records.records_in_project(CENTRAL_APPLICATION, project_id)}
+        records = {
+            record.user_id: record
+            for record in await self.records.records_in_project(CENTRAL_APPLICATION, project_id)
+        }
         return [
-            ListedServiceAccount(account=account, holds=holdings_of(held.get(account.user_id), account, central))
+            ListedServiceAccount(account=account, holds=holdings_of(records.get(account.user_id), account, central))
             for account in await self.store.service_accounts(project_id)
         ]
 
@@ -196,15 +199,15 @@ class ServiceAccountCommands(Struct, kw_only=True, eq=False):
         return self.recorder.record(event, actor.origin, subject=account.user_id, details=details)
 
 
-def read_name(given: object, place: str) -> str:
-    return read_line(given, place, MAX_NAME_LENGTH, shortest=1)
+def read_name(document: object, place: str) -> str:
+    return read_line(document, place, MAX_NAME_LENGTH, shortest=1)
 
 
-def read_ranges(given: Sequence[object], place: str) -> tuple[str, ...]:
+def read_ranges(document: Sequence[object], place: str) -> tuple[str, ...]:
     ranges: list[str] = []
-    for index, one in enumerate(read_list(given, place, MAX_RANGES)):
+    for index, element in enumerate(read_list(document, place, MAX_RANGES)):
         where = f"{place}[{index}]"
-        text = read_line(one, where, MAX_RANGE_LENGTH, shortest=1)
+        text = read_line(element, where, MAX_RANGE_LENGTH, shortest=1)
         try:
             ranges.append(str(parse_network(text)))
         except ValueError:
@@ -215,12 +218,12 @@ def read_ranges(given: Sequence[object], place: str) -> tuple[str, ...]:
 
 
 def read_scopes(draft: ServiceAccountDraft, project_id: str, *, expired: int) -> Mapping[Scope, ScopeHoldings]:
-    given = {name: value for name in HOLDINGS_MEMBERS if (value := getattr(draft, name)) is not None}
-    return parse_project(given, project_id, place="data", expired=expired)
+    document = {name: value for name in HOLDINGS_MEMBERS if (value := getattr(draft, name)) is not None}
+    return parse_project(document, project_id, place="data", expired=expired)
 
 
 def refuse_owner(scopes: Mapping[Scope, ScopeHoldings]) -> None:
-    if any(role.role == PROJECT_OWNER for held in scopes.values() for role in held.roles):
+    if any(role.role == PROJECT_OWNER for holdings in scopes.values() for role in holdings.roles):
         raise OwnerIsNoPerson
 
 

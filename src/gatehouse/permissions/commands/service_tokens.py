@@ -58,12 +58,12 @@ class EmailSecretCommands(Struct, kw_only=True, eq=False):
 
     async def revoke(self, actor: Actor, application_id: int, ref: str) -> None:
         """Revoke a secret. Raises KeyNotFound."""
-        found = [one for one in await self.list(actor, application_id) if one.ref == ref]
+        matches = [secret for secret in await self.list(actor, application_id) if secret.ref == ref]
         details = {"secret": ref}
         entry = self.recorder.record(
             AuditEvent.EMAIL_SECRET_REVOKED, actor.origin, subject=f"application {application_id}", details=details
         )
-        if not found or not await self.store.remove_email_secret(application_id, found[0].digest, entry):
+        if not matches or not await self.store.remove_email_secret(application_id, matches[0].digest, entry):
             raise KeyNotFound
 
     async def create_as_operator(self, application_id: int, origin: AuditOrigin) -> str:

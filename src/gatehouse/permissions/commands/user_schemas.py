@@ -117,7 +117,7 @@ class UserRecordCommands(Struct, kw_only=True, eq=False):
         return await self.store.edit_record(application_id, user_id, change, self.clock.now())
 
     async def _refuse_stranger(
-        self, actor: Actor, model: ApplicationModel, user_id: str, given: Mapping[str, object]
+        self, actor: Actor, model: ApplicationModel, user_id: str, members: Mapping[str, object]
     ) -> None:
         """Refuse a caller who may write only projectAccess and manages no project that it names, changed or not.
 
@@ -125,9 +125,9 @@ class UserRecordCommands(Struct, kw_only=True, eq=False):
         """
         application_id = model.application.application_id
         facts = await self.people.facts(user_id, (application_id,))
-        held = () if facts is None else below_root(facts.records[application_id])
-        access = member_or(given, PROJECT_ACCESS, {})
-        named = {*(access if isinstance(access, Mapping) else ()), *(scope.project_id for scope in held)}
+        scopes = () if facts is None else below_root(facts.records[application_id])
+        access = member_or(members, PROJECT_ACCESS, {})
+        named = {*(access if isinstance(access, Mapping) else ()), *(scope.project_id for scope in scopes)}
         for project_id in managed_project_ids(actor, model):
             project = (await self.projects.project(project_id)).project
             if not named.isdisjoint((project_id, *project.aliases)):
@@ -140,8 +140,8 @@ class UserRecordCommands(Struct, kw_only=True, eq=False):
         """Return the sections with project ids instead of aliases; projects with new entries must exist."""
         resolved: dict[Scope, ScopeHoldings] = {}
         for name in dict.fromkeys(scope.project_id for scope in access):
-            scopes = {scope: held for scope, held in access.items() if scope.project_id == name}
-            if all(before.scopes.get(scope) == held for scope, held in scopes.items()):
+            scopes = {scope: holdings for scope, holdings in access.items() if scope.project_id == name}
+            if all(before.scopes.get(scope) == holdings for scope, holdings in scopes.items()):
                 resolved |= scopes  # unchanged: not checked again
                 continue
             project = await find_live_project(self.projects, actor.rights, name)
@@ -149,7 +149,9 @@ class UserRecordCommands(Struct, kw_only=True, eq=False):
                 actor.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=project.project.project_id)
             )
             refuse_unrelated(model, project.project.project_id)
-            moved = {replace(scope, project_id=project.project.project_id): held for scope, held in scopes.items()}
+            moved = {
+                replace(scope, project_id=project.project.project_id): holdings for scope, holdings in scopes.items()
+            }
             if resolved.keys() & moved.keys():
                 raise Malformed(f"data.private_data.{PROJECT_ACCESS}: {name} names a project that is already listed")
             resolved |= moved
@@ -184,10 +186,10 @@ def managed_project_ids(actor: Actor, model: ApplicationModel) -> list[str]:
 
 def refuse_sections(actor: Actor, user_id: str, draft: RecordDraft) -> None:
     """Refuse sections that the caller may not write; parts of private_data are checked later."""
-    given = [name for name in PARTS_BY_SECTION if getattr(draft, name) is not UNSET]
-    if not given:
+    sections = [name for name in PARTS_BY_SECTION if getattr(draft, name) is not UNSET]
+    if not sections:
         raise Malformed("data: nothing to save").on_screen("nothing_to_save")
-    for name in given:
+    for name in sections:
         in_parts = name == "private_data" and (
             is_only_projects(draft.private_data) or covers_root_entries(actor.rights, user_id)
         )
@@ -195,8 +197,8 @@ def refuse_sections(actor: Actor, user_id: str, draft: RecordDraft) -> None:
             raise NoRight(f"{name} of user {user_id}")
 
 
-def is_only_projects(given: Mapping[str, object] | UnsetType | None) -> bool:
-    return isinstance(given, Mapping) and given.keys() == {PROJECT_ACCESS}
+def is_only_projects(section: Mapping[str, object] | UnsetType | None) -> bool:
+    return isinstance(section, Mapping) and section.keys() == {PROJECT_ACCESS}
 
 
 def covers_root_entries(rights: Rights, user_id: str) -> bool:
@@ -218,8 +220,8 @@ def private_data_to_save(
     rights: Rights, user_id: str, private: Mapping[str, object], access: object
 ) -> dict[str, object]:
     """The section with another `projectAccess` and the same other entries, as this caller has to save it."""
-    kept = private if covers_root_entries(rights, user_id) else {}
-    return {**kept, PROJECT_ACCESS: access}
+    entries = private if covers_root_entries(rights, user_id) else {}
+    return {**entries, PROJECT_ACCESS: access}
 
 
 def read_draft(draft: RecordDraft, expired: int = 0, place: str = "data") -> RecordSections:
@@ -250,7 +252,7 @@ def apply_record_sections(state: UserRecord, sections: RecordSections) -> UserRe
     root = root if sections.private is UNSET else replace(root, private_data=sections.private)
     root = root if sections.public is UNSET else replace(root, public_data=sections.public)
     below = below_root(state) if sections.access is UNSET else sections.access
-    scopes = {scope: held for scope, held in {ROOT: root, **below}.items() if not held.is_empty}
+    scopes = {scope: holdings for scope, holdings in {ROOT: root, **below}.items() if not holdings.is_empty}
     return replace(
         state,
         scopes=scopes,
@@ -260,14 +262,16 @@ def apply_record_sections(state: UserRecord, sections: RecordSections) -> UserRe
 
 
 def below_root(record: UserRecord) -> Mapping[Scope, ScopeHoldings]:
-    return {scope: held for scope, held in record.scopes.items() if not scope.is_root}
+    return {scope: holdings for scope, holdings in record.scopes.items() if not scope.is_root}
 
 
 def refuse_unknown_rules(model: ApplicationModel, before: UserRecord, after: UserRecord, place: str = "data") -> None:
     """Check what is new in the record; entries that a later schema conflicts with stay."""
-    for scope, held in after.scopes.items():
+    for scope, holdings in after.scopes.items():
         fresh = [
-            rule for rule, entry in changed_entries(before.scopes.get(scope, NO_HOLDINGS), held) if entry is not None
+            rule
+            for rule, entry in changed_entries(before.scopes.get(scope, NO_HOLDINGS), holdings)
+            if entry is not None
         ]
         rules.refuse_collisions(
             model.schema,

@@ -45,9 +45,9 @@ class UserLabelCommands(Struct, kw_only=True, eq=False):
             self.administration.set_purchases, actor, user_id, read_labels(purchases, "data.purchases")
         )
 
-    async def _save(self, put: SaveLabels, actor: Actor, user_id: str, given: frozenset[str]) -> User:
+    async def _save(self, put: SaveLabels, actor: Actor, user_id: str, labels: frozenset[str]) -> User:
         try:
-            return await put(grammar.check_user_id(user_id, "data.user_id"), given, actor.origin)
+            return await put(grammar.check_user_id(user_id, "data.user_id"), labels, actor.origin)
         except UserNotFound:
             raise PersonNotFound from None
         except BadAccount as error:
@@ -55,8 +55,8 @@ class UserLabelCommands(Struct, kw_only=True, eq=False):
             raise refusal.on_screen(error.screen_key, **error.screen_values) from error
 
 
-def read_labels(given: Sequence[object], place: str) -> frozenset[str]:
-    found = frozenset(one for one in given if isinstance(one, str))
-    if len(found) != len(given):
+def read_labels(document: Sequence[object], place: str) -> frozenset[str]:
+    labels = frozenset(element for element in document if isinstance(element, str))
+    if len(labels) != len(document):
         raise Malformed(f"{place}: must be distinct strings")
-    return found
+    return labels

@@ -9,11 +9,11 @@ from gatehouse.permissions.errors import VersionConflict
 NEW_VERSION: Final = 0  # of what does not exist yet
 
 
-def expected_version(given: int | UnsetType) -> int | None:
+def expected_version(version: int | UnsetType) -> int | None:
     """Return the expected version for stores, which compare it in their own transaction."""
-    return None if given is UNSET else given
+    return None if version is UNSET else version
 
 
-def refuse_old_version(given: int | UnsetType, stored: int) -> None:
-    if given is not UNSET and given != stored:
-        raise VersionConflict(f"saved from version {given}, but version {stored} is stored")
+def refuse_old_version(version: int | UnsetType, stored: int) -> None:
+    if version is not UNSET and version != stored:
+        raise VersionConflict(f"saved from version {version}, but version {stored} is stored")

@@ -56,7 +56,10 @@ class ReservedResources(Struct, frozen=True, kw_only=True):
         """Whether client ID metadata documents come from its host; `*.host` allows one level of subdomains."""
         origin = apparent_origin(resource)
         host = without_port(origin.removeprefix("https://")) if origin.startswith("https://") else ""
-        return bool({host, f"*.{host.partition('.')[2]}"} & {without_port(one) for one in self.document_hosts()})
+        return bool(
+            {host, f"*.{host.partition('.')[2]}"}
+            & {without_port(document_host) for document_host in self.document_hosts()}
+        )
 
     def refuse(self, resource: str, place: str) -> None:
         """Raise Malformed for an address that is reserved."""
@@ -131,13 +134,13 @@ def _access(value: object, place: str) -> str:
 
 
 def _clients(document: object, place: str, access: object) -> list[str]:
-    found = read_list(document, place, MAX_API_CLIENTS)
-    for index, one in enumerate(found):
-        if not isinstance(one, str) or CLIENT.fullmatch(one) is None:
+    entries = read_list(document, place, MAX_API_CLIENTS)
+    for index, entry in enumerate(entries):
+        if not isinstance(entry, str) or CLIENT.fullmatch(entry) is None:
             raise Malformed(f"{place}[{index}]: must be a client ID or the user ID of a service account").on_screen(
                 "client_or_account"
             )
-    listed = [str(one) for one in found]
+    listed = [str(entry) for entry in entries]
     refuse_repeated(listed, place)
     if listed and access != "listed":
         raise Malformed(f"{place}: only with access listed").on_screen("only_listed")

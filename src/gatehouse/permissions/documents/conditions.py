@@ -53,22 +53,23 @@ def condition_document(condition: Condition | None) -> Mapping[str, object] | No
     return None if condition is None else condition.document
 
 
-def read_conditions(given: Sequence[object], place: str) -> tuple[GroupCondition, ...]:
+def read_conditions(document: Sequence[object], place: str) -> tuple[GroupCondition, ...]:
     """Read the conditions of a group with their titles; these cannot test the address (interface §2.5)."""
     return tuple(
-        read_condition(one, f"{place}[{index}]") for index, one in enumerate(read_list(given, place, MAX_CONDITIONS))
+        read_condition(element, f"{place}[{index}]")
+        for index, element in enumerate(read_list(document, place, MAX_CONDITIONS))
     )
 
 
-def read_condition(given: object, place: str) -> GroupCondition:
-    members = read_members(given, place, ("title", "condition"))
+def read_condition(document: object, place: str) -> GroupCondition:
+    members = read_members(document, place, ("title", "condition"))
     title = read_line(members.get("title"), f"{place}.title", MAX_CONDITION_TITLE_LENGTH, shortest=1)
     condition = parse_condition(members.get("condition"), f"{place}.condition", with_address=False)
     return GroupCondition(title=title, condition=condition)
 
 
 def conditions_document(conditions: Sequence[GroupCondition]) -> list[dict[str, object]]:
-    return [{"title": one.title, "condition": one.condition.document} for one in conditions]
+    return [{"title": condition.title, "condition": condition.condition.document} for condition in conditions]
 
 
 def stored_condition(document: Mapping[str, object]) -> Condition:

@@ -51,10 +51,10 @@ def differences(before: ApplicationModel, after: ApplicationModel) -> tuple[Diff
     )
 
 
-def tally_differences(found: Iterable[Difference]) -> tuple[ChangeTally, ...]:
+def tally_differences(changes: Iterable[Difference]) -> tuple[ChangeTally, ...]:
     names: defaultdict[tuple[ChangedItem, ChangeKind], list[str]] = defaultdict(list)
-    for one in found:
-        names[one.what, one.how].append(one.name)
+    for difference in changes:
+        names[difference.what, difference.how].append(difference.name)
     return tuple(
         ChangeTally(what=what, how=how, count=len(all_of_them), names=tuple(all_of_them[:MAX_TALLY_NAMES]))
         for (what, how), all_of_them in names.items()

@@ -15,13 +15,13 @@ def parse_expired(value: object, place: str) -> int:
     return read_number(value, place, MAX_EXPIRED)
 
 
-def parse_end(given: Mapping[str, object], place: str, expired: int = 0) -> End:
+def parse_end(members: Mapping[str, object], place: str, expired: int = 0) -> End:
     """Return the end of an object; without its own it gets `expired`, the end of the request (R5)."""
-    if "expired" not in given and "ttl" not in given:
+    if "expired" not in members and "ttl" not in members:
         return End(expired=expired)
     return End(
-        expired=parse_expired(given.get("expired", 0), f"{place}.expired"),
-        ttl=read_number(given.get("ttl", 0), f"{place}.ttl", MAX_TTL),
+        expired=parse_expired(members.get("expired", 0), f"{place}.expired"),
+        ttl=read_number(members.get("ttl", 0), f"{place}.ttl", MAX_TTL),
     )
 
 

@@ -29,30 +29,32 @@ class RecordField(Field):
 
 
 def read_fields(
-    record: RecordT, given: object, described: Iterable[DescribedField[RecordField]], place: str
+    record: RecordT, draft: object, described: Iterable[DescribedField[RecordField]], place: str
 ) -> RecordT:
     """Return the record with the fields given: an absent one stays, null clears it (R6). Raises Malformed.
 
     `place` is what an error puts before the name of a field.
     """
-    return with_values(record, read_values(given, described, place))
+    return with_values(record, read_values(draft, described, place))
 
 
-def read_values(given: object, described: Iterable[DescribedField[RecordField]], place: str) -> Mapping[str, Any]:
+def read_values(draft: object, described: Iterable[DescribedField[RecordField]], place: str) -> Mapping[str, Any]:
     """Return the values of the fields given by name, in their stored form; null clears (R6). Raises Malformed."""
-    fields = ((one, getattr(given, one.name, UNSET)) for one in described)
-    return {one.name: _read_field(one, value, f"{place}{one.name}") for one, value in fields if value is not UNSET}
+    fields = ((field, getattr(draft, field.name, UNSET)) for field in described)
+    return {
+        field.name: _read_field(field, value, f"{place}{field.name}") for field, value in fields if value is not UNSET
+    }
 
 
-def _read_field(one: DescribedField[RecordField], value: Any, place: str) -> Any:  # noqa: ANN401 - the field's type
+def _read_field(field: DescribedField[RecordField], value: Any, place: str) -> Any:  # noqa: ANN401 - the field's type
     if value is None:
-        return one.default
-    return value if one.field.read is None else one.field.read(value, place)
+        return field.default
+    return value if field.field.read is None else field.field.read(value, place)
 
 
-def printable(given: object) -> str:
+def printable(value: object) -> str:
     """Return a member's name for an error text: printable and shortened."""
-    text = given if isinstance(given, str) and given.isascii() and given.isprintable() else ascii(given)
+    text = value if isinstance(value, str) and value.isascii() and value.isprintable() else ascii(value)
     return text if len(text) <= MAX_PRINTABLE_LENGTH else f"{text[:MAX_PRINTABLE_LENGTH]}..."
 
 

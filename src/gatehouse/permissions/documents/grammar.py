@@ -153,9 +153,9 @@ def parse_user_ids(value: object, place: str, most: int = MAX_GROUP_USERS) -> tu
     """Distinct user ids in the given order (checklist GR-03)."""
     if not isinstance(value, list | tuple):
         raise Malformed(f"{place}: must be a list of user IDs")
-    for index, one in enumerate(value):
-        if not isinstance(one, str) or not USER_ID.fullmatch(one):
-            check_user_id(one, f"{place}[{index}]")
+    for index, user_id in enumerate(value):
+        if not isinstance(user_id, str) or not USER_ID.fullmatch(user_id):
+            check_user_id(user_id, f"{place}[{index}]")
     ids = tuple(dict.fromkeys(value))
     if len(ids) > most:
         raise Malformed(f"{place}: at most {most} users").on_screen("users_most", most=most)

@@ -45,7 +45,9 @@ def refuse_outgrown(before: ApplicationModel, after: ApplicationModel) -> None:
     The size of `before` is known, so only differences are measured. One that is too large already, from an earlier
     version or a restored backup, may be made smaller.
     """
-    sections = [one for one in RuleSection if _section(before.schema, one) != _section(after.schema, one)]
+    sections = [
+        section for section in RuleSection if _section(before.schema, section) != _section(after.schema, section)
+    ]
     keys = [key for key in before.roles.keys() | after.roles.keys() if before.roles.get(key) != after.roles.get(key)]
     old, new = (measure_model(model, sections, keys) for model in (before, after))
     _refuse(
@@ -57,19 +59,19 @@ def refuse_outgrown(before: ApplicationModel, after: ApplicationModel) -> None:
     )
 
 
-def _refuse(application: Application, found: ModelSize) -> None:
+def _refuse(application: Application, size: ModelSize) -> None:
     name = f"Application {application.application_id}"
-    if found.size > MAX_APPLICATION_SIZE:
+    if size.size > MAX_APPLICATION_SIZE:
         raise ApplicationTooLarge(
-            f"{name} would have {found.size:,} rules, role entries and params in total; at most "
+            f"{name} would have {size.size:,} rules, role entries and params in total; at most "
             f"{MAX_APPLICATION_SIZE:,} are allowed."
-        ).on_screen("application_size", size=found.size, most=MAX_APPLICATION_SIZE)
-    if found.weight > MAX_APPLICATION_MEMORY:
+        ).on_screen("application_size", size=size.size, most=MAX_APPLICATION_SIZE)
+    if size.weight > MAX_APPLICATION_MEMORY:
         raise ApplicationTooLarge(
-            f"{name} would need about {found.weight // MEGABYTE} MB of memory;"
+            f"{name} would need about {size.weight // MEGABYTE} MB of memory;"
             f" at most {MAX_APPLICATION_MEMORY // MEGABYTE} MB are allowed."
             " Different rules, descriptions and params count most."
-        ).on_screen("application_memory", size=found.weight // MEGABYTE, most=MAX_APPLICATION_MEMORY // MEGABYTE)
+        ).on_screen("application_memory", size=size.weight // MEGABYTE, most=MAX_APPLICATION_MEMORY // MEGABYTE)
 
 
 def _section(schema: ApplicationSchema, section: RuleSection) -> Tree:

@@ -31,13 +31,13 @@ Scopes = Mapping[Scope, ScopeHoldings]
 def parse_assignments(document: object, *, place: str, expired: int = 0) -> tuple[Assignment, ...]:
     """Roles assigned to a user, in order; `expired` is the end of those without their own."""
     items = read_list(document, place, MAX_ROLES_PER_SCOPE)
-    found: dict[str, Assignment] = {}
+    assignments: dict[str, Assignment] = {}
     for index, item in enumerate(items):
         assignment = _assignment(item, f"{place}[{index}]", expired)
-        if assignment.role in found:
+        if assignment.role in assignments:
             raise Malformed(f"{place}[{index}]: the role {assignment.role} is listed twice")
-        found[assignment.role] = assignment
-    return tuple(found.values())
+        assignments[assignment.role] = assignment
+    return tuple(assignments.values())
 
 
 def parse_private_data(document: object, *, place: str, expired: int = 0) -> tuple[Tree, Scopes]:
@@ -51,25 +51,25 @@ def parse_private_data(document: object, *, place: str, expired: int = 0) -> tup
 
 def parse_project_access(document: object, *, place: str, expired: int = 0) -> Scopes:
     """All that is held in projects; scopes in which nothing is held are left out."""
-    found: dict[Scope, ScopeHoldings] = {}
+    scopes: dict[Scope, ScopeHoldings] = {}
     for project_id, access in read_members(document, place).items():
         where = f"{place}.{printable(project_id)}"
-        found.update(parse_project(access, check_project_id(project_id, where), place=where, expired=expired))
-    return found
+        scopes.update(parse_project(access, check_project_id(project_id, where), place=where, expired=expired))
+    return scopes
 
 
 def parse_project(document: object, project_id: str, *, place: str, expired: int = 0) -> Scopes:
     """What is held in one project and on its resources; also one user of a membership."""
     members = read_members(document, place, IN_PROJECT)
     own = {name: members[name] for name in HOLDINGS if name in members}
-    found = {Scope(project_id): parse_holdings(own, place=place, expired=expired)}
+    scopes = {Scope(project_id): parse_holdings(own, place=place, expired=expired)}
     for kind in ResourceKind:
         where = f"{place}.{kind}"
         for resource_id, document_there in read_members(member_or(members, kind.value, {}), where).items():
             here = f"{where}.{printable(resource_id)}"
             scope = Scope(project_id, kind, RESOURCE_IDS[kind](resource_id, here))
-            found[scope] = parse_holdings(document_there, place=here, expired=expired)
-    return {scope: holdings for scope, holdings in found.items() if not holdings.is_empty}
+            scopes[scope] = parse_holdings(document_there, place=here, expired=expired)
+    return {scope: holdings for scope, holdings in scopes.items() if not holdings.is_empty}
 
 
 def parse_holdings(document: object, *, place: str, expired: int = 0) -> ScopeHoldings:
@@ -103,16 +103,16 @@ def record_document(record: UserRecord, role_names: Mapping[str, str]) -> dict[s
 
 def first_end(record: UserRecord, now: int) -> int:
     """The earliest end of any unexpired role or entry of the record, 0 for none (interface §2.7)."""
-    ends = [role.end for held in record.scopes.values() for role in held.roles]
-    for held in record.scopes.values():
-        ends += [entry.end for entry in section_entries(held.private_data, RuleSection.PRIVATE).values()]
-        ends += [entry.end for entry in section_entries(held.public_data, RuleSection.PUBLIC).values()]
+    ends = [role.end for holdings in record.scopes.values() for role in holdings.roles]
+    for holdings in record.scopes.values():
+        ends += [entry.end for entry in section_entries(holdings.private_data, RuleSection.PRIVATE).values()]
+        ends += [entry.end for entry in section_entries(holdings.public_data, RuleSection.PUBLIC).values()]
     return min((end.ends_at(now) for end in ends if end != NO_END and not end.is_past(now)), default=0)
 
 
 def project_document(record: UserRecord, project_id: str, model: ApplicationModel) -> Mapping[str, object]:
     """What the record holds in one project and on its resources, as `parse_project` reads it."""
-    scopes = {scope: held for scope, held in record.scopes.items() if scope.project_id == project_id}
+    scopes = {scope: holdings for scope, holdings in record.scopes.items() if scope.project_id == project_id}
     names = {key: role.name for key, role in model.roles.items()}
     return project_access_document(scopes, names).get(project_id, {})
 
@@ -122,12 +122,12 @@ def project_access_document(scopes: Scopes, role_names: Mapping[str, str]) -> di
     resources: dict[tuple[str, ResourceKind], dict[str, object]] = {}
     for scope in sorted((scope for scope in scopes if not scope.is_root), key=_document_order):
         project = projects.setdefault(scope.project_id, {})
-        held = holdings_document(scopes[scope], role_names)
+        holdings = holdings_document(scopes[scope], role_names)
         if scope.kind is None:
-            project.update(held)
+            project.update(holdings)
             continue
         of_kind = resources.setdefault((scope.project_id, scope.kind), {})
-        of_kind[scope.resource_id] = held
+        of_kind[scope.resource_id] = holdings
         project[scope.kind.value] = of_kind
     return projects
 
@@ -139,13 +139,13 @@ def holdings_document(holdings: ScopeHoldings, role_names: Mapping[str, str]) ->
         "private_data": holdings.private_data,
         "public_data": holdings.public_data,
     }
-    return {name: held for name, held in members.items() if held}
+    return {name: value for name, value in members.items() if value}
 
 
 def _assignment(item: object, place: str, expired: int) -> Assignment:
-    given = {"name": item} if isinstance(item, str) else read_members(item, place, ASSIGNMENT)
-    name = check_role_name(given.get("name"), f"{place}.name")
-    return Assignment(role=name.lower(), end=parse_end(given, place, expired))
+    members = {"name": item} if isinstance(item, str) else read_members(item, place, ASSIGNMENT)
+    name = check_role_name(members.get("name"), f"{place}.name")
+    return Assignment(role=name.lower(), end=parse_end(members, place, expired))
 
 
 def _assignment_document(assignment: Assignment, role_names: Mapping[str, str]) -> str | dict[str, object]:

@@ -62,15 +62,15 @@ def refuse_duplicate_paths(private: Tree, public: Tree, *, place: str = "data") 
 
 
 def schema_rules(private: Tree, public: Tree) -> dict[Rule, RuleDefinition]:
-    found: dict[Rule, RuleDefinition] = {}
+    definitions: dict[Rule, RuleDefinition] = {}
     for section, tree in ((RuleSection.PRIVATE, private), (RuleSection.PUBLIC, public)):
         for path, leaf in walk_leaves(tree):
-            found[Rule(section, path)] = RuleDefinition(
+            definitions[Rule(section, path)] = RuleDefinition(
                 value=leaf["value"] is True,
                 protected=leaf.get("protected") is True,
                 description=str(leaf.get("description", "")),
             )
-    return found
+    return definitions
 
 
 def read_roles(document: object, *, place: str) -> Mapping[str, object]:
@@ -83,13 +83,13 @@ def read_roles(document: object, *, place: str) -> Mapping[str, object]:
 
 def parse_meta(document: object, place: str) -> Tree:
     """The content of a role: sections as in the schema, or the flat list `permissions` (R5)."""
-    given = read_members(document, place, ("permissions", *RuleSection))
-    if "permissions" in given:
-        if len(given) > 1:
+    members = read_members(document, place, ("permissions", *RuleSection))
+    if "permissions" in members:
+        if len(members) > 1:
             raise Malformed(f"{place}: use either permissions or sections")
-        given = _unflatten(given["permissions"], f"{place}.permissions")
+        members = _unflatten(members["permissions"], f"{place}.permissions")
     sections = {
-        section: parse_role_section(member_or(given, section, {}), place=f"{place}.{section}")
+        section: parse_role_section(member_or(members, section, {}), place=f"{place}.{section}")
         for section in RuleSection
     }
     refuse_duplicate_paths(sections[RuleSection.PRIVATE], sections[RuleSection.PUBLIC], place=place)
@@ -112,9 +112,9 @@ def meta_entries(meta: Tree) -> dict[Rule, RuleEntry]:
 def parse_entries(document: object, section: RuleSection, *, place: str = "", expired: int = 0) -> Tree:
     """A section of a user's record; `expired` is the end of entries without their own."""
 
-    def read_leaf(given: Mapping[str, object], where: str) -> Tree:
-        end = parse_end(given, where, expired)
-        return {**_role_leaf(given, where, ENTRY_MEMBERS), **end_members(end)}
+    def read_leaf(members: Mapping[str, object], where: str) -> Tree:
+        end = parse_end(members, where, expired)
+        return {**_role_leaf(members, where, ENTRY_MEMBERS), **end_members(end)}
 
     return read_tree(document, place or section.value, read_leaf)
 
@@ -232,9 +232,9 @@ def _leaf_without_end(document: object, place: str, read_value: ReadValue) -> Tr
 
 
 def _leaf_with_end(document: object, place: str, read_value: ReadValue, expired: int) -> Tree:
-    given = _leaf_members(document, place, ENDING_MEMBERS)
-    value = read_value(given["value"], f"{place}.value")
-    return {"value": value, **end_members(parse_end(given, place, expired))}
+    members = _leaf_members(document, place, ENDING_MEMBERS)
+    value = read_value(members["value"], f"{place}.value")
+    return {"value": value, **end_members(parse_end(members, place, expired))}
 
 
 def _leaf_members(document: object, place: str, known: tuple[str, ...] = SCHEMA_MEMBERS) -> Mapping[str, object]:
@@ -261,19 +261,19 @@ def _overlay_node(below: object, above: object) -> object:
     return above if "value" in above else _overlay(below, above)
 
 
-def _schema_leaf(given: Mapping[str, object], place: str) -> Tree:
-    read_members(given, place, SCHEMA_MEMBERS)
+def _schema_leaf(members: Mapping[str, object], place: str) -> Tree:
+    read_members(members, place, SCHEMA_MEMBERS)
     return {
-        "value": read_flag(given["value"], f"{place}.value"),
-        "protected": read_flag(given.get("protected", False), f"{place}.protected"),
-        "description": check_description(given.get("description", ""), f"{place}.description"),
+        "value": read_flag(members["value"], f"{place}.value"),
+        "protected": read_flag(members.get("protected", False), f"{place}.protected"),
+        "description": check_description(members.get("description", ""), f"{place}.description"),
     }
 
 
-def _role_leaf(given: Mapping[str, object], place: str, known: tuple[str, ...] = ROLE_MEMBERS) -> Tree:
-    read_members(given, place, known)
-    value = read_flag(given["value"], f"{place}.value")
-    params = parse_params(given.get("params", ""), f"{place}.params")
+def _role_leaf(members: Mapping[str, object], place: str, known: tuple[str, ...] = ROLE_MEMBERS) -> Tree:
+    read_members(members, place, known)
+    value = read_flag(members["value"], f"{place}.value")
+    params = parse_params(members.get("params", ""), f"{place}.params")
     return {"value": value, "params": ",".join(params)} if params else {"value": value}
 
 

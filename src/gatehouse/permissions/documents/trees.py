@@ -53,7 +53,7 @@ def without_leaf(tree: Tree, path: str) -> Tree:
     segment, _, rest = path.partition(".")
     node = tree.get(segment)
     left = without_leaf(node, rest) if rest and isinstance(node, Mapping) else {}
-    others = {name: kept for name, kept in tree.items() if name != segment}
+    others = {name: child for name, child in tree.items() if name != segment}
     return {**tree, segment: left} if left else others
 
 
@@ -107,10 +107,10 @@ def paths_of(tree: Tree) -> set[str]:
 
 def prefixes_of(paths: Iterable[str]) -> set[str]:
     """Every branch on the way to these leaves."""
-    found: set[str] = set()
+    prefixes: set[str] = set()
     for path in paths:
         branch = path.rpartition(".")[0]
-        while branch and branch not in found:
-            found.add(branch)
+        while branch and branch not in prefixes:
+            prefixes.add(branch)
             branch = branch.rpartition(".")[0]
-    return found
+    return prefixes

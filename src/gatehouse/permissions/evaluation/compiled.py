@@ -72,17 +72,17 @@ class RuleInterner:
         return Verdicts(yes=frozenset(yes), no=frozenset(no), params=own, interned_texts=self.interned_texts)
 
     def _read(
-        self, section: RuleSection, tree: Tree, prefix: str, found: tuple[list[Rule], list[Rule], dict[Rule, str]]
+        self, section: RuleSection, tree: Tree, prefix: str, results: tuple[list[Rule], list[Rule], dict[Rule, str]]
     ) -> None:
         """Read a stored tree, which consists of dictionaries only; this runs for every leaf."""
-        yes, no, params = found
+        yes, no, params = results
         known = self._rules[section]
         for segment, node in tree.items():
             path = f"{prefix}{segment}"
             if not isinstance(node, dict):
                 continue
             if "value" not in node:
-                self._read(section, node, f"{path}.", found)
+                self._read(section, node, f"{path}.", results)
                 continue
             rule = known.get(path)
             if rule is None:
@@ -138,11 +138,11 @@ class CompiledModel:
         for key, before in previous.roles.items() if previous is not None else ():
             if key in self.roles:
                 self.roles[key].reuse_verdicts(before)
-        self.default_roles = tuple(one for one in self.roles.values() if one.role.is_default)
+        self.default_roles = tuple(role for role in self.roles.values() if role.role.is_default)
         self.conditional_roles = ConditionIndex(
-            (key, condition_index_keys(one.role.condition.test))
-            for key, one in self.roles.items()
-            if one.role.condition is not None and one.role.condition_mode is ConditionMode.GRANT
+            (key, condition_index_keys(role.role.condition.test))
+            for key, role in self.roles.items()
+            if role.role.condition is not None and role.role.condition_mode is ConditionMode.GRANT
         )
 
     def compile_roles(self) -> None:
@@ -153,17 +153,17 @@ class CompiledModel:
     @cached_property
     def all_rules(self) -> frozenset[Rule]:
         """Rules of the schema, and of every role."""
-        found = set(self.schema_rules)
+        rules = set(self.schema_rules)
         for role in self.roles.values():  # one role at a time, so that no single call is long
-            found |= role.verdicts.yes
-            found |= role.verdicts.no
-        return frozenset(found)
+            rules |= role.verdicts.yes
+            rules |= role.verdicts.no
+        return frozenset(rules)
 
     @cached_property
     def unassigned_work(self) -> int:
         """Work of the schema and of the roles that may apply without being assigned."""
         free = (role for role in self.roles.values() if role.role.is_default or role.role.condition is not None)
-        return self.schema.work + sum(one.verdicts.work for one in free)
+        return self.schema.work + sum(role.verdicts.work for role in free)
 
     @cached_property
     def work(self) -> int:

@@ -71,10 +71,10 @@ def project_gate(
         return ProjectGate(barrier=Barrier.PROJECT_REMOVED)
     if facts.bans and facts.is_banned_from_project(project.project.project_id, now):
         return ProjectGate(barrier=Barrier.BANNED_FROM_PROJECT)
-    found = gate_by_lists(project, facts, index_keys)
+    gate = gate_by_lists(project, facts, index_keys)
     ownership = facts.owns.get(project.project.project_id)
-    if found.is_open or ownership is None or ownership.is_past(now):
-        return found
+    if gate.is_open or ownership is None or ownership.is_past(now):
+        return gate
     return ProjectGate(closes=ownership)
 
 
@@ -94,7 +94,7 @@ def member_groups(
 ) -> tuple[str, ...]:
     """Those of the groups that the person belongs to, by id."""
     known = project.groups
-    return tuple(sorted(one for one in groups.candidates(index_keys) if is_member(known[one], facts)))
+    return tuple(sorted(group_id for group_id in groups.candidates(index_keys) if is_member(known[group_id], facts)))
 
 
 # Gather all contributions to a person's rules in one scope, in the order of R5.
@@ -211,11 +211,11 @@ class EvaluationContext(Struct, frozen=True, kw_only=True):
 
     def usable_role(self, key: str, scope: Scope) -> CompiledRole | None:
         """The role, if it counts in this scope: protected ones as `may_hold` says, gated ones by condition (R5)."""
-        found = self.model.roles.get(key)
-        if found is None or not self.may_hold(found.role, scope):
+        role = self.model.roles.get(key)
+        if role is None or not self.may_hold(role.role, scope):
             return None
-        gated = found.role.condition_mode is ConditionMode.REQUIRE
-        return None if gated and not self.meets_condition(found.role) else found
+        gated = role.role.condition_mode is ConditionMode.REQUIRE
+        return None if gated and not self.meets_condition(role.role) else role
 
 
 def evaluation_context(
@@ -243,7 +243,7 @@ def evaluation_context(
 
 def existing_scopes(scopes: Mapping[Scope, ScopeHoldings], structure: Structure) -> Mapping[Scope, ScopeHoldings]:
     """Return the scopes without those on resources that the project does not have, which do not count (R5)."""
-    return {scope: held for scope, held in scopes.items() if structure.has_scope(scope)}
+    return {scope: holdings for scope, holdings in scopes.items() if structure.has_scope(scope)}
 
 
 def is_application_removed(model: ApplicationModel, facts: Facts) -> bool:
@@ -291,7 +291,7 @@ def gather_below_root(context: EvaluationContext, scope: Scope, closes: End) -> 
         list(context.group_grants(scope.project_id)) if scope.kind is None else []
     )  # grants apply to the project itself
     revoked = revoked_roles(grants)
-    given = tuple(
+    grant_contributions = tuple(
         contribution
         for contribution in (
             *_assigned_contributions(context, scope, holdings),
@@ -301,8 +301,8 @@ def gather_below_root(context: EvaluationContext, scope: Scope, closes: End) -> 
     )
     direct = _direct_contributions(holdings, context.now)
     return ScopeContributions(
-        tiers=((), (), given, direct),
-        roles=_granted_roles(given),
+        tiers=((), (), grant_contributions, direct),
+        roles=_granted_roles(grant_contributions),
         ends=_ends(context, holdings, direct),
         closes=closes,
     )
@@ -330,11 +330,9 @@ def _assigned_contributions(
     context: EvaluationContext, scope: Scope, holdings: ScopeHoldings
 ) -> Iterator[Contribution]:
     for assignment in holdings.roles:
-        found = context.usable_role(assignment.role, scope)
-        if found is not None and not assignment.end.is_past(context.now):
-            yield Contribution(
-                ContributionSource(SourceKind.ASSIGNED_ROLE, found.role), found.verdicts, assignment.end
-            )
+        role = context.usable_role(assignment.role, scope)
+        if role is not None and not assignment.end.is_past(context.now):
+            yield Contribution(ContributionSource(SourceKind.ASSIGNED_ROLE, role.role), role.verdicts, assignment.end)
 
 
 def _group_contributions(
@@ -342,18 +340,18 @@ def _group_contributions(
 ) -> Iterator[Contribution]:
     for grant in grants:
         for key in grant.roles if grant.action is GrantAction.GRANT else ():
-            found = context.usable_role(key, scope)
-            if found is not None:
+            role = context.usable_role(key, scope)
+            if role is not None:
                 yield Contribution(
-                    ContributionSource(SourceKind.GROUP_GRANT, found.role, grant.group_id), found.verdicts
+                    ContributionSource(SourceKind.GROUP_GRANT, role.role, grant.group_id), role.verdicts
                 )
 
 
 def _conditional_contributions(context: EvaluationContext) -> Iterator[Contribution]:
     for key in sorted(context.model.conditional_roles.candidates(context.index_keys)):
-        found = context.model.roles[key]
-        if context.meets_condition(found.role):
-            yield Contribution(ContributionSource(SourceKind.CONDITION, found.role), found.verdicts)
+        role = context.model.roles[key]
+        if context.meets_condition(role.role):
+            yield Contribution(ContributionSource(SourceKind.CONDITION, role.role), role.verdicts)
 
 
 def _direct_contributions(holdings: ScopeHoldings, now: int) -> tuple[Contribution, ...]:

@@ -39,11 +39,11 @@ def lookup_scopes(application_id: int, scope: Scope, rule: Rule) -> Iterator[Sco
 
 def existing_lookup_scopes(structure: Structure, application_id: int, scope: Scope, rule: Rule) -> tuple[Scope, ...]:
     """The same for a scope of a request: below the root only if its project has that resource."""
-    found = structure.has_scope(scope)
+    is_known = structure.has_scope(scope)
     return tuple(
         holding_scope
         for holding_scope in lookup_scopes(application_id, scope, rule)
-        if found or holding_scope.is_root
+        if is_known or holding_scope.is_root
     )
 
 
@@ -107,7 +107,10 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
     def weight(self) -> int:
         """Estimated bytes without lazy properties, which report their own to `on_growth`."""
         own = (
-            (len(one.verdicts.yes) + len(one.verdicts.no) for one in self.contributions.tiers[-1])
+            (
+                len(contribution.verdicts.yes) + len(contribution.verdicts.no)
+                for contribution in self.contributions.tiers[-1]
+            )
             if self.contributions.tiers
             else ()
         )
@@ -124,9 +127,9 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
 
     @cached_property
     def held(self) -> AbstractSet[Rule]:
-        held = true_rules(self.contributions.tiers)
-        self.on_growth(sys.getsizeof(held))
-        return held
+        rules = true_rules(self.contributions.tiers)
+        self.on_growth(sys.getsizeof(rules))
+        return rules
 
     @cached_property
     def params(self) -> Mapping[Rule, tuple[str, ...]]:
@@ -135,20 +138,21 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
         for contribution in self.contributions:
             for rule, params in contribution.verdicts.params.items():
                 merged.setdefault(rule, {}).update(dict.fromkeys(params))
-        found = {rule: tuple(params) for rule, params in merged.items()}
-        if found:
-            self.on_growth(PARAMS_WEIGHT * len(found) + sum(map(sys.getsizeof, found.values())))
-        return found
+        params_by_rule = {rule: tuple(params) for rule, params in merged.items()}
+        if params_by_rule:
+            self.on_growth(PARAMS_WEIGHT * len(params_by_rule) + sum(map(sys.getsizeof, params_by_rule.values())))
+        return params_by_rule
 
     def rule_texts(self, rules: AbstractSet[Rule]) -> Iterable[str]:
         """These held rules as texts, nearly sorted, because each role's texts are: sorting them is fast."""
         allowing = [contribution.verdicts for contribution in self.contributions if contribution.verdicts.yes]
         texts: dict[str, None] = {}
-        for role_texts in sorted(one.sorted_texts for one in allowing):  # a role at a time: no single call is long
+        # A role at a time: no single call is long.
+        for role_texts in sorted(verdicts.sorted_texts for verdicts in allowing):
             texts.update(dict.fromkeys(role_texts))
         if len(texts) != len(rules):  # a higher tier denies some of them
-            for one in allowing:
-                for rule in one.yes - rules:
+            for verdicts in allowing:
+                for rule in verdicts.yes - rules:
                     texts.pop(str(rule), None)
         return texts
 
@@ -173,12 +177,12 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
 
     def _ending_rules(self, rules: AbstractSet[Rule]) -> set[Rule]:
         """Those of the rules with a contribution that ends."""
-        found: set[Rule] = set()
+        ending_rules: set[Rule] = set()
         for contribution in self.contributions:
             if contribution.end != NO_END:
-                found |= contribution.verdicts.yes & rules
-                found |= contribution.verdicts.no & rules
-        return found
+                ending_rules |= contribution.verdicts.yes & rules
+                ending_rules |= contribution.verdicts.no & rules
+        return ending_rules
 
     def _verdict_ends(self, rules: AbstractSet[Rule], now: int) -> Mapping[Rule, VerdictEnds]:
         ends: dict[Rule, dict[tuple[int, bool], int]] = {rule: {} for rule in rules}
@@ -195,27 +199,29 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
 class EffectivePermissions:
     """What a person holds in one application; valid until `valid_until` while its sources are unchanged."""
 
-    def __init__(self, application_id: int, held: Mapping[Scope, ScopePermissions], *, ban_ends_at: int = 0) -> None:
+    def __init__(
+        self, application_id: int, by_scope: Mapping[Scope, ScopePermissions], *, ban_ends_at: int = 0
+    ) -> None:
         """`ban_ends_at`: when the first of the person's bans ends, which may give them more; 0 for never."""
         self.application_id = application_id
-        self._held = held
+        self._held = by_scope
         self._ban_ends_at = ban_ends_at
 
     def track_weight(self, grown: GrowthCallback) -> int:
         """Its estimated bytes now; later growth is reported to `grown`."""
-        for one in self._held.values():
-            one.on_growth = grown
-        return sum(one.weight for one in self._held.values())
+        for permissions in self._held.values():
+            permissions.on_growth = grown
+        return sum(permissions.weight for permissions in self._held.values())
 
     @property
     def work(self) -> int:
         """How much work it is to list all of it."""
-        return sum(one.work for one in self._held.values())
+        return sum(permissions.work for permissions in self._held.values())
 
     @property
     def decision_work(self) -> int:
         """Estimated work of single checks: none once the sets of held rules are built."""
-        return sum(one.work for one in self._held.values() if not one.is_built)
+        return sum(permissions.work for permissions in self._held.values() if not permissions.is_built)
 
     @property
     def open_scopes(self) -> Iterable[Scope]:
@@ -225,12 +231,18 @@ class EffectivePermissions:
     @cached_property
     def nonempty_scopes(self) -> tuple[Scope, ...]:
         """Those in which a rule or a role is held."""
-        return tuple(scope for scope, one in self._held.items() if one.contributions.roles or one.held)
+        return tuple(
+            scope for scope, permissions in self._held.items() if permissions.contributions.roles or permissions.held
+        )
 
     @cached_property
     def valid_until(self) -> int:
         """When time alone may change any of this, 0 for never. A ttl is not an end (R5)."""
-        ends = (end for one in self._held.values() for end in (*one.contributions.ends, one.contributions.closes))
+        ends = (
+            end
+            for permissions in self._held.values()
+            for end in (*permissions.contributions.ends, permissions.contributions.closes)
+        )
         times = [end.expired for end in ends if end.expired and not end.ttl]
         return min([*times, self._ban_ends_at] if self._ban_ends_at else times, default=0)
 
@@ -295,13 +307,13 @@ def _below_root(context: EvaluationContext) -> Iterator[tuple[Scope, ScopePermis
 
 def true_rules(tiers: Tiers) -> set[Rule]:
     """Return the rules that are true: a tier overrides lower tiers; within one tier false wins over true (R5)."""
-    held: set[Rule] = set()
+    rules: set[Rule] = set()
     for tier in tiers:
         for contribution in tier:
-            held |= contribution.verdicts.yes
+            rules |= contribution.verdicts.yes
         for contribution in tier:
-            held -= contribution.verdicts.no
-    return held
+            rules -= contribution.verdicts.no
+    return rules
 
 
 def is_held(tiers: Tiers, rule: object) -> bool:

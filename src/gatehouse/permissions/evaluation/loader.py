@@ -170,17 +170,17 @@ class PermissionLoader:
 
     async def _load_models_of(self, facts: Facts) -> Mapping[int, ApplicationModel] | None:
         states = facts.applications
-        found = self._cached_models(states)
-        if len(found) < len(states):
+        models = self._cached_models(states)
+        if len(models) < len(states):
             async with AsyncExitStack() as stack:
-                for number in sorted(states.keys() - found.keys()):  # concurrent requests load a model once
+                for number in sorted(states.keys() - models.keys()):  # concurrent requests load a model once
                     await stack.enter_async_context(self._load_locks.setdefault(number, asyncio.Lock()))
-                found = self._cached_models(states)
-                loaded = await self._load_models([number for number in states if number not in found])
+                models = self._cached_models(states)
+                loaded = await self._load_models([number for number in states if number not in models])
             if any(state_of(model) != states[number] for number, model in loaded.items()):
                 return None
-            found |= loaded
-        return found
+            models |= loaded
+        return models
 
     def _cached_models(self, states: Mapping[int, ApplicationState]) -> dict[int, ApplicationModel]:
         return {number: model for number, state in states.items() if (model := self._cached_model(state)) is not None}
@@ -198,16 +198,23 @@ class PermissionLoader:
 
     async def _load_structure_of(self, facts: Facts) -> Structure | None:
         versions = facts.project_versions
-        found = {one: model for one, version in versions.items() if (model := self._cached_project(one, version))}
-        missing = [one for one, version in versions.items() if version and one not in found]
+        projects = {
+            project_id: model
+            for project_id, version in versions.items()
+            if (model := self._cached_project(project_id, version))
+        }
+        missing = [project_id for project_id, version in versions.items() if version and project_id not in projects]
         if missing:
             loaded = await self._store.projects(missing)
             for model in loaded.values():
                 self._put_project(model)
-            found |= loaded
-            if any(one not in found or found[one].version != versions[one] for one in missing):
+            projects |= loaded
+            if any(
+                project_id not in projects or projects[project_id].version != versions[project_id]
+                for project_id in missing
+            ):
                 return None
-        return Structure(projects=found, connecting=facts.granting)
+        return Structure(projects=projects, connecting=facts.granting)
 
     def _cached_project(self, project_id: str, version: int) -> ProjectModel | None:
         known = self._cache.get(PROJECTS, project_id)
@@ -256,7 +263,7 @@ def project_weight(model: ProjectModel) -> int:
     return (
         PROJECT_WEIGHT
         + sum(groups.values())
-        + sum(GRANT_WEIGHT + NAME_WEIGHT * len(one.roles) for one in grants)
+        + sum(GRANT_WEIGHT + NAME_WEIGHT * len(grant.roles) for grant in grants)
         + sum(groups.get(group_id, 0) for group_id in (*project.allow, *project.disallow))
         + NAME_WEIGHT * (len(model.applications) + len(model.services))
     )

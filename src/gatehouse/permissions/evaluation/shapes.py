@@ -83,37 +83,44 @@ def _entries(effective: EffectivePermissions, kind: Shape, options: ShapeOptions
     length = 0
     for scope in selected_scopes(effective, options):
         if kind is Shape.ROLES:
-            entries += [_roles_prefix(scope) + held.role.name for held in effective.granted_roles(scope).values()]
+            entries += [
+                _roles_prefix(scope) + granted_role.role.name
+                for granted_role in effective.granted_roles(scope).values()
+            ]
         else:
-            held = effective.rules(scope)
+            permissions = effective.rules(scope)
             moment = now if options.with_exp else None
-            found = _rule_texts(held, _selected_rules(held, scope, options), kind, scope, moment)
-            length += sum(map(len, found)) if options.max_length else 0
+            texts = _rule_texts(permissions, _selected_rules(permissions, scope, options), kind, scope, moment)
+            length += sum(map(len, texts)) if options.max_length else 0
             if options.max_length is not None and length > options.max_length:
                 raise TooLong
-            entries += found
+            entries += texts
     return entries
 
 
-def _selected_rules(held: ScopePermissions, scope: Scope, options: ShapeOptions) -> AbstractSet[Rule]:
+def _selected_rules(permissions: ScopePermissions, scope: Scope, options: ShapeOptions) -> AbstractSet[Rule]:
     prefix, sections = options.prefix, options.sections if scope.is_root else ALL_SECTIONS
-    shown = held.held if sections == ALL_SECTIONS else {rule for rule in held.held if rule.section in sections}
+    shown = (
+        permissions.held
+        if sections == ALL_SECTIONS
+        else {rule for rule in permissions.held if rule.section in sections}
+    )
     return shown if prefix is None else {rule for rule in shown if prefix.covers(rule)}
 
 
 def _rule_texts(
-    held: ScopePermissions, selected: AbstractSet[Rule], kind: Shape, scope: Scope, now: int | None
+    permissions: ScopePermissions, selected: AbstractSet[Rule], kind: Shape, scope: Scope, now: int | None
 ) -> list[str]:
     """Return the texts of rules; most have neither params nor an end and need no lookup."""
-    lefts = {} if now is None else held.seconds_left(selected, now)
-    special = {*held.params, *lefts} & selected
+    lefts = {} if now is None else permissions.seconds_left(selected, now)
+    special = {*permissions.params, *lefts} & selected
     prefix = list_prefix(scope) if kind is Shape.LIST else short_prefix(scope)
     suffix = "" if now is None else ":0"
     rest = selected - special if special else selected
-    plain = held.rule_texts(rest) if kind is Shape.LIST else [rule.path for rule in rest]
+    plain = permissions.rule_texts(rest) if kind is Shape.LIST else [rule.path for rule in rest]
     return [
         *([f"{prefix}{text}{suffix}" for text in plain] if prefix or suffix else plain),
-        *(prefix + _text(rule, kind) + _suffix(held, rule, lefts, now) for rule in special),
+        *(prefix + _text(rule, kind) + _suffix(permissions, rule, lefts, now) for rule in special),
     ]
 
 
@@ -122,8 +129,8 @@ def _text(rule: Rule, kind: Shape) -> str:
     return str(rule) if kind is Shape.LIST else rule.path
 
 
-def _suffix(held: ScopePermissions, rule: Rule, lefts: Mapping[Rule, int], now: int | None) -> str:
-    return with_params("", held.params.get(rule)) + ("" if now is None else f":{lefts.get(rule, 0)}")
+def _suffix(permissions: ScopePermissions, rule: Rule, lefts: Mapping[Rule, int], now: int | None) -> str:
+    return with_params("", permissions.params.get(rule)) + ("" if now is None else f":{lefts.get(rule, 0)}")
 
 
 def with_params(text: str, params: Iterable[str] | None) -> str:

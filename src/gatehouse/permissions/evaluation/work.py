@@ -13,9 +13,9 @@ ENTRY_WORK: Final = 4  # of one entry of a record
 def record_work(record: UserRecord) -> int:
     """Return the estimated work of a record, counted only as far as the decision needs it."""
     work = 0
-    for held in record.scopes.values():
-        work += len(held.roles)
-        for tree in (held.private_data, held.public_data):
+    for holdings in record.scopes.values():
+        work += len(holdings.roles)
+        for tree in (holdings.private_data, holdings.public_data):
             for _ in walk_leaves(tree):
                 work += ENTRY_WORK
                 if work > MAX_INLINE_WEIGHT:

@@ -102,20 +102,28 @@ class MissingSearch(Struct, frozen=True):
 
         Failed conditions are analyzed only for these, because there may be a thousand roles.
         """
-        found = {one: None for holding_scope in scopes for one in self._missing_in(holding_scope)}
+        requirements = {
+            requirement: None for holding_scope in scopes for requirement in self._missing_in(holding_scope)
+        }
         return [
-            self._with_failed_tests(one) for one in nsmallest(most, found, key=lambda one: MISSING_ORDER[one.kind])
+            self._with_failed_tests(requirement)
+            for requirement in nsmallest(most, requirements, key=lambda requirement: MISSING_ORDER[requirement.kind])
         ]
 
     def _missing_in(self, scope: Scope) -> Iterator[MissingRequirement]:
-        deciding = [one for one in explain_contributions(self.context, scope, self.rule) if one.decides]
+        deciding = [
+            contribution
+            for contribution in explain_contributions(self.context, scope, self.rule)
+            if contribution.decides
+        ]
         yield from self._missing_by_barrier(scope)
-        for one in deciding:
-            if not one.value and one.tier > Tier.SCHEMA:
-                groups = (one.membership.group,) if one.membership else ()
-                yield MissingRequirement(kind=MissingKind.SAID_NO, scope=scope, role=one.role, groups=groups)
+        for contribution in deciding:
+            if not contribution.value and contribution.tier > Tier.SCHEMA:
+                groups = (contribution.membership.group,) if contribution.membership else ()
+                yield MissingRequirement(kind=MissingKind.SAID_NO, scope=scope, role=contribution.role, groups=groups)
         yield from self._expired_entry(scope)
-        if all(not one.value and one.tier < Tier.ROLES for one in deciding):  # otherwise no role would help
+        # Otherwise no role would help.
+        if all(not contribution.value and contribution.tier < Tier.ROLES for contribution in deciding):
             grants = self._role_grants(scope)
             for role in self.context.model.roles.values():
                 if self.rule in role.verdicts.yes:
@@ -136,12 +144,16 @@ class MissingSearch(Struct, frozen=True):
         if entry is not None and entry.value and entry.end.is_past(self.context.now):
             yield MissingRequirement(kind=MissingKind.ENTRY_EXPIRED, scope=scope, since=entry.end.expired)
 
-    def _missing_by_role(self, found: CompiledRole, scope: Scope, grants: RoleGrants) -> Iterator[MissingRequirement]:
+    def _missing_by_role(
+        self, compiled_role: CompiledRole, scope: Scope, grants: RoleGrants
+    ) -> Iterator[MissingRequirement]:
         """Why a role that would give the rule does not."""
-        role = found.role
+        role = compiled_role.role
         assignment = self._assignment(role, scope)
         granting = grants.granting_groups.get(role.key, [])
-        revoking = [one for one in grants.revoking_groups.get(role.key, ()) if one in grants.own_groups]
+        revoking = [
+            group_id for group_id in grants.revoking_groups.get(role.key, ()) if group_id in grants.own_groups
+        ]
         if not self.context.may_hold(role, scope):
             if assignment is not None or granting:
                 yield MissingRequirement(kind=MissingKind.ROLE_PROTECTED, scope=scope, role=role.name)
@@ -151,9 +163,9 @@ class MissingSearch(Struct, frozen=True):
         else:
             is_granted = not grants.own_groups.isdisjoint(granting)
             yield from self._failed_condition(role, scope, assignment, is_granted=is_granted)
-            for one in granting:
-                if one not in grants.own_groups:
-                    groups = self._group_references(scope, [one])
+            for group_id in granting:
+                if group_id not in grants.own_groups:
+                    groups = self._group_references(scope, [group_id])
                     yield MissingRequirement(
                         kind=MissingKind.NOT_A_MEMBER, scope=scope, role=role.name, groups=groups
                     )
@@ -184,17 +196,24 @@ class MissingSearch(Struct, frozen=True):
 
     def _assignment(self, role: Role, scope: Scope) -> Assignment | None:
         return next(
-            (one for one in self.context.holdings.get(scope, NO_HOLDINGS).roles if one.role == role.key), None
+            (
+                assignment
+                for assignment in self.context.holdings.get(scope, NO_HOLDINGS).roles
+                if assignment.role == role.key
+            ),
+            None,
         )
 
     def _role_grants(self, scope: Scope) -> RoleGrants:
-        by_role: dict[GrantAction, defaultdict[str, list[str]]] = {one: defaultdict(list) for one in GrantAction}
-        found = None if scope.kind is not None else self.context.connection(scope.project_id)
-        for group_id, grants in sorted(found.by_group.items()) if found else ():
+        by_role: dict[GrantAction, defaultdict[str, list[str]]] = {
+            action: defaultdict(list) for action in GrantAction
+        }
+        connection = None if scope.kind is not None else self.context.connection(scope.project_id)
+        for group_id, grants in sorted(connection.by_group.items()) if connection else ():
             for grant in grants:
                 for key in grant.roles:
                     by_role[grant.action][key].append(group_id)
-        mine = self.context.granting_groups(scope.project_id) if found else ()
+        mine = self.context.granting_groups(scope.project_id) if connection else ()
         return RoleGrants(
             granting_groups=by_role[GrantAction.GRANT],
             revoking_groups=by_role[GrantAction.REVOKE],
@@ -204,22 +223,23 @@ class MissingSearch(Struct, frozen=True):
     def _group_references(self, scope: Scope, group_ids: Iterable[str]) -> tuple[GroupReference, ...]:
         return tuple(group_reference(self.context, scope, group_id) for group_id in group_ids)
 
-    def _with_failed_tests(self, one: MissingRequirement) -> MissingRequirement:
+    def _with_failed_tests(self, requirement: MissingRequirement) -> MissingRequirement:
         """Return the missing fact with the failed tests, if a condition is the reason."""
-        match one.kind:
+        match requirement.kind:
             case MissingKind.CONDITION_FAILED:
-                return replace(one, failed=self._failed_tests(self._role_by_name(one.role)))
+                return replace(requirement, failed=self._failed_tests(self._role_by_name(requirement.role)))
             case MissingKind.ROLE_NOT_ASSIGNED | MissingKind.ROLE_FULL:
-                role = self._role_by_name(one.role)
+                role = self._role_by_name(requirement.role)
                 return replace(
-                    one, failed=self._failed_tests(role) if role.condition_mode is ConditionMode.REQUIRE else ()
+                    requirement,
+                    failed=self._failed_tests(role) if role.condition_mode is ConditionMode.REQUIRE else (),
                 )
             case MissingKind.NOT_A_MEMBER:
-                return replace(one, failed=self._failed_group_tests(one.scope, one.groups[0]))
+                return replace(requirement, failed=self._failed_group_tests(requirement.scope, requirement.groups[0]))
             case MissingKind.DOMAIN_NOT_ALLOWED:
-                return replace(one, failed=self._failed_domain_tests(one.scope))
+                return replace(requirement, failed=self._failed_domain_tests(requirement.scope))
             case _:
-                return one
+                return requirement
 
     def _role_by_name(self, name: str) -> Role:
         return self.context.model.roles[name.lower()].role
@@ -236,7 +256,11 @@ class MissingSearch(Struct, frozen=True):
     def _failed_group_tests(self, scope: Scope, named_group: GroupReference) -> tuple[FailedTest, ...]:
         group = find_group(self.context, scope, named_group.group_id)
         tests = (condition.condition.test for condition in group.conditions) if group else ()
-        failed = (one for test in tests for one in failed_tests(test, self.context.facts.subject, NO_ADDRESS))
+        failed = (
+            failed_test
+            for test in tests
+            for failed_test in failed_tests(test, self.context.facts.subject, NO_ADDRESS)
+        )
         return tuple(islice(failed, MAX_FAILED_TESTS))
 
     def _failed_domain_tests(self, scope: Scope) -> tuple[FailedTest, ...]:
@@ -311,8 +335,8 @@ def _visible_contributions(
     """A rule held in the project counts on each of its resources (R5), and nowhere else."""
     for holding_scope in reversed(scopes):
         is_moot = holding_scope not in held_in and (bool(held_in) or rule in effective.rules(holding_scope))
-        for one in explain_contributions(context, holding_scope, rule):
-            yield replace(one, decides=False) if is_moot else one
+        for contribution in explain_contributions(context, holding_scope, rule):
+            yield replace(contribution, decides=False) if is_moot else contribution
 
 
 def _reason_nothing_is_held(

@@ -42,44 +42,44 @@ def remedy_sentences(explanation: Explanation) -> list[str]:
     asked = "deny" if explanation.allowed else "allow"
     return [
         f"To {asked} it:",
-        *(f"- {'; '.join(map(_step, one.steps))}{_reach(one)}" for one in explanation.remedies),
+        *(f"- {'; '.join(map(_step, remedy.steps))}{_reach(remedy)}" for remedy in explanation.remedies),
     ]
 
 
-def _step(one: RemedyStep) -> str:
-    return STEPS[one.kind](one)
+def _step(step: RemedyStep) -> str:
+    return STEPS[step.kind](step)
 
 
-def _reach(one: Remedy) -> str:
-    return f" (also for {one.others} other users of the role)" if one.others else ""
+def _reach(remedy: Remedy) -> str:
+    return f" (also for {remedy.others} other users of the role)" if remedy.others else ""
 
 
-def _needs(one: RemedyStep) -> str:
-    needs = "; ".join(f"{TEST_SUBJECTS[need.member]} must be {need.wanted}" for need in one.needs)
-    return f"meet the condition of the role {one.role}: {needs}" if one.role else f"open the project: {needs}"
+def _needs(step: RemedyStep) -> str:
+    needs = "; ".join(f"{TEST_SUBJECTS[need.member]} must be {need.wanted}" for need in step.needs)
+    return f"meet the condition of the role {step.role}: {needs}" if step.role else f"open the project: {needs}"
 
 
-def _step_group(one: RemedyStep) -> str:
-    return _group(one.group) if one.group else "a group"
+def _step_group(step: RemedyStep) -> str:
+    return _group(step.group) if step.group else "a group"
 
 
-def _ban_scope(one: RemedyStep) -> str:
-    if one.application_id:
-        return f"application {one.application_id}"
-    return f"project {one.project_id}" if one.project_id else "everything"
+def _ban_scope(step: RemedyStep) -> str:
+    if step.application_id:
+        return f"application {step.application_id}"
+    return f"project {step.project_id}" if step.project_id else "everything"
 
 
 STEPS: Final[Mapping[StepKind, Callable[[RemedyStep], str]]] = {
-    StepKind.LIFT_BAN: lambda one: f"lift the ban from {_ban_scope(one)}",
-    StepKind.ADD_TO_GROUP: lambda one: f"add the user to {_step_group(one)} {scope_phrase(one.scope)}",
-    StepKind.REMOVE_FROM_GROUP: lambda one: f"remove the user from {_step_group(one)} {scope_phrase(one.scope)}",
-    StepKind.RAISE_LIMIT: lambda one: f"raise the limit of the role {one.role} to {one.limit}",
-    StepKind.ASSIGN_ROLE: lambda one: f"assign the role {one.role} {scope_phrase(one.scope)}",
-    StepKind.REMOVE_ROLE: lambda one: f"remove the role {one.role} {scope_phrase(one.scope)}",
+    StepKind.LIFT_BAN: lambda step: f"lift the ban from {_ban_scope(step)}",
+    StepKind.ADD_TO_GROUP: lambda step: f"add the user to {_step_group(step)} {scope_phrase(step.scope)}",
+    StepKind.REMOVE_FROM_GROUP: lambda step: f"remove the user from {_step_group(step)} {scope_phrase(step.scope)}",
+    StepKind.RAISE_LIMIT: lambda step: f"raise the limit of the role {step.role} to {step.limit}",
+    StepKind.ASSIGN_ROLE: lambda step: f"assign the role {step.role} {scope_phrase(step.scope)}",
+    StepKind.REMOVE_ROLE: lambda step: f"remove the role {step.role} {scope_phrase(step.scope)}",
     StepKind.MEET_CONDITION: _needs,
-    StepKind.ALLOW_IN_ROLE: lambda one: f"allow it in the role {one.role}",
-    StepKind.UNSET_IN_ROLE: lambda one: f"take it out of the role {one.role}",
-    StepKind.REMOVE_ENTRY: lambda one: f"remove the user's own entry {scope_phrase(one.scope)}",
+    StepKind.ALLOW_IN_ROLE: lambda step: f"allow it in the role {step.role}",
+    StepKind.UNSET_IN_ROLE: lambda step: f"take it out of the role {step.role}",
+    StepKind.REMOVE_ENTRY: lambda step: f"remove the user's own entry {scope_phrase(step.scope)}",
 }
 
 
@@ -91,24 +91,26 @@ def _verdict(explanation: Explanation) -> Iterator[str]:
         yield "The rule is not in the schema of the application."
 
 
-def _contribution(one: ExplainedContribution) -> str:
-    said = "yes" if one.value else "no"
-    params = f" with {', '.join(one.params)}" if one.params else ""
-    decides = ", which decides" if one.decides else ", which is overridden"
-    return f"{_source_phrase(one)} says {said}{params}{decides}{_until(one)}."
+def _contribution(contribution: ExplainedContribution) -> str:
+    said = "yes" if contribution.value else "no"
+    params = f" with {', '.join(contribution.params)}" if contribution.params else ""
+    decides = ", which decides" if contribution.decides else ", which is overridden"
+    return f"{_source_phrase(contribution)} says {said}{params}{decides}{_until(contribution)}."
 
 
-def _source_phrase(one: ExplainedContribution) -> str:
-    where = scope_phrase(one.scope)
+def _source_phrase(contribution: ExplainedContribution) -> str:
+    where = scope_phrase(contribution.scope)
     phrases: Mapping[SourceKind, Callable[[], str]] = {
         SourceKind.SCHEMA: lambda: "The default in the schema",
-        SourceKind.DEFAULT_ROLE: lambda: f"The role {one.role}, which everyone has,",
-        SourceKind.ASSIGNED_ROLE: lambda: f"The role {one.role}, assigned {where},",
-        SourceKind.GROUP_GRANT: lambda: f"The role {one.role}, assigned {where} {_through(one.membership)},",
-        SourceKind.CONDITION: lambda: f"The role {one.role}, whose condition is met,",
+        SourceKind.DEFAULT_ROLE: lambda: f"The role {contribution.role}, which everyone has,",
+        SourceKind.ASSIGNED_ROLE: lambda: f"The role {contribution.role}, assigned {where},",
+        SourceKind.GROUP_GRANT: lambda: (
+            f"The role {contribution.role}, assigned {where} {_through(contribution.membership)},"
+        ),
+        SourceKind.CONDITION: lambda: f"The role {contribution.role}, whose condition is met,",
         SourceKind.DIRECT: lambda: f"The user's own entry {where}",
     }
-    return phrases[one.kind]()
+    return phrases[contribution.kind]()
 
 
 def _through(membership: Membership | None) -> str:
@@ -118,95 +120,97 @@ def _through(membership: Membership | None) -> str:
     return f"through {_group(membership.group)}, a member {how}"
 
 
-def _until(one: ExplainedContribution) -> str:
-    if one.end.ttl:
-        return f", for {one.end.ttl} seconds from each answer"
-    return f", until {time_text(one.end.expired)}" if one.end.expired else ""
+def _until(contribution: ExplainedContribution) -> str:
+    if contribution.end.ttl:
+        return f", for {contribution.end.ttl} seconds from each answer"
+    return f", until {time_text(contribution.end.expired)}" if contribution.end.expired else ""
 
 
-def _missing(one: MissingRequirement) -> str:
-    return SENTENCES[one.kind](one)
+def _missing(fact: MissingRequirement) -> str:
+    return SENTENCES[fact.kind](fact)
 
 
-def _denial_sentence(one: MissingRequirement) -> str:
-    if one.groups:
-        return f"The role {one.role}, assigned {scope_phrase(one.scope)} through {_groups(one.groups)}, says no."
-    source = f"The role {one.role}" if one.role else "The user's own entry"
-    return f"{source} {scope_phrase(one.scope)} says no."
+def _denial_sentence(fact: MissingRequirement) -> str:
+    if fact.groups:
+        return f"The role {fact.role}, assigned {scope_phrase(fact.scope)} through {_groups(fact.groups)}, says no."
+    source = f"The role {fact.role}" if fact.role else "The user's own entry"
+    return f"{source} {scope_phrase(fact.scope)} says no."
 
 
-def _not_a_member(one: MissingRequirement) -> str:
-    given = f"The role {one.role} is assigned {scope_phrase(one.scope)} to members of {_groups(one.groups)}"
-    return f"{given}, but the user is not a member{_reason_phrase(one.failed)}."
+def _not_a_member(fact: MissingRequirement) -> str:
+    sentence = f"The role {fact.role} is assigned {scope_phrase(fact.scope)} to members of {_groups(fact.groups)}"
+    return f"{sentence}, but the user is not a member{_reason_phrase(fact.failed)}."
 
 
 SENTENCES: Final[Mapping[MissingKind, Callable[[MissingRequirement], str]]] = {
     MissingKind.APPLICATION_REMOVED: lambda _: "The application was removed, so it grants nothing.",
     MissingKind.ACCOUNT_ENDED: lambda _: "The service account was revoked, so it has no permissions.",
     MissingKind.BANNED: lambda _: "The user is banned, so they have no permissions.",
-    MissingKind.BANNED_FROM_PROJECT: lambda one: f"The user is banned from the project {one.scope.project_id}.",
-    MissingKind.PROJECT_UNKNOWN: lambda one: f"There is no project {one.scope.project_id}.",
-    MissingKind.PROJECT_REMOVED: lambda one: f"The project {one.scope.project_id} was removed, so it grants nothing.",
-    MissingKind.RESOURCE_UNKNOWN: lambda one: (
-        f"Nothing is granted {scope_phrase(one.scope)}: the project has no such resource."
+    MissingKind.BANNED_FROM_PROJECT: lambda fact: f"The user is banned from the project {fact.scope.project_id}.",
+    MissingKind.PROJECT_UNKNOWN: lambda fact: f"There is no project {fact.scope.project_id}.",
+    MissingKind.PROJECT_REMOVED: lambda fact: (
+        f"The project {fact.scope.project_id} was removed, so it grants nothing."
     ),
-    MissingKind.IN_DISALLOWED_GROUP: lambda one: (
-        f"The project {one.scope.project_id} disallows members of {_groups(one.groups)}, and the user is a member."
+    MissingKind.RESOURCE_UNKNOWN: lambda fact: (
+        f"Nothing is granted {scope_phrase(fact.scope)}: the project has no such resource."
     ),
-    MissingKind.IN_NO_ALLOWED_GROUP: lambda one: (
-        f"The project {one.scope.project_id} allows only members of {_groups(one.groups)}, and the user is not "
+    MissingKind.IN_DISALLOWED_GROUP: lambda fact: (
+        f"The project {fact.scope.project_id} disallows members of {_groups(fact.groups)}, and the user is a member."
+    ),
+    MissingKind.IN_NO_ALLOWED_GROUP: lambda fact: (
+        f"The project {fact.scope.project_id} allows only members of {_groups(fact.groups)}, and the user is not "
         "a member."
     ),
-    MissingKind.DOMAIN_NOT_ALLOWED: lambda one: (
-        f"The project {one.scope.project_id} allows only certain login domains{_reason_phrase(one.failed)}."
+    MissingKind.DOMAIN_NOT_ALLOWED: lambda fact: (
+        f"The project {fact.scope.project_id} allows only certain login domains{_reason_phrase(fact.failed)}."
     ),
-    MissingKind.PROJECT_CLOSED: lambda one: f"The project {one.scope.project_id} does not allow the user.",
+    MissingKind.PROJECT_CLOSED: lambda fact: f"The project {fact.scope.project_id} does not allow the user.",
     MissingKind.SAID_NO: _denial_sentence,
-    MissingKind.ENTRY_EXPIRED: lambda one: (
-        f"The user's own entry {scope_phrase(one.scope)} expired at {time_text(one.since)}."
+    MissingKind.ENTRY_EXPIRED: lambda fact: (
+        f"The user's own entry {scope_phrase(fact.scope)} expired at {time_text(fact.since)}."
     ),
-    MissingKind.ROLE_EXPIRED: lambda one: (
-        f"The role {one.role} would grant it, but its assignment {scope_phrase(one.scope)}"
-        f" expired at {time_text(one.since)}."
+    MissingKind.ROLE_EXPIRED: lambda fact: (
+        f"The role {fact.role} would grant it, but its assignment {scope_phrase(fact.scope)}"
+        f" expired at {time_text(fact.since)}."
     ),
-    MissingKind.CONDITION_FAILED: lambda one: (
-        f"The role {one.role} would grant it, but its condition is not met{_reason_phrase(one.failed)}."
+    MissingKind.CONDITION_FAILED: lambda fact: (
+        f"The role {fact.role} would grant it, but its condition is not met{_reason_phrase(fact.failed)}."
     ),
-    MissingKind.REVOKED_BY_GROUP: lambda one: (
-        f"The role {one.role} is revoked {scope_phrase(one.scope)} from members of {_groups(one.groups)}."
+    MissingKind.REVOKED_BY_GROUP: lambda fact: (
+        f"The role {fact.role} is revoked {scope_phrase(fact.scope)} from members of {_groups(fact.groups)}."
     ),
-    MissingKind.ROLE_PROTECTED: lambda one: (
-        f"The role {one.role} is assigned {scope_phrase(one.scope)}, but protected roles apply only at the root,"
+    MissingKind.ROLE_PROTECTED: lambda fact: (
+        f"The role {fact.role} is assigned {scope_phrase(fact.scope)}, but protected roles apply only at the root,"
         " and not to guests."
     ),
     MissingKind.NOT_A_MEMBER: _not_a_member,
-    MissingKind.ROLE_NOT_ASSIGNED: lambda one: (
-        f"The role {one.role} would grant it, but it is not assigned {scope_phrase(one.scope)}"
-        f"{', and its condition is not met' + _reason_phrase(one.failed) if one.failed else ''}."
+    MissingKind.ROLE_NOT_ASSIGNED: lambda fact: (
+        f"The role {fact.role} would grant it, but it is not assigned {scope_phrase(fact.scope)}"
+        f"{', and its condition is not met' + _reason_phrase(fact.failed) if fact.failed else ''}."
     ),
-    MissingKind.ROLE_FULL: lambda one: (
-        f"The role {one.role} would grant it, but it is not assigned {scope_phrase(one.scope)}, and it has reached "
-        f"its limit of {one.limit} users."
+    MissingKind.ROLE_FULL: lambda fact: (
+        f"The role {fact.role} would grant it, but it is not assigned {scope_phrase(fact.scope)}, and it has reached "
+        f"its limit of {fact.limit} users."
     ),
-    MissingKind.NOT_GIVEN: lambda one: f"No role or entry grants it {scope_phrase(one.scope)}.",
-    MissingKind.HELD_ELSEWHERE: lambda one: f"It is granted {scope_phrase(one.scope)}, which does not apply here.",
+    MissingKind.NOT_GIVEN: lambda fact: f"No role or entry grants it {scope_phrase(fact.scope)}.",
+    MissingKind.HELD_ELSEWHERE: lambda fact: f"It is granted {scope_phrase(fact.scope)}, which does not apply here.",
 }
 
 
 def _reason_phrase(failed: Iterable[FailedTest]) -> str:
     """`: the tags are staff, not vip`; empty when no test failed."""
-    phrases = "; ".join(_failed_test_phrase(one) for one in failed)
+    phrases = "; ".join(_failed_test_phrase(test) for test in failed)
     return f": {phrases}" if phrases else ""
 
 
-def _failed_test_phrase(one: FailedTest) -> str:
-    if one.member == "everyone":
+def _failed_test_phrase(test: FailedTest) -> str:
+    if test.member == "everyone":
         return "it applies to no one"
-    what = TEST_SUBJECTS[one.member]
-    if not one.actual:
-        nothing = "no address is verified" if one.member == "domain" else "there is none"  # R1
-        return f"{what} must be {one.wanted}, and {nothing}"
-    return f"{what} must be {one.wanted}, not {one.actual}"
+    what = TEST_SUBJECTS[test.member]
+    if not test.actual:
+        nothing = "no address is verified" if test.member == "domain" else "there is none"  # R1
+        return f"{what} must be {test.wanted}, and {nothing}"
+    return f"{what} must be {test.wanted}, not {test.actual}"
 
 
 def _groups(groups: Iterable[GroupReference]) -> str:

@@ -88,5 +88,7 @@ class Application(SecretRecord, frozen=True, kw_only=True):
 
 
 APPLICATION_FIELDS: Final = tuple(described_fields(Application, Field))
-CHANGEABLE_APPLICATION_FIELDS: Final = tuple(one for one in APPLICATION_FIELDS if one.field.patchable)
+CHANGEABLE_APPLICATION_FIELDS: Final = tuple(
+    application_field for application_field in APPLICATION_FIELDS if application_field.field.patchable
+)
 READ_APPLICATION_FIELDS: Final = tuple(described_fields(Application, RecordField))

@@ -81,7 +81,7 @@ class ConditionSize(Struct, frozen=True, kw_only=True):
 def condition_size(tests: Iterable[ConditionTest]) -> ConditionSize:
     each = [part for test in tests for part in tests_in(test)]
     return ConditionSize(
-        members=len(each), users=sum(one.listed_count for one in each if isinstance(one, OneOfUsers))
+        members=len(each), users=sum(test.listed_count for test in each if isinstance(test, OneOfUsers))
     )
 
 

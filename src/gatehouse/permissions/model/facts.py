@@ -85,10 +85,13 @@ class UserRecord(Struct, frozen=True, kw_only=True):
     def root(self) -> ScopeHoldings:
         return self.scopes.get(ROOT, NO_HOLDINGS)
 
-    def with_holdings(self, scope: Scope, held: ScopeHoldings) -> "UserRecord":
+    def with_holdings(self, scope: Scope, holdings: ScopeHoldings) -> "UserRecord":
         """Return the record with these holdings in the scope, or without the scope when they are empty."""
-        scopes = {**self.scopes, scope: held}
-        return replace(self, scopes={place: one for place, one in scopes.items() if not one.is_empty})
+        scopes = {**self.scopes, scope: holdings}
+        return replace(
+            self,
+            scopes={place: scope_holdings for place, scope_holdings in scopes.items() if not scope_holdings.is_empty},
+        )
 
 
 # What a decision is made from: read in one round trip, in one consistent state (docs/decisions/0013).
@@ -159,12 +162,12 @@ class Facts(Struct, frozen=True, kw_only=True):
         texts = 0
         for record in self.records.values():
             texts += len(str(record.login)) + len(str(record.secret_data))
-            for held in record.scopes.values():
+            for holdings in record.scopes.values():
                 texts += (
-                    len(str(held.private_data))
-                    + len(str(held.public_data))
+                    len(str(holdings.private_data))
+                    + len(str(holdings.public_data))
                     + SCOPE_TEXT
-                    + ROLE_TEXT * len(held.roles)
+                    + ROLE_TEXT * len(holdings.roles)
                 )
         names = len(self.groups) + len(self.owns) + len(self.subject.tags) + len(self.subject.purchases)
         names += len(self.project_versions)
@@ -173,10 +176,10 @@ class Facts(Struct, frozen=True, kw_only=True):
     @property
     def projects(self) -> frozenset[str]:
         """All projects that these facts mention."""
-        held = {scope.project_id for record in self.records.values() for scope in record.scopes}
+        record_projects = {scope.project_id for record in self.records.values() for scope in record.scopes}
         homes = {state.project_id for state in self.applications.values() if state.project_id}
         account = {self.service_account.project_id} if self.service_account else set()
-        return frozenset(held | homes | account) - {""}
+        return frozenset(record_projects | homes | account) - {""}
 
     def versions_in(self, application_id: int) -> Mapping[str, int]:
         """Return the versions of all projects that what the user holds in the application depends on."""

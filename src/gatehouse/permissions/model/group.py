@@ -48,6 +48,6 @@ class Group(Struct, frozen=True, kw_only=True):
 
 GROUP_FIELDS: Final = tuple(described_fields(Group, Field))
 CHANGEABLE_GROUP_FIELDS: Final = tuple(described_fields(Group, RecordField))
-SAVED_GROUP_FIELDS: Final = tuple(one for one in CHANGEABLE_GROUP_FIELDS if not one.field.request)
-ACCESS_FIELDS: Final = tuple(one for one in CHANGEABLE_GROUP_FIELDS if one.field.request == IN_ACCESS)
-GROUP_FORM_FIELDS: Final = tuple(one for one in CHANGEABLE_GROUP_FIELDS if one.field.section)
+SAVED_GROUP_FIELDS: Final = tuple(field for field in CHANGEABLE_GROUP_FIELDS if not field.field.request)
+ACCESS_FIELDS: Final = tuple(field for field in CHANGEABLE_GROUP_FIELDS if field.field.request == IN_ACCESS)
+GROUP_FORM_FIELDS: Final = tuple(field for field in CHANGEABLE_GROUP_FIELDS if field.field.section)

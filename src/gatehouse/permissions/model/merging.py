@@ -17,33 +17,33 @@ class MergedRecord(Struct, frozen=True, kw_only=True):
     dropped: tuple[str, ...] = ()  # what the account did not take over, in words for the audit log
 
 
-def merge_records(own: UserRecord, given: UserRecord, roles: Collection[str], now: int) -> MergedRecord:
+def merge_records(own: UserRecord, other: UserRecord, roles: Collection[str], now: int) -> MergedRecord:
     """Return the account's record with what it takes over of the other one.
 
     It gets those of `roles` that it does not have, and every restriction: a false entry beats a true one of either.
     """
     dropped: list[str] = []
     scopes = dict(own.scopes)
-    for scope, held in given.scopes.items():
+    for scope, there in other.scopes.items():
         here = scopes.get(scope, NO_HOLDINGS)
         merged = ScopeHoldings(
-            roles=with_more_roles(here.roles, held.roles, roles, now),
-            private_data=with_restrictions(here.private_data, held.private_data, now),
-            public_data=with_restrictions(here.public_data, held.public_data, now),
+            roles=with_more_roles(here.roles, there.roles, roles, now),
+            private_data=with_restrictions(here.private_data, there.private_data, now),
+            public_data=with_restrictions(here.public_data, there.public_data, now),
         )
-        dropped += dropped_roles(held.roles, merged.roles, now)
-        dropped += dropped_entries(here, held, merged, now)
+        dropped += dropped_roles(there.roles, merged.roles, now)
+        dropped += dropped_entries(here, there, merged, now)
         if not merged.is_empty:
             scopes[scope] = merged
-    if given.secret_data:
+    if other.secret_data:
         dropped.append("secret_data")
     login = dict(own.login)
     for rule, restricts in LOGIN_RESTRICTIONS.items():
-        leaf = given.login.get(rule)
+        leaf = other.login.get(rule)
         if unexpired_leaf_value(leaf, now) is restricts and lasts_longer(leaf, login.get(rule), restricts, now):
             login[rule] = leaf
     record = replace(own, scopes=scopes, login=login)
-    return MergedRecord(record=record, dropped=tuple(f"{own.application_id}: {one}" for one in dropped))
+    return MergedRecord(record=record, dropped=tuple(f"{own.application_id}: {name}" for name in dropped))
 
 
 def may_take_over(*, is_protected: bool, user_limit: int, holders: int, is_held: bool) -> bool:
@@ -52,38 +52,47 @@ def may_take_over(*, is_protected: bool, user_limit: int, holders: int, is_held:
 
 
 def live_roles(record: UserRecord, now: int) -> frozenset[str]:
-    return frozenset(one.role for held in record.scopes.values() for one in held.roles if is_live(one, now))
+    return frozenset(
+        assignment.role
+        for holdings in record.scopes.values()
+        for assignment in holdings.roles
+        if is_live(assignment, now)
+    )
 
 
-def is_live(one: Assignment, now: int) -> bool:
-    return not one.end.is_past(now)
+def is_live(assignment: Assignment, now: int) -> bool:
+    return not assignment.end.is_past(now)
 
 
 def with_more_roles(
     own: tuple[Assignment, ...], more: Collection[Assignment], roles: Collection[str], now: int
 ) -> tuple[Assignment, ...]:
-    has = {one.role for one in own if is_live(one, now)}
-    added = [one for one in more if one.role in roles and one.role not in has and is_live(one, now)]
-    replaced = {one.role for one in added}  # own assignments of these roles have ended
-    return (*(one for one in own if one.role not in replaced), *added)
+    has = {assignment.role for assignment in own if is_live(assignment, now)}
+    added = [
+        assignment
+        for assignment in more
+        if assignment.role in roles and assignment.role not in has and is_live(assignment, now)
+    ]
+    replaced = {assignment.role for assignment in added}  # own assignments of these roles have ended
+    return (*(assignment for assignment in own if assignment.role not in replaced), *added)
 
 
-def dropped_roles(given: Collection[Assignment], merged: Collection[Assignment], now: int) -> Iterator[str]:
+def dropped_roles(assignments: Collection[Assignment], merged: Collection[Assignment], now: int) -> Iterator[str]:
     """Yield the given roles that the account does not have now, or not as long."""
-    ends = {one.role: one.end for one in merged}
-    for one in given:
-        if not is_live(one, now):
+    ends = {assignment.role: assignment.end for assignment in merged}
+    for assignment in assignments:
+        if not is_live(assignment, now):
             continue
-        if one.role not in ends:
-            yield f"role {one.role}"
-        elif is_later(one.end, ends[one.role]):
-            yield f"role {one.role}: its later end"
+        if assignment.role not in ends:
+            yield f"role {assignment.role}"
+        elif is_later(assignment.end, ends[assignment.role]):
+            yield f"role {assignment.role}: its later end"
 
 
-def with_restrictions(own: Tree, given: Tree, now: int) -> Tree:
+def with_restrictions(own: Tree, other: Tree, now: int) -> Tree:
     """Return the section with the false entries of the other one."""
     merged = dict(own)
-    for segment, node in given.items():
+    for segment, node in other.items():
         here = merged.get(segment)
         if is_leaf(node):
             fits = here is None or is_leaf(here)  # an entry and entries below it exclude each other
@@ -96,10 +105,10 @@ def with_restrictions(own: Tree, given: Tree, now: int) -> Tree:
     return merged
 
 
-def dropped_entries(own: ScopeHoldings, given: ScopeHoldings, merged: ScopeHoldings, now: int) -> Iterator[str]:
+def dropped_entries(own: ScopeHoldings, other: ScopeHoldings, merged: ScopeHoldings, now: int) -> Iterator[str]:
     """Yield lost entries: rights that were given, own rights that gave way, restrictions without a place."""
     for name in ("private_data", "public_data"):
-        here, there, after = [dict(live_values(getattr(one, name), now)) for one in (own, given, merged)]
+        here, there, after = [dict(live_values(getattr(holdings, name), now)) for holdings in (own, other, merged)]
         rights = {path for path, value in after.items() if value is True}
         yield from (f"entry {path}" for path, value in there.items() if value is True and path not in rights)
         yield from (f"own entry {path}" for path, value in here.items() if value is True and path not in rights)

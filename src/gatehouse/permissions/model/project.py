@@ -84,9 +84,13 @@ class Project(Struct, frozen=True, kw_only=True):
 PROJECT_FIELDS: Final = tuple(described_fields(Project, Field))
 CHANGEABLE_PROJECT_FIELDS: Final = tuple(described_fields(Project, RecordField))
 PROJECT_SETTING_FIELDS: Final = tuple(described_fields(ProjectSettings, RecordField, group="settings"))
-SAVED_PROJECT_FIELDS: Final = tuple(one for one in CHANGEABLE_PROJECT_FIELDS if not one.field.request)
+SAVED_PROJECT_FIELDS: Final = tuple(
+    project_field for project_field in CHANGEABLE_PROJECT_FIELDS if not project_field.field.request
+)
 PROJECT_FORM_FIELDS: Final = tuple(
-    one for one in (*CHANGEABLE_PROJECT_FIELDS, *PROJECT_SETTING_FIELDS) if one.field.section
+    project_field
+    for project_field in (*CHANGEABLE_PROJECT_FIELDS, *PROJECT_SETTING_FIELDS)
+    if project_field.field.section
 )
 
 

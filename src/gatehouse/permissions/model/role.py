@@ -69,4 +69,4 @@ class Role(Struct, frozen=True, kw_only=True):
 
 ROLE_FIELDS: Final = tuple(described_fields(Role, Field))
 CHANGEABLE_ROLE_FIELDS: Final = tuple(described_fields(Role, RecordField))
-ROLE_FORM_FIELDS: Final = tuple(one for one in CHANGEABLE_ROLE_FIELDS if one.field.section)
+ROLE_FORM_FIELDS: Final = tuple(role_field for role_field in CHANGEABLE_ROLE_FIELDS if role_field.field.section)

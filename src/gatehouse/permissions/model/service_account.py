@@ -22,4 +22,4 @@ class ServiceAccount(Struct, frozen=True, kw_only=True):
 
 
 SERVICE_ACCOUNT_FIELDS: Final = tuple(described_fields(ServiceAccount, Field))
-CHANGEABLE_ACCOUNT_FIELDS: Final = tuple(one for one in SERVICE_ACCOUNT_FIELDS if one.field.patchable)
+CHANGEABLE_ACCOUNT_FIELDS: Final = tuple(field for field in SERVICE_ACCOUNT_FIELDS if field.field.patchable)

@@ -59,8 +59,8 @@ class TreeInterner:
         names, known = self._names, self._paths.setdefault(prefix, set())
         branch: dict[str, object] = {}
         leaves = 0
-        for given, node in tree.items():
-            name = names.setdefault(given, given)
+        for segment, node in tree.items():
+            name = names.setdefault(segment, segment)
             if not isinstance(node, dict):
                 branch[name] = node
                 continue

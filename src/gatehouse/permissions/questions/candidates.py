@@ -49,22 +49,23 @@ def candidates_holding_rule(snapshot: ApplicationSnapshot, scopes: Iterable[Scop
     """`scopes`: where the rule must be held to count."""
     model = compiled_model(snapshot.model)
     roles = [role for role in model.roles.values() if rule in role.verdicts.yes]
-    found = no_candidates(snapshot)
+    candidates = no_candidates(snapshot)
     for holding_scope in scopes:
         if holding_scope.is_root:
-            default = rule in model.schema.yes or any(one.role.is_default for one in roles)
-            found = union(
-                found,
+            default = rule in model.schema.yes or any(role.role.is_default for role in roles)
+            candidates = union(
+                candidates,
                 union(
                     candidates_at_root(snapshot, roles),
                     replace(no_candidates(snapshot), entries=True, everyone=default),
                 ),
             )
         else:
-            found = union(
-                found, candidates_in_project(snapshot, holding_scope.project_id, (one.role.key for one in roles))
+            candidates = union(
+                candidates,
+                candidates_in_project(snapshot, holding_scope.project_id, (role.role.key for role in roles)),
             )
-    return found
+    return candidates
 
 
 def candidates_holding_role(snapshot: ApplicationSnapshot, scope: Scope, key: str) -> CandidateFilter:
@@ -82,32 +83,32 @@ def candidates_touched_by_roles(
     """Everyone who may hold one of these roles anywhere."""
     known = model.roles
     roles = [known[key] for key in keys if key in known]
-    default = replace(no_candidates(snapshot), everyone=any(one.role.is_default for one in roles))
-    found = union(candidates_at_root(snapshot, roles), default)
+    default = replace(no_candidates(snapshot), everyone=any(role.role.is_default for role in roles))
+    candidates = union(candidates_at_root(snapshot, roles), default)
     for project_id in snapshot.structure.connecting.get(snapshot.model.application.application_id, ()):
         groups = granted_group_keys(snapshot, project_id, [role.role.key for role in roles])
-        found = union(found, candidates_with_keys(snapshot, groups))
-    return found
+        candidates = union(candidates, candidates_with_keys(snapshot, groups))
+    return candidates
 
 
 def candidates_in_project(
     snapshot: ApplicationSnapshot, project_id: str, keys: Iterable[str] | None = None
 ) -> CandidateFilter:
     """Everyone who may hold something in the project; `keys`: only groups with these roles count."""
-    given = candidates_with_keys(snapshot, granted_group_keys(snapshot, project_id, keys))
-    return union(given, replace(no_candidates(snapshot), projects=frozenset({project_id})))
+    members = candidates_with_keys(snapshot, granted_group_keys(snapshot, project_id, keys))
+    return union(members, replace(no_candidates(snapshot), projects=frozenset({project_id})))
 
 
 def candidates_at_root(snapshot: ApplicationSnapshot, roles: Iterable[CompiledRole]) -> CandidateFilter:
     """People who are assigned one of the roles anywhere, or meet its condition."""
-    given = list(roles)
+    compiled_roles = list(roles)
     conditions = (
-        condition_index_keys(without_addresses(one.role.condition.test))
-        for one in given
-        if one.role.condition is not None and one.role.condition_mode is ConditionMode.GRANT
+        condition_index_keys(without_addresses(role.role.condition.test))
+        for role in compiled_roles
+        if role.role.condition is not None and role.role.condition_mode is ConditionMode.GRANT
     )
-    found = candidates_with_keys(snapshot, frozenset(chain.from_iterable(conditions)))
-    return replace(found, roles=frozenset(one.role.key for one in given))
+    candidates = candidates_with_keys(snapshot, frozenset(chain.from_iterable(conditions)))
+    return replace(candidates, roles=frozenset(role.role.key for role in compiled_roles))
 
 
 def granted_group_keys(
@@ -144,10 +145,10 @@ def no_candidates(snapshot: ApplicationSnapshot) -> CandidateFilter:
     return CandidateFilter(application_id=snapshot.model.application.application_id)
 
 
-def union(one: CandidateFilter, other: CandidateFilter) -> CandidateFilter:
+def union(first: CandidateFilter, other: CandidateFilter) -> CandidateFilter:
     """The candidates of either."""
     names = (each.name for each in fields(CandidateFilter) if each.name != "application_id")
-    return replace(one, **{name: getattr(one, name) | getattr(other, name) for name in names})
+    return replace(first, **{name: getattr(first, name) | getattr(other, name) for name in names})
 
 
 def without_addresses(test: ConditionTest) -> ConditionTest:

@@ -102,43 +102,47 @@ class Checks:
     async def check(self, caller: Caller, user_id: str, questions: Sequence[PermissionQuestion]) -> CheckOutcome:
         evaluation_input = await self._question_access.load_input(caller, user_id)
         application_id = caller.application_id or 0
-        held = await self._permission_loader.evaluate(evaluation_input, application_id, NO_ADDRESS)
+        effective = await self._permission_loader.evaluate(evaluation_input, application_id, NO_ADDRESS)
         return await run_off_loop(
-            held.decision_work, answer_questions, evaluation_input, held, questions, self._clock.now()
+            effective.decision_work, answer_questions, evaluation_input, effective, questions, self._clock.now()
         )
 
 
 def answer_questions(
-    evaluation_input: EvaluationInput, held: EffectivePermissions, questions: Sequence[PermissionQuestion], now: int
+    evaluation_input: EvaluationInput,
+    effective: EffectivePermissions,
+    questions: Sequence[PermissionQuestion],
+    now: int,
 ) -> CheckOutcome:
     structure = evaluation_input.structure
     pairs = [(question, question.scope.resolve(structure)) for question in questions]
     return CheckOutcome(
         user_id=evaluation_input.facts.subject.user_id,
         allowed=tuple(
-            any(any(held.scopes_holding(structure, scope, rule)) for rule in one.rule.rules) for one, scope in pairs
+            any(any(effective.scopes_holding(structure, scope, rule)) for rule in question.rule.rules)
+            for question, scope in pairs
         ),
-        expired=earliest_end(held, structure, pairs, now),
+        expired=earliest_end(effective, structure, pairs, now),
     )
 
 
 def earliest_end(
-    held: EffectivePermissions, structure: Structure, pairs: Sequence[tuple[PermissionQuestion, Scope]], now: int
+    effective: EffectivePermissions, structure: Structure, pairs: Sequence[tuple[PermissionQuestion, Scope]], now: int
 ) -> int:
     holding_scopes = {
         holding_scope
-        for one, scope in pairs
-        for rule in one.rule.rules
-        for holding_scope in existing_lookup_scopes(structure, held.application_id, scope, rule)
+        for question, scope in pairs
+        for rule in question.rule.rules
+        for holding_scope in existing_lookup_scopes(structure, effective.application_id, scope, rule)
     }
-    ends = (held.first_end(now, [holding_scope]) for holding_scope in holding_scopes)
+    ends = (effective.first_end(now, [holding_scope]) for holding_scope in holding_scopes)
     return min((end for end in ends if end), default=0)
 
 
 def read_questions(drafts: Sequence[CheckDraft]) -> tuple[PermissionQuestion, ...]:
     if not 1 <= len(drafts) <= MAX_CHECKS:
         raise Malformed(f"data.checks: must have 1 to {MAX_CHECKS} entries")
-    return tuple(read_question(one, f"data.checks[{index}]") for index, one in enumerate(drafts))
+    return tuple(read_question(draft, f"data.checks[{index}]") for index, draft in enumerate(drafts))
 
 
 def read_question(draft: CheckDraft, place: str) -> PermissionQuestion:

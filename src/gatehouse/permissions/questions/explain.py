@@ -97,9 +97,9 @@ class ExplanationFilter(msgspec.Struct, frozen=True, kw_only=True):
 
     def _visible_remedies(self, explanation: Explanation) -> Iterator[Remedy]:
         """Those of which the caller may know each step, with whether they may make it."""
-        for one in explanation.remedies:
-            if all(self._sees_step(step) for step in one.steps):
-                yield replace(one, steps=tuple(map(self.rights.permit, one.steps)))
+        for remedy in explanation.remedies:
+            if all(self._sees_step(step) for step in remedy.steps):
+                yield replace(remedy, steps=tuple(map(self.rights.permit, remedy.steps)))
 
     def _sees_step(self, step: RemedyStep) -> bool:
         if not self._sees_project(step.scope):
@@ -109,49 +109,61 @@ class ExplanationFilter(msgspec.Struct, frozen=True, kw_only=True):
         return not step.role or self.sees_roles or step.role.lower() in self.assigned
 
     def _visible_contributions(self, explanation: Explanation) -> Iterator[ExplainedContribution]:
-        lacks = {one.kind for one in explanation.missing}
+        lacks = {requirement.kind for requirement in explanation.missing}
         shut, unfound = not lacks.isdisjoint(BARRIERS), MissingKind.RESOURCE_UNKNOWN in lacks
-        for one in explanation.contributions:
-            if self._sees_project(one.scope):
-                if one.scope.is_root or not unfound:
-                    yield one
-            elif not (shut and one.kind is SourceKind.GROUP_GRANT):  # what it would grant if it were open
-                yield replace(one, membership=None)
+        for contribution in explanation.contributions:
+            if self._sees_project(contribution.scope):
+                if contribution.scope.is_root or not unfound:
+                    yield contribution
+            elif not (shut and contribution.kind is SourceKind.GROUP_GRANT):  # what it would grant if it were open
+                yield replace(contribution, membership=None)
 
     def _visible_missing(self, explanation: Explanation) -> list[MissingRequirement]:
-        visible = [self._visible_requirement(one) for one in explanation.missing]
-        kept = without_irrelevant(one for one in visible if one is not None)
-        emptied = bool(explanation.missing) and not kept
-        if emptied or not (self.sees_roles or any(one.kind in CONCLUSIVE for one in kept)):
-            kept[MissingRequirement(kind=MissingKind.NOT_GIVEN, scope=explanation.scope)] = None
-        return sorted(kept, key=lambda one: MISSING_ORDER[one.kind])
+        visible = [self._visible_requirement(requirement) for requirement in explanation.missing]
+        requirements = without_irrelevant(requirement for requirement in visible if requirement is not None)
+        emptied = bool(explanation.missing) and not requirements
+        if emptied or not (self.sees_roles or any(requirement.kind in CONCLUSIVE for requirement in requirements)):
+            requirements[MissingRequirement(kind=MissingKind.NOT_GIVEN, scope=explanation.scope)] = None
+        return sorted(requirements, key=lambda requirement: MISSING_ORDER[requirement.kind])
 
-    def _visible_requirement(self, one: MissingRequirement) -> MissingRequirement | None:
-        sees_project = self._sees_project(one.scope)
-        if one.kind in BARRIERS:
-            return one if sees_project else MissingRequirement(kind=MissingKind.PROJECT_CLOSED, scope=one.scope)
-        if one.kind is MissingKind.RESOURCE_UNKNOWN and not sees_project:  # the caller could probe for its resources
-            return None
-        shown = one if sees_project else replace(one, groups=())
-        return self._visible_role_requirement(shown, sees_project=sees_project) if one.kind in ABOUT_ROLES else shown
+    def _visible_requirement(self, requirement: MissingRequirement) -> MissingRequirement | None:
+        sees_project = self._sees_project(requirement.scope)
+        if requirement.kind in BARRIERS:
+            return (
+                requirement
+                if sees_project
+                else MissingRequirement(kind=MissingKind.PROJECT_CLOSED, scope=requirement.scope)
+            )
+        if requirement.kind is MissingKind.RESOURCE_UNKNOWN and not sees_project:
+            return None  # the caller could probe for its resources
+        shown = requirement if sees_project else replace(requirement, groups=())
+        return (
+            self._visible_role_requirement(shown, sees_project=sees_project)
+            if requirement.kind in ABOUT_ROLES
+            else shown
+        )
 
-    def _visible_role_requirement(self, one: MissingRequirement, *, sees_project: bool) -> MissingRequirement | None:
-        is_own = one.role.lower() in self.assigned
-        hidden = not sees_project and one.kind in THROUGH_GROUPS
-        if not (is_own or self.sees_roles) or (hidden and (not is_own or one.kind is MissingKind.NOT_A_MEMBER)):
+    def _visible_role_requirement(
+        self, requirement: MissingRequirement, *, sees_project: bool
+    ) -> MissingRequirement | None:
+        is_own = requirement.role.lower() in self.assigned
+        hidden = not sees_project and requirement.kind in THROUGH_GROUPS
+        if not (is_own or self.sees_roles) or (
+            hidden and (not is_own or requirement.kind is MissingKind.NOT_A_MEMBER)
+        ):
             return None
-        if one.kind is MissingKind.NOT_A_MEMBER:
-            return one if self._sees_members(one) else replace(one, failed=())
-        return one if self.sees_schema else without_schema(one)
+        if requirement.kind is MissingKind.NOT_A_MEMBER:
+            return requirement if self._sees_members(requirement) else replace(requirement, failed=())
+        return requirement if self.sees_schema else without_schema(requirement)
 
     def _sees_project(self, scope: Scope) -> bool:
         return scope.is_root or self._may(Operation.PROJECT_GET, GuardTarget(project_id=scope.project_id))
 
-    def _sees_members(self, one: MissingRequirement) -> bool:
-        project_id = one.scope.project_id
+    def _sees_members(self, requirement: MissingRequirement) -> bool:
+        project_id = requirement.scope.project_id
         return all(
             self._may(Operation.GROUP_GET, GuardTarget(project_id=project_id, group_id=group.group_id))
-            for group in one.groups
+            for group in requirement.groups
         )
 
     def _may(self, operation: Operation, about: GuardTarget) -> bool:
@@ -165,7 +177,7 @@ def explanation_filter(
     record = evaluation_input.facts.records[application_id]
     return ExplanationFilter(
         request=request,
-        assigned=frozenset(role.role for held in record.scopes.values() for role in held.roles),
+        assigned=frozenset(role.role for holdings in record.scopes.values() for role in holdings.roles),
         rights=RemedyRights(
             request=request, model=evaluation_input.models[application_id], record=record, rule=rule, now=now
         ),
@@ -177,16 +189,20 @@ def without_irrelevant(missing: Iterable[MissingRequirement]) -> dict[MissingReq
 
     If a resource is missing, facts that would grant something on it are left out.
     """
-    kept = dict.fromkeys(missing)
-    if not any(one.kind is MissingKind.RESOURCE_UNKNOWN for one in kept):
-        return kept
-    return dict.fromkeys(one for one in kept if one.kind in CONCLUSIVE | BARRIERS | {MissingKind.HELD_ELSEWHERE})
+    requirements = dict.fromkeys(missing)
+    if not any(requirement.kind is MissingKind.RESOURCE_UNKNOWN for requirement in requirements):
+        return requirements
+    return dict.fromkeys(
+        requirement
+        for requirement in requirements
+        if requirement.kind in CONCLUSIVE | BARRIERS | {MissingKind.HELD_ELSEWHERE}
+    )
 
 
-def without_schema(one: MissingRequirement) -> MissingRequirement:
+def without_schema(requirement: MissingRequirement) -> MissingRequirement:
     """A role as the list of roles shows it: without its condition and its limit."""
-    kind = MissingKind.ROLE_NOT_ASSIGNED if one.kind is MissingKind.ROLE_FULL else one.kind
-    return replace(one, kind=kind, limit=0, failed=())
+    kind = MissingKind.ROLE_NOT_ASSIGNED if requirement.kind is MissingKind.ROLE_FULL else requirement.kind
+    return replace(requirement, kind=kind, limit=0, failed=())
 
 
 def as_unknown_project(explanation: Explanation, asked: Scope) -> Explanation:
@@ -195,14 +211,14 @@ def as_unknown_project(explanation: Explanation, asked: Scope) -> Explanation:
     `asked` is the scope as the request names it, because the id would reveal that an alias exists.
     """
     unknown = MissingRequirement(kind=MissingKind.PROJECT_UNKNOWN, scope=asked.project)
-    beside = (one for one in explanation.missing if one.kind in SHOWN_WITH_UNKNOWN_PROJECT)
+    beside = (requirement for requirement in explanation.missing if requirement.kind in SHOWN_WITH_UNKNOWN_PROJECT)
     return replace(
         explanation,
         scope=asked,
         contributions=tuple(contribution for contribution in explanation.contributions if contribution.scope.is_root),
         missing=()
         if explanation.allowed
-        else tuple(sorted((unknown, *beside), key=lambda one: MISSING_ORDER[one.kind])),
+        else tuple(sorted((unknown, *beside), key=lambda requirement: MISSING_ORDER[requirement.kind])),
         remedies=(),
     )
 
@@ -254,21 +270,21 @@ class Explainer(Struct, kw_only=True, eq=False):
         )
         remedies = await run_off_loop(OFF_LOOP_WEIGHT, search.find, explanation)
         counted = await self._with_others(model, evaluation_input.facts, remedies)
-        return replace(explanation, remedies=tuple(as_administrator(one, model) for one in counted))
+        return replace(explanation, remedies=tuple(as_administrator(remedy, model) for remedy in counted))
 
     async def _with_others(
         self, model: ApplicationModel, facts: Facts, remedies: Sequence[Remedy]
     ) -> tuple[Remedy, ...]:
         """The remedies with the number of other people who have a role that they change."""
         application_id = model.application.application_id
-        keys = {key for one in remedies for key in changed_role_keys(one)}
+        keys = {key for remedy in remedies for key in changed_role_keys(remedy)}
         if not keys:
             return tuple(remedies)
         holders = await self.applications.count_holders_of_roles(application_id, keys, self.clock.now())
-        own = {role.role for held in facts.records[application_id].scopes.values() for role in held.roles}
+        own = {role.role for holdings in facts.records[application_id].scopes.values() for role in holdings.roles}
         return tuple(
-            replace(one, others=sum(holders.get(key, 0) - (key in own) for key in changed_role_keys(one)))
-            for one in remedies
+            replace(remedy, others=sum(holders.get(key, 0) - (key in own) for key in changed_role_keys(remedy)))
+            for remedy in remedies
         )
 
 
@@ -310,11 +326,11 @@ class GuardedExplainer(Struct, kw_only=True, eq=False):
         address = own if ip is None else read_ip(ip)
         application_id, asked = caller.application_id or 0, question.scope.scope
         name = asked.project_id
-        found = await find_project_id(self.projects, name, default=name) if name else ""
+        project_id = await find_project_id(self.projects, name, default=name) if name else ""
         seen = await self._visible_project_ids(request, evaluation_input, application_id, address)
-        is_seen = not found or found in seen or sees_project(request, found)
-        if found and is_seen:
-            evaluation_input = await self.permission_loader.load_input(evaluation_input.facts, projects=(found,))
+        is_seen = not project_id or project_id in seen or sees_project(request, project_id)
+        if project_id and is_seen:
+            evaluation_input = await self.permission_loader.load_input(evaluation_input.facts, projects=(project_id,))
         explanation = await self.explainer.explain(evaluation_input, application_id, question, address)
         if not is_seen:
             explanation = as_unknown_project(explanation, asked)
@@ -331,10 +347,10 @@ class GuardedExplainer(Struct, kw_only=True, eq=False):
         address: Address | None,
     ) -> set[str]:
         """Projects of the person's own record, and those of the caller's in application 1."""
-        held = await self.permission_loader.evaluate(evaluation_input, application_id, address)
+        effective = await self.permission_loader.evaluate(evaluation_input, application_id, address)
         scopes = {
             *evaluation_input.facts.records[application_id].scopes,
-            *await run_off_loop(held.work, lambda: held.nonempty_scopes),
+            *await run_off_loop(effective.work, lambda: effective.nonempty_scopes),
         }
         if request.caller.vouching_application_id is None and request.caller.audience is None:
             central = request.rights.central
@@ -346,7 +362,7 @@ class GuardedExplainer(Struct, kw_only=True, eq=False):
 def known_rules(evaluation_input: EvaluationInput, application_id: int) -> frozenset[Rule]:
     """Those of the schema, of every role, and of the person's own entries."""
     compiled = compiled_model(evaluation_input.models[application_id])
-    own = (direct_entries(held) for held in evaluation_input.facts.records[application_id].scopes.values())
+    own = (direct_entries(holdings) for holdings in evaluation_input.facts.records[application_id].scopes.values())
     return compiled.all_rules.union(*own)
 
 

@@ -193,16 +193,16 @@ def match_rule(snapshot: ApplicationSnapshot, query: MemberQuery, facts: Facts, 
 
     A rule held in two places lasts until the later end.
     """
-    held = evaluate(snapshot.model, facts, snapshot.structure, now=now, address=None)
+    effective = evaluate(snapshot.model, facts, snapshot.structure, now=now, address=None)
     pairs = [
         (holding_scope, rule)
         for rule in (query.rule.rules if query.rule else ())
-        for holding_scope in held.scopes_holding(snapshot.structure, query.scope, rule)
+        for holding_scope in effective.scopes_holding(snapshot.structure, query.scope, rule)
     ]
     if not pairs:
         return None
     this = evaluation_context(snapshot.model, facts, snapshot.structure, now=now, address=None)
-    lefts = [held.rules(holding_scope)[rule].seconds_left(now) for holding_scope, rule in pairs]
+    lefts = [effective.rules(holding_scope)[rule].seconds_left(now) for holding_scope, rule in pairs]
     return FoundMember(
         user_id=facts.subject.user_id,
         until=0 if 0 in lefts else now + max(lefts),
@@ -211,9 +211,15 @@ def match_rule(snapshot: ApplicationSnapshot, query: MemberQuery, facts: Facts, 
 
 
 def sources_of_rule(context: EvaluationContext, scope: Scope, rule: Rule) -> Iterator[GrantSource]:
-    for one in explain_contributions(context, scope, rule):
-        if one.decides:
-            yield GrantSource(kind=one.kind, scope=scope, role=one.role, membership=one.membership, end=one.end)
+    for contribution in explain_contributions(context, scope, rule):
+        if contribution.decides:
+            yield GrantSource(
+                kind=contribution.kind,
+                scope=scope,
+                role=contribution.role,
+                membership=contribution.membership,
+                end=contribution.end,
+            )
 
 
 def match_role(snapshot: ApplicationSnapshot, query: MemberQuery, facts: Facts, *, now: int) -> FoundMember | None:

@@ -48,8 +48,8 @@ class ScopeReference(msgspec.Struct, frozen=True, kw_only=True):
         name = self.scope.project_id
         if not name or name in structure.projects:
             return self.scope
-        for project_id, found in structure.projects.items():
-            if name in found.project.aliases:
+        for project_id, model in structure.projects.items():
+            if name in model.project.aliases:
                 return Scope(project_id, self.scope.kind, self.scope.resource_id)
         return self.scope
 
@@ -81,7 +81,7 @@ def read_rule(text: object, place: str) -> RuleReference:
 def read_prefix(text: str, place: str) -> RulePrefix:
     """`public_data`, `private_data.user.` or `user.ki`; a first segment that names a section is always that."""
     head, _, rest = text.partition(".")
-    section = next((one for one in RuleSection if one.value == head), None)
+    section = next((known_section for known_section in RuleSection if known_section.value == head), None)
     path = text if section is None else rest
     if len(text) > MAX_RULE_LENGTH or not PREFIX.fullmatch(path):
         raise Malformed(f"{place}: {printable(text)} is not a valid rule prefix").on_screen(

@@ -134,7 +134,7 @@ class DryRuns:
                 return ProposalReach() if group_id is None else await self._group_reach(group_id)
             case GroupAccessProposal(group_id=group_id, data=data):
                 listed = data.users if isinstance(data.users, list) else []
-                return await self._group_reach(group_id, *(one for one in listed if isinstance(one, str)))
+                return await self._group_reach(group_id, *(element for element in listed if isinstance(element, str)))
             case _:
                 assert_never(proposal)
 

@@ -90,11 +90,11 @@ class Situation(Struct, frozen=True, kw_only=True):
         return {} if record is None else record.scopes
 
     def has_assigned(self, scope: Scope, role: Role) -> bool:
-        return any(one.role == role.key for one in self.holdings.get(scope, NO_HOLDINGS).roles)
+        return any(assignment.role == role.key for assignment in self.holdings.get(scope, NO_HOLDINGS).roles)
 
-    def with_holdings(self, scope: Scope, held: ScopeHoldings) -> "Situation":
+    def with_holdings(self, scope: Scope, holdings: ScopeHoldings) -> "Situation":
         application_id = self.model.application.application_id
-        record = self.facts.records[application_id].with_holdings(scope, held)
+        record = self.facts.records[application_id].with_holdings(scope, holdings)
         return replace(self, facts=replace(self.facts, records={**self.facts.records, application_id: record}))
 
     def with_role(self, role: Role) -> "Situation":
@@ -116,8 +116,8 @@ class RemedySearch(Struct, frozen=True, kw_only=True):
     def find(self, explanation: Explanation) -> tuple[Remedy, ...]:
         """The smallest remedies first. `explanation`: the whole one, not limited to what a caller may see."""
         before = self._evaluate(self.situation)
-        found = self._find_denying() if explanation.allowed else self._find_allowing()
-        return tuple(self._describe(before, one) for one in islice(found, MAX_REMEDIES))
+        solutions = self._find_denying() if explanation.allowed else self._find_allowing()
+        return tuple(self._describe(before, solution) for solution in islice(solutions, MAX_REMEDIES))
 
     def _find_denying(self) -> Iterator[Situation]:
         """Remove what gives the rule, until nothing does: each part of it is needed."""
@@ -133,7 +133,7 @@ class RemedySearch(Struct, frozen=True, kw_only=True):
     def _find_allowing(self) -> Iterator[Situation]:
         """Breadth first, so that smaller ones come first and none contains another."""
         tries = min(MAX_TRIED, max(CANDIDATE_ROLES, MAX_WEIGHT // max(1, self.weight)))
-        found: list[frozenset[RemedyStep]] = []
+        solutions: list[frozenset[RemedyStep]] = []
         seen: set[frozenset[RemedyStep]] = set()
         level = [self.situation]
         while level:
@@ -141,7 +141,7 @@ class RemedySearch(Struct, frozen=True, kw_only=True):
             for situation in level:
                 for candidate in self._candidates(situation):
                     steps = frozenset((*situation.steps, *candidate))
-                    is_needless = steps in seen or any(one <= steps for one in found)
+                    is_needless = steps in seen or any(solution <= steps for solution in solutions)
                     if is_needless or len(steps) > MAX_STEPS or tries <= 0:
                         continue
                     seen.add(steps)
@@ -150,7 +150,7 @@ class RemedySearch(Struct, frozen=True, kw_only=True):
                     if after is None:
                         continue
                     if self.allows(after):
-                        found.append(steps)
+                        solutions.append(steps)
                         yield after
                     elif after.compiled is None:
                         deeper.append(after)
@@ -192,46 +192,49 @@ class RemedySearch(Struct, frozen=True, kw_only=True):
         """What may help, what changes the least first."""
         explanation = self._explain(situation)
         assigning: list[tuple[int, Candidate]] = []
-        for one in explanation.missing:
-            if one.kind in ASSIGNABLE:
-                assigning += self._assignments(situation, one)
+        for requirement in explanation.missing:
+            if requirement.kind in ASSIGNABLE:
+                assigning += self._assignments(situation, requirement)
             else:
-                yield from self._candidates_for(situation, one)
-        for _, candidate in sorted(assigning, key=lambda one: one[0])[:CANDIDATE_ROLES]:
+                yield from self._candidates_for(situation, requirement)
+        for _, candidate in sorted(assigning, key=lambda pair: pair[0])[:CANDIDATE_ROLES]:
             yield candidate
-        if NOTHING_TO_ALLOW.isdisjoint(one.kind for one in explanation.missing) and explanation.in_schema:
+        if (
+            NOTHING_TO_ALLOW.isdisjoint(requirement.kind for requirement in explanation.missing)
+            and explanation.in_schema
+        ):
             yield from self._roles_to_allow_in(situation)
 
-    def _candidates_for(self, situation: Situation, one: MissingRequirement) -> Iterator[Candidate]:
-        listed = [group for group in one.groups if group.group_id in situation.facts.groups]
-        match one.kind:
+    def _candidates_for(self, situation: Situation, requirement: MissingRequirement) -> Iterator[Candidate]:
+        listed = [group for group in requirement.groups if group.group_id in situation.facts.groups]
+        match requirement.kind:
             case MissingKind.BANNED | MissingKind.BANNED_FROM_PROJECT:
-                yield from self._bans(situation, one)
+                yield from self._bans(situation, requirement)
             case MissingKind.IN_DISALLOWED_GROUP | MissingKind.REVOKED_BY_GROUP:
-                yield from ((group_step(StepKind.REMOVE_FROM_GROUP, one.scope, group),) for group in listed)
+                yield from ((group_step(StepKind.REMOVE_FROM_GROUP, requirement.scope, group),) for group in listed)
             case MissingKind.IN_NO_ALLOWED_GROUP | MissingKind.NOT_A_MEMBER:
-                for group in one.groups[:CANDIDATE_GROUPS]:
-                    yield (group_step(StepKind.ADD_TO_GROUP, one.scope, group),)
+                for group in requirement.groups[:CANDIDATE_GROUPS]:
+                    yield (group_step(StepKind.ADD_TO_GROUP, requirement.scope, group),)
             case MissingKind.DOMAIN_NOT_ALLOWED:
-                project = self.structure.projects[one.scope.project_id].project
+                project = self.structure.projects[requirement.scope.project_id].project
                 for name in sorted(project.settings.allowed_domains)[:CANDIDATE_WAYS]:
-                    yield self._meeting(situation, one.scope, "", (Domain(name.lower()),))
+                    yield self._meeting(situation, requirement.scope, "", (Domain(name.lower()),))
             case MissingKind.CONDITION_FAILED:
-                role = situation.model.roles[one.role.lower()]
+                role = situation.model.roles[requirement.role.lower()]
                 test = role.condition.test if role.condition else Everyone(holds=True)
                 for way in ways_to_meet(test, situation.facts.subject, situation.address):
-                    yield self._meeting(situation, one.scope, one.role, way)
+                    yield self._meeting(situation, requirement.scope, requirement.role, way)
             case MissingKind.SAID_NO:
-                yield from self._denials(situation, one, listed)
+                yield from self._denials(situation, requirement, listed)
             case _:
                 return
 
-    def _bans(self, situation: Situation, one: MissingRequirement) -> Iterator[Candidate]:
+    def _bans(self, situation: Situation, requirement: MissingRequirement) -> Iterator[Candidate]:
         facts, application_id = situation.facts, situation.model.application.application_id
         ban = (
             facts.ban_from(application_id, self.now)
-            if one.kind is MissingKind.BANNED
-            else find_ban(facts.bans, self.now, project_id=one.scope.project_id)
+            if requirement.kind is MissingKind.BANNED
+            else find_ban(facts.bans, self.now, project_id=requirement.scope.project_id)
         )
         if ban is not None:
             yield (
@@ -244,55 +247,57 @@ class RemedySearch(Struct, frozen=True, kw_only=True):
                 ),
             )
 
-    def _assignments(self, situation: Situation, one: MissingRequirement) -> Iterator[tuple[int, Candidate]]:
+    def _assignments(self, situation: Situation, requirement: MissingRequirement) -> Iterator[tuple[int, Candidate]]:
         """With the number of permissions that the role gives."""
-        role = situation.model.roles[one.role.lower()]
+        role = situation.model.roles[requirement.role.lower()]
         is_second = any(step.kind is StepKind.ASSIGN_ROLE for step in situation.steps)
-        if is_second or (one.scope.project_id and not is_related(situation.model, one.scope.project_id)):
+        if is_second or (
+            requirement.scope.project_id and not is_related(situation.model, requirement.scope.project_id)
+        ):
             return
-        step = RemedyStep(kind=StepKind.ASSIGN_ROLE, scope=one.scope, role=role.name)
-        given = len(meta_entries(role.meta))
-        if one.kind is MissingKind.ROLE_FULL:
+        step = RemedyStep(kind=StepKind.ASSIGN_ROLE, scope=requirement.scope, role=role.name)
+        entry_count = len(meta_entries(role.meta))
+        if requirement.kind is MissingKind.ROLE_FULL:
             limit = self.holders.get(role.key, role.user_limit) + 1
-            raising = RemedyStep(kind=StepKind.RAISE_LIMIT, scope=one.scope, role=role.name, limit=limit)
-            yield given, (raising, step)
+            raising = RemedyStep(kind=StepKind.RAISE_LIMIT, scope=requirement.scope, role=role.name, limit=limit)
+            yield entry_count, (raising, step)
         else:
-            yield given, (step,)
+            yield entry_count, (step,)
 
     def _denials(
-        self, situation: Situation, one: MissingRequirement, listed: Iterable[GroupReference]
+        self, situation: Situation, requirement: MissingRequirement, listed: Iterable[GroupReference]
     ) -> Iterator[Candidate]:
-        if not one.role:
-            yield (RemedyStep(kind=StepKind.REMOVE_ENTRY, scope=one.scope),)
+        if not requirement.role:
+            yield (RemedyStep(kind=StepKind.REMOVE_ENTRY, scope=requirement.scope),)
             return
-        role = situation.model.roles[one.role.lower()]
-        if one.groups:
-            yield from ((group_step(StepKind.REMOVE_FROM_GROUP, one.scope, group),) for group in listed)
-        elif situation.has_assigned(one.scope, role):
-            yield (RemedyStep(kind=StepKind.REMOVE_ROLE, scope=one.scope, role=role.name),)
+        role = situation.model.roles[requirement.role.lower()]
+        if requirement.groups:
+            yield from ((group_step(StepKind.REMOVE_FROM_GROUP, requirement.scope, group),) for group in listed)
+        elif situation.has_assigned(requirement.scope, role):
+            yield (RemedyStep(kind=StepKind.REMOVE_ROLE, scope=requirement.scope, role=role.name),)
         if self._may_say(situation, role):
-            yield (RemedyStep(kind=StepKind.ALLOW_IN_ROLE, scope=one.scope, role=role.name),)
+            yield (RemedyStep(kind=StepKind.ALLOW_IN_ROLE, scope=requirement.scope, role=role.name),)
 
     def _roles_to_allow_in(self, situation: Situation) -> Iterator[Candidate]:
         """Roles that the person has there and that do not mention the rule."""
         effective = self._evaluate(situation)
-        found: dict[str, Candidate] = {}
+        candidates: dict[str, Candidate] = {}
         for scope in effective.lookup_scopes(self.scope, self.rule):
-            for one in effective.rules(scope).contributions:
-                role = one.source.role
-                says = one.verdicts
+            for contribution in effective.rules(scope).contributions:
+                role = contribution.source.role
+                says = contribution.verdicts
                 if (
                     role is None
-                    or one.source.kind not in HELD_AS_ROLE
+                    or contribution.source.kind not in HELD_AS_ROLE
                     or self.rule in says.yes
                     or self.rule in says.no
                 ):
                     continue
                 step = RemedyStep(kind=StepKind.ALLOW_IN_ROLE, scope=scope, role=role.name)
-                given = any(step.role == role.name for step in situation.steps)
-                if not given and self._may_say(situation, role):
-                    found.setdefault(role.key, (step,))
-        yield from islice(found.values(), CANDIDATE_ROLES)
+                has_step = any(step.role == role.name for step in situation.steps)
+                if not has_step and self._may_say(situation, role):
+                    candidates.setdefault(role.key, (step,))
+        yield from islice(candidates.values(), CANDIDATE_ROLES)
 
     def _may_say(self, situation: Situation, role: Role) -> bool:
         """Whether the role may name the rule: protected ones need a protected role; built-in roles are fixed."""
@@ -312,21 +317,22 @@ class RemedySearch(Struct, frozen=True, kw_only=True):
     def _removals(self, situation: Situation) -> Iterator[RemedyStep]:
         """A step for each contribution that decides; nothing if one of them cannot be removed."""
         steps: dict[RemedyStep, None] = {}
-        for one in self._explain(situation).contributions:
-            if not (one.decides and one.value):
+        for contribution in self._explain(situation).contributions:
+            if not (contribution.decides and contribution.value):
                 continue
-            group = one.membership.group if one.membership else None
-            match one.kind:
+            scope, role = contribution.scope, contribution.role
+            group = contribution.membership.group if contribution.membership else None
+            match contribution.kind:
                 case SourceKind.ASSIGNED_ROLE:
-                    steps[RemedyStep(kind=StepKind.REMOVE_ROLE, scope=one.scope, role=one.role)] = None
+                    steps[RemedyStep(kind=StepKind.REMOVE_ROLE, scope=scope, role=role)] = None
                 case SourceKind.GROUP_GRANT if group and group.group_id in situation.facts.groups:
-                    steps[group_step(StepKind.REMOVE_FROM_GROUP, one.scope, group)] = None
+                    steps[group_step(StepKind.REMOVE_FROM_GROUP, scope, group)] = None
                 case SourceKind.DIRECT:
-                    steps[RemedyStep(kind=StepKind.REMOVE_ENTRY, scope=one.scope)] = None
+                    steps[RemedyStep(kind=StepKind.REMOVE_ENTRY, scope=scope)] = None
                 case SourceKind.DEFAULT_ROLE | SourceKind.CONDITION | SourceKind.GROUP_GRANT if self._may_say(
-                    situation, situation.model.roles[one.role.lower()]
+                    situation, situation.model.roles[role.lower()]
                 ):
-                    steps[RemedyStep(kind=StepKind.UNSET_IN_ROLE, scope=one.scope, role=one.role)] = None
+                    steps[RemedyStep(kind=StepKind.UNSET_IN_ROLE, scope=scope, role=role)] = None
                 case _:
                     return
         yield from steps
@@ -347,20 +353,20 @@ class RemedySearch(Struct, frozen=True, kw_only=True):
         facts = situation.facts
         match step.kind:
             case StepKind.LIFT_BAN:
-                kept = tuple(
+                remaining = tuple(
                     ban
                     for ban in facts.bans
                     if (ban.application_id, ban.project_id) != (step.application_id, step.project_id)
                 )
-                return replace(made, facts=replace(facts, bans=kept))
+                return replace(made, facts=replace(facts, bans=remaining))
             case StepKind.ADD_TO_GROUP | StepKind.REMOVE_FROM_GROUP:
                 named = {step.group.group_id} if step.group else set()
                 is_added = step.kind is StepKind.ADD_TO_GROUP
                 groups = facts.groups | named if is_added else facts.groups - named
                 return replace(made, facts=replace(facts, groups=groups))
             case StepKind.ASSIGN_ROLE | StepKind.REMOVE_ROLE | StepKind.REMOVE_ENTRY:
-                held = holdings_after(step, made.holdings.get(step.scope, NO_HOLDINGS), self.rule)
-                return made.with_holdings(step.scope, held)
+                holdings = holdings_after(step, made.holdings.get(step.scope, NO_HOLDINGS), self.rule)
+                return made.with_holdings(step.scope, holdings)
             case StepKind.MEET_CONDITION:
                 return with_needs(made, step)
             case StepKind.ALLOW_IN_ROLE | StepKind.UNSET_IN_ROLE:
@@ -401,14 +407,16 @@ def group_step(kind: StepKind, scope: Scope, group: GroupReference) -> RemedySte
     return RemedyStep(kind=kind, scope=scope.project, group=group)
 
 
-def holdings_after(step: RemedyStep, held: ScopeHoldings, rule: Rule) -> ScopeHoldings:
+def holdings_after(step: RemedyStep, holdings: ScopeHoldings, rule: Rule) -> ScopeHoldings:
     """What is held in the step's scope after it."""
     if step.kind is StepKind.REMOVE_ENTRY:
         section = rule.section.value
-        return replace(held, **{section: without_leaf(getattr(held, section), rule.path)})
+        return replace(holdings, **{section: without_leaf(getattr(holdings, section), rule.path)})
     key = step.role.lower()
-    kept = tuple(one for one in held.roles if one.role != key)
-    return replace(held, roles=(*kept, Assignment(role=key)) if step.kind is StepKind.ASSIGN_ROLE else kept)
+    remaining = tuple(assignment for assignment in holdings.roles if assignment.role != key)
+    return replace(
+        holdings, roles=(*remaining, Assignment(role=key)) if step.kind is StepKind.ASSIGN_ROLE else remaining
+    )
 
 
 def ways_to_meet(
@@ -420,7 +428,10 @@ def ways_to_meet(
     match test:
         case AllOf(parts):
             each = [ways_to_meet(part, who, address) for part in parts]
-            ways = [tuple(dict.fromkeys(one for part in way for one in part)) for way in islice(product(*each), 16)]
+            ways = [
+                tuple(dict.fromkeys(part_test for part in way for part_test in part))
+                for way in islice(product(*each), 16)
+            ]
         case AnyOf(parts):
             ways = [way for part in parts for way in ways_to_meet(part, who, address)]
         case OneOfUsers() | Everyone():

@@ -59,8 +59,8 @@ class RemedyRights(Struct, frozen=True, kw_only=True):
     def may_change_record(self, step: RemedyStep) -> bool:
         if not self._may_write(step):
             return False
-        held = holdings_after(step, self.record.scopes.get(step.scope, NO_HOLDINGS), self.rule)
-        after = self.record.with_holdings(step.scope, held)
+        holdings = holdings_after(step, self.record.scopes.get(step.scope, NO_HOLDINGS), self.rule)
+        after = self.record.with_holdings(step.scope, holdings)
         try:
             refuse_root_entries(self.rights, self.record, after)
             Granter(rights=self.rights, model=self.model, now=self.now).refuse_change(self.record, after)

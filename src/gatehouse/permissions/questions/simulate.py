@@ -179,22 +179,22 @@ class ModelComparison:
     def affected_candidates(self, reach: ProposalReach) -> CandidateFilter:
         """Everyone who may be affected."""
         before, after = self._before, self._dry_run_result.snapshot
-        found = replace(no_candidates(before), user_ids=reach.user_ids)
+        candidates = replace(no_candidates(before), user_ids=reach.user_ids)
         if reach.project_id:
             return union(
-                found,
+                candidates,
                 union(
                     candidates_in_project(before, reach.project_id), candidates_in_project(after, reach.project_id)
                 ),
             )
         if is_application_unchanged(before, after):
-            return found
+            return candidates
         keys = changed_roles(before, after)
         touched = union(
             candidates_touched_by_roles(before, self._old, keys), candidates_touched_by_roles(after, self._new, keys)
         )
-        found = union(found, touched)
-        return replace(found, everyone=found.everyone or self._old.schema.yes != self._new.schema.yes)
+        candidates = union(candidates, touched)
+        return replace(candidates, everyone=candidates.everyone or self._old.schema.yes != self._new.schema.yes)
 
     def effect(self, structures: tuple[Structure, Structure], facts: Facts, *, now: int) -> Effect:
         """`structures`: before and after, with all projects of the person."""
@@ -212,9 +212,9 @@ class ModelComparison:
     def weight(self, facts: Facts) -> int:
         """Estimated work of the effect: most verdicts of the person's roles are unchanged."""
         record = facts.records[self._before.model.application.application_id]
-        held = (role.role for holdings in record.scopes.values() for role in holdings.roles)
-        given = sum(self._old.roles[key].verdicts.work for key in held if key in self._old.roles)
-        return person_weight(facts) + (given + self._old.unassigned_work) // UNCHANGED_WEIGHT_DIVISOR
+        role_keys = (role.role for holdings in record.scopes.values() for role in holdings.roles)
+        roles_work = sum(self._old.roles[key].verdicts.work for key in role_keys if key in self._old.roles)
+        return person_weight(facts) + (roles_work + self._old.unassigned_work) // UNCHANGED_WEIGHT_DIVISOR
 
 
 def compare_evaluations(
@@ -257,17 +257,17 @@ def changed_rules(
 
 def rules_with_changed_verdicts(old: Tiers, new: Tiers) -> set[Rule]:
     """The rules with verdicts in only one of the two, or in another order."""
-    found: set[Rule] = set()
-    for one, other in zip_longest(old, new, fillvalue=()):
-        first = verdicts_in(one)
-        second = verdicts_in(other)
+    rules: set[Rule] = set()
+    for old_tier, new_tier in zip_longest(old, new, fillvalue=()):
+        first = verdicts_in(old_tier)
+        second = verdicts_in(new_tier)
         while first and second and first[-1] == second[-1]:
             del first[-1], second[-1]
         common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
         for says in (*first[common:], *second[common:]):
-            found |= says.yes
-            found |= says.no
-    return found
+            rules |= says.yes
+            rules |= says.no
+    return rules
 
 
 def verdicts_in(tier: Iterable[Contribution]) -> list[Verdicts]:
@@ -276,26 +276,26 @@ def verdicts_in(tier: Iterable[Contribution]) -> list[Verdicts]:
 
 def held_rule_texts(tiers: Tiers, rules: AbstractSet[Rule], scope: Scope) -> set[str]:
     """Those of the rules that are held, as the shape `list` writes them."""
-    held: set[Rule] = set()
+    held_rules: set[Rule] = set()
     params: dict[Rule, dict[str, None]] = {}
     for tier in tiers:
         for contribution in tier:
-            held |= contribution.verdicts.yes & rules
+            held_rules |= contribution.verdicts.yes & rules
             for rule in rules & contribution.verdicts.params.keys() if contribution.verdicts.params else ():
                 params.setdefault(rule, {}).update(dict.fromkeys(contribution.verdicts.params[rule]))
         for contribution in tier:
-            held -= contribution.verdicts.no
+            held_rules -= contribution.verdicts.no
     prefix = list_prefix(scope)
-    return {with_params(f"{prefix}{rule}", params.get(rule)) for rule in held}
+    return {with_params(f"{prefix}{rule}", params.get(rule)) for rule in held_rules}
 
 
 def limit_to_project(forecast: Forecast, project_id: str) -> Forecast:
     """The same for callers who see only one project and its content."""
     effects = [effect_in_project(effect, project_id) for effect in forecast.effects]
-    return replace(forecast, effects=[one for one in effects if not one.is_none])
+    return replace(forecast, effects=[effect for effect in effects if not effect.is_none])
 
 
-def effect_in_project(one: Effect, project_id: str) -> Effect:
+def effect_in_project(effect: Effect, project_id: str) -> Effect:
     """Scopes are written as in the shapes (evaluation/shapes.py)."""
 
     def rules(texts: tuple[str, ...]) -> tuple[str, ...]:
@@ -305,11 +305,11 @@ def effect_in_project(one: Effect, project_id: str) -> Effect:
         return tuple(text for text in texts if text.rpartition("/")[0].partition(".")[0] == project_id)
 
     return Effect(
-        user_id=one.user_id,
-        gains=rules(one.gains),
-        loses=rules(one.loses),
-        gains_roles=roles(one.gains_roles),
-        loses_roles=roles(one.loses_roles),
+        user_id=effect.user_id,
+        gains=rules(effect.gains),
+        loses=rules(effect.loses),
+        gains_roles=roles(effect.gains_roles),
+        loses_roles=roles(effect.loses_roles),
     )
 
 

@@ -156,30 +156,34 @@ class UserRecordViews(Struct, kw_only=True, eq=False):
     ) -> UserRecordView:
         facts, now = visibility.evaluation_input.facts, self.clock.now()
         record = facts.records[application_id]
-        held = await self.permission_loader.evaluate(visibility.evaluation_input, application_id, visibility.address)
+        effective = await self.permission_loader.evaluate(
+            visibility.evaluation_input, application_id, visibility.address
+        )
         shape = await self._shape_options(visibility, kind, options)
         if kind is ViewType.TREE:
             work = record_work(record)
             data = await run_off_loop(work, tree_data, visibility, application_id, shape)
         else:
-            work = held.work
-            data = await self._render_list(visibility.evaluation_input, held, Shape(kind.value), shape)
+            work = effective.work
+            data = await self._render_list(visibility.evaluation_input, effective, Shape(kind.value), shape)
         if options.with_roles or options.with_apps_data:
-            data = {"rules": data, **await self._render_extras(visibility, held, shape, options)}
+            data = {"rules": data, **await self._render_extras(visibility, effective, shape, options)}
         return UserRecordView(
             data=data,
             work=work,
             user_id=facts.subject.user_id,
-            expired=await run_off_loop(end_work(visibility, held), visible_end, visibility, held, kind, shape, now),
+            expired=await run_off_loop(
+                end_work(visibility, effective), visible_end, visibility, effective, kind, shape, now
+            ),
             version=record.version,
         )
 
     async def _render_list(
-        self, evaluation_input: EvaluationInput, held: EffectivePermissions, kind: Shape, shape: ShapeOptions
+        self, evaluation_input: EvaluationInput, effective: EffectivePermissions, kind: Shape, shape: ShapeOptions
     ) -> tuple[str, ...]:
         """Raises AnswerTooLarge."""
         try:
-            return await self.permission_loader.render_list(evaluation_input, held, kind, shape)
+            return await self.permission_loader.render_list(evaluation_input, effective, kind, shape)
         except TooLong:
             raise AnswerTooLarge(NARROWER_QUESTION) from None
 
@@ -206,32 +210,32 @@ class UserRecordViews(Struct, kw_only=True, eq=False):
         return UNKNOWN_PROJECT if project.removed else project.project_id
 
     async def _render_extras(
-        self, visibility: RecordVisibility, held: EffectivePermissions, shape: ShapeOptions, options: ViewOptions
+        self, visibility: RecordVisibility, effective: EffectivePermissions, shape: ShapeOptions, options: ViewOptions
     ) -> dict[str, object]:
-        found: dict[str, object] = {}
+        extras: dict[str, object] = {}
         if options.with_roles and RecordPart.ROLES in visibility.parts:
-            found["roles"] = await self.permission_loader.render_list(
-                visibility.evaluation_input, held, Shape.ROLES, shape
+            extras["roles"] = await self.permission_loader.render_list(
+                visibility.evaluation_input, effective, Shape.ROLES, shape
             )
         if options.with_apps_data:
-            open_to = await run_off_loop(held.work, lambda: held.nonempty_scopes)
-            scopes = [scope for scope in selected_scopes(held, shape) if scope in open_to and not scope.is_root]
+            open_to = await run_off_loop(effective.work, lambda: effective.nonempty_scopes)
+            scopes = [scope for scope in selected_scopes(effective, shape) if scope in open_to and not scope.is_root]
             rights = (await self.authenticator.attach_rights(visibility.caller)).rights
-            found["projects"] = projects_of(visibility.evaluation_input, scopes, rights)
-            found["apps"] = await self._apps(scopes, held.application_id, rights)
-        return found
+            extras["projects"] = projects_of(visibility.evaluation_input, scopes, rights)
+            extras["apps"] = await self._apps(scopes, effective.application_id, rights)
+        return extras
 
     async def _apps(self, scopes: Sequence[Scope], asked: int, rights: Rights) -> dict[str, list[dict[str, object]]]:
         """The requested application, those the user holds something on, and those the caller may read (SC-12)."""
         single = {scope.resource_id for scope in scopes if scope.kind is ResourceKind.APPLICATION} | {str(asked)}
         elsewhere = replace(rights, secret=NO_SECRET_DATA)  # the right is about the requested application only
-        found: dict[str, list[dict[str, object]]] = {}
+        by_project: dict[str, list[dict[str, object]]] = {}
         for application in await self.applications.applications_in({scope.project_id for scope in scopes}):
             number, project_id = application.application_id, application.project_id or ""
             about = GuardTarget(application_id=number, project_id=project_id)
             if str(number) in single or is_open(elsewhere, Operation.APPLICATION_GET, about):
-                found.setdefault(project_id, []).append({"id": number, "name": application.name})
-        return found
+                by_project.setdefault(project_id, []).append({"id": number, "name": application.name})
+        return by_project
 
 
 def tree_data(visibility: RecordVisibility, application_id: int, shape: ShapeOptions) -> object:
@@ -259,8 +263,8 @@ def selected_record_scopes(
 ) -> Mapping[Scope, ScopeHoldings]:
     """The scopes of a record that these options select."""
     return {
-        scope: held
-        for scope, held in scopes.items()
+        scope: holdings
+        for scope, holdings in scopes.items()
         if scope.is_root or (not shape.hide_project_access and shape.project_id in (ALL_PROJECTS, scope.project_id))
     }
 
@@ -288,36 +292,42 @@ def saved_view(
     )
 
 
-def end_work(visibility: RecordVisibility, held: EffectivePermissions) -> int:
+def end_work(visibility: RecordVisibility, effective: EffectivePermissions) -> int:
     """Return the work of `visible_end`.
 
     None for callers who see all parts, because the end of the whole record is known.
     """
-    return 0 if visibility.parts >= PERMISSION_PARTS else held.work
+    return 0 if visibility.parts >= PERMISSION_PARTS else effective.work
 
 
 def visible_end(
-    visibility: RecordVisibility, held: EffectivePermissions, kind: ViewType, shape: ShapeOptions, now: int
+    visibility: RecordVisibility, effective: EffectivePermissions, kind: ViewType, shape: ShapeOptions, now: int
 ) -> int:
     """The earliest end in the selected scopes (R5) of anything that the reader may see."""
-    scopes = selected_scopes(held, shape)
+    scopes = selected_scopes(effective, shape)
     if visibility.parts >= PERMISSION_PARTS:
-        return held.first_end(now, scopes)
+        return effective.first_end(now, scopes)
     if kind is ViewType.TREE:
-        record = visibility.evaluation_input.facts.records[held.application_id]
+        record = visibility.evaluation_input.facts.records[effective.application_id]
         return first_end(
             readable_record(replace(record, scopes=selected_record_scopes(record.scopes, shape)), visibility.parts),
             now,
         )
     if kind is ViewType.ROLES:
-        ends = (one.end.ends_at(now) for scope in scopes for one in held.granted_roles(scope).values())
+        ends = (
+            granted_role.end.ends_at(now)
+            for scope in scopes
+            for granted_role in effective.granted_roles(scope).values()
+        )
     else:
-        ends = (now + left for scope in scopes for left in visible_seconds_left(held, scope, shape, now))
+        ends = (now + left for scope in scopes for left in visible_seconds_left(effective, scope, shape, now))
     return min((end for end in ends if end), default=0)
 
 
-def visible_seconds_left(held: EffectivePermissions, scope: Scope, shape: ShapeOptions, now: int) -> Iterable[int]:
-    rules = held.rules(scope)
+def visible_seconds_left(
+    effective: EffectivePermissions, scope: Scope, shape: ShapeOptions, now: int
+) -> Iterable[int]:
+    rules = effective.rules(scope)
     shown = {rule for rule in rules.held if not scope.is_root or rule.section in shape.sections}
     return rules.seconds_left(shown, now).values()
 
@@ -336,9 +346,9 @@ def readable_record(record: UserRecord, parts: frozenset[RecordPart]) -> UserRec
 def projects_of(
     evaluation_input: EvaluationInput, scopes: Sequence[Scope], rights: Rights
 ) -> dict[str, dict[str, object]]:
-    found: dict[str, dict[str, object]] = {}
+    projects: dict[str, dict[str, object]] = {}
     for project_id in sorted({scope.project_id for scope in scopes}):
         project = evaluation_input.structure.projects[project_id].project
         shown = project.aliases if is_open(rights, Operation.PROJECT_GET, GuardTarget(project_id=project_id)) else ()
-        found[project_id] = {"name": project.title, **({"aliases": list(shown)} if shown else {})}
-    return found
+        projects[project_id] = {"name": project.title, **({"aliases": list(shown)} if shown else {})}
+    return projects

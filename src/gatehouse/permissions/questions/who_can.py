@@ -99,14 +99,14 @@ class WhoCan(Struct, kw_only=True, eq=False):
 
 
 def matrix_candidates(snapshot: ApplicationSnapshot, query: HolderMatrixQuery) -> CandidateFilter:
-    found = no_candidates(snapshot)
+    candidates = no_candidates(snapshot)
     if query.people is not None:
-        return replace(found, user_ids=query.people)
+        return replace(candidates, user_ids=query.people)
     application_id = snapshot.model.application.application_id
     for rule in query.rules:
         holding_scopes = existing_lookup_scopes(snapshot.structure, application_id, query.scope, rule)
-        found = union(found, candidates_holding_rule(snapshot, holding_scopes, rule))
-    return found
+        candidates = union(candidates, candidates_holding_rule(snapshot, holding_scopes, rule))
+    return candidates
 
 
 def row_weight(query: HolderMatrixQuery, facts: Facts) -> int:
@@ -114,27 +114,27 @@ def row_weight(query: HolderMatrixQuery, facts: Facts) -> int:
 
 
 def row_of(snapshot: ApplicationSnapshot, query: HolderMatrixQuery, facts: Facts, *, now: int) -> HolderRow:
-    held = evaluate(snapshot.model, facts, snapshot.structure, now=now, address=None)
+    effective = evaluate(snapshot.model, facts, snapshot.structure, now=now, address=None)
     asked = frozenset(query.rules)
     lefts: dict[Scope, Mapping[Rule, int]] = {}
     cells = {}
     for rule in query.rules:
-        where = list(held.scopes_holding(snapshot.structure, query.scope, rule))
+        where = list(effective.scopes_holding(snapshot.structure, query.scope, rule))
         if where:
             for holding_scope in where:
                 if holding_scope not in lefts:
-                    lefts[holding_scope] = held.rules(holding_scope).seconds_left(asked, now)
+                    lefts[holding_scope] = effective.rules(holding_scope).seconds_left(asked, now)
             ends = [lefts[holding_scope].get(rule, 0) for holding_scope in where]
             kinds = frozenset(
-                kind for holding_scope in where for kind in deciding_kinds(held.rules(holding_scope), rule)
+                kind for holding_scope in where for kind in deciding_kinds(effective.rules(holding_scope), rule)
             )
             cells[rule] = HolderCell(until=0 if 0 in ends else now + max(ends), kinds=kinds)
     return HolderRow(user_id=facts.subject.user_id, cells=cells)
 
 
-def deciding_kinds(held: ScopePermissions, rule: Rule) -> Iterator[SourceKind]:
+def deciding_kinds(permissions: ScopePermissions, rule: Rule) -> Iterator[SourceKind]:
     """The sources of a held rule: all contributions of the highest tier that allow it."""
-    for tier in reversed(held.contributions.tiers):
+    for tier in reversed(permissions.contributions.tiers):
         kinds = [contribution.source.kind for contribution in tier if rule in contribution.verdicts.yes]
         if kinds:
             yield from kinds

@@ -23,8 +23,8 @@ class BanRanks:
         """Return the rank of a person in the project, as if they had no ban: it may end."""
         loaded = await self._permission_loader.load_input(facts, projects=(project_id,) if project_id else ())
         unbanned = replace(loaded, facts=without_bans(loaded.facts))
-        held = await self._permission_loader.evaluate(unbanned, CENTRAL_APPLICATION, None)
-        return rank_of(held, facts, project_id, self._clock.now())
+        effective = await self._permission_loader.evaluate(unbanned, CENTRAL_APPLICATION, None)
+        return rank_of(effective, facts, project_id, self._clock.now())
 
     async def covering(self, user_id: str, bans: Sequence[UserBan]) -> tuple[UserBan, ...]:
         """Return those of the bans of a device whose authors could ban the person."""
@@ -46,12 +46,12 @@ def without_bans(facts: Facts) -> Facts:
     return replace(facts, bans=())
 
 
-def rank_of(held: EffectivePermissions, facts: Facts, project_id: str, now: int) -> BanRank:
+def rank_of(effective: EffectivePermissions, facts: Facts, project_id: str, now: int) -> BanRank:
     """Return the rank of a person with these permissions of application 1."""
-    if held.allows(ROOT, CAN_ADMINISTER):
+    if effective.allows(ROOT, CAN_ADMINISTER):
         return BanRank.ADMINISTRATOR
     owned = facts.owns.get(project_id)
     if owned is not None and not owned.is_past(now):
         return BanRank.OWNER
-    manages = bool(project_id) and held.allows(Scope(project_id), CAN_MANAGE_PROJECT)
+    manages = bool(project_id) and effective.allows(Scope(project_id), CAN_MANAGE_PROJECT)
     return BanRank.MANAGER if manages else BanRank.MODERATOR

@@ -71,9 +71,9 @@ class Granter(Struct, frozen=True, kw_only=True):
         """Projects the person owns: only those who could remove that role may change them there, or lock them out."""
         return {
             scope.project_id
-            for scope, held in record.scopes.items()
+            for scope, holdings in record.scopes.items()
             if self.is_central and not scope.is_root and scope == scope.project
-            for role in held.roles
+            for role in holdings.roles
             if role.role == PROJECT_OWNER and not role.end.is_past(self.now)
         }
 
@@ -87,30 +87,30 @@ class Granter(Struct, frozen=True, kw_only=True):
             raise NoRight(f"application {own} authenticates, but the grant is in {scope}")
 
     def refuse_holdings(self, scope: Scope, before: ScopeHoldings, after: ScopeHoldings) -> None:
-        given = {role.role: role for role in after.roles}
+        assignments = {role.role: role for role in after.roles}
         for key in sorted(changed_roles(before, after)):
-            self.refuse_role(scope, key, given.get(key))
+            self.refuse_role(scope, key, assignments.get(key))
         had = direct_entries(before)
         for rule, has in changed_entries(before, after):
             self.refuse_rule(scope, rule, had.get(rule), has)
 
-    def refuse_role(self, scope: Scope, key: str, given: Assignment | None) -> None:
+    def refuse_role(self, scope: Scope, key: str, assignment: Assignment | None) -> None:
         role = self.model.roles.get(key)
         if role is None:
-            if given is not None:
+            if assignment is not None:
                 raise RoleNotFound(f"role {key} of application {self.model.application.application_id}")
             return  # entries of a deleted role may be removed
         if role.protected:
             self.refuse_protected(f"role {role.name}")
-            if given is not None:
+            if assignment is not None:
                 refuse_protected_in_project(role, scope)
         if not self.is_central:
             return
         if key == PROJECT_OWNER:
             self.refuse_owner(scope)
-        if given is not None:
+        if assignment is not None:
             for rule, entry in meta_entries(role.meta).items():
-                self.refuse_central(scope, rule, entry_with_role_params(entry, role, given.end))
+                self.refuse_central(scope, rule, entry_with_role_params(entry, role, assignment.end))
 
     def refuse_rule(self, scope: Scope, rule: Rule, had: RuleEntry | None, has: RuleEntry | None) -> None:
         leaf = schema_rules(self.model.schema.private_data, self.model.schema.public_data).get(rule)
@@ -133,8 +133,8 @@ class Granter(Struct, frozen=True, kw_only=True):
 
     def refuse_owner(self, scope: Scope) -> None:
         """Refuse changes of owners by others than owners: an administrator of the project could take it over."""
-        held = self.rights.central.granted_roles(scope.project)
-        if PROJECT_OWNER not in held and not self.rights.holds_can_administer:
+        own_roles = self.rights.central.granted_roles(scope.project)
+        if PROJECT_OWNER not in own_roles and not self.rights.holds_can_administer:
             raise NoRight("only owners can assign or remove project_owner")
 
     def refuse_central(self, scope: Scope, rule: Rule, entry: RuleEntry) -> None:
@@ -170,10 +170,10 @@ class Granter(Struct, frozen=True, kw_only=True):
         default = overlay_secret_data(NO_SECRET_DATA, self.model.schema.secret_data, self.now).extent_at(place)
         return default if WIDTH[default] > WIDTH[below] else Extent.NONE
 
-    def refuse_extent(self, place: SecretPath, given: Extent, end: End) -> None:
+    def refuse_extent(self, place: SecretPath, extent: Extent, end: End) -> None:
         own = self.rights.secret
-        if given is not Extent.NONE and (
-            WIDTH[own.extent_at(place)] < WIDTH[given] or outlasts(end, own.end_at(place), self.now)
+        if extent is not Extent.NONE and (
+            WIDTH[own.extent_at(place)] < WIDTH[extent] or outlasts(end, own.end_at(place), self.now)
         ):
             raise NoRight("secret_data exceeds the granter's own")
 
@@ -197,7 +197,7 @@ def is_changed(before: ScopeHoldings, after: ScopeHoldings) -> bool:
 
 def changed_roles(before: ScopeHoldings, after: ScopeHoldings) -> set[str]:
     """Keys of the roles that were added, removed, or got another end."""
-    return {one.role for one in set(before.roles) ^ set(after.roles)}
+    return {assignment.role for assignment in set(before.roles) ^ set(after.roles)}
 
 
 def changed_entries(before: ScopeHoldings, after: ScopeHoldings) -> Iterator[tuple[Rule, RuleEntry | None]]:

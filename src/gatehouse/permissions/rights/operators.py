@@ -25,7 +25,7 @@ NO_PROJECTS: Final = Structure(projects={}, connecting={})
 
 def operator_actor(central: ApplicationModel, origin: AuditOrigin, now: int) -> Actor:
     """`central`: the model of application 1."""
-    held = {ROOT: ScopeHoldings(roles=(Assignment(role=ADMINISTRATOR_ROLE),))}
+    scopes = {ROOT: ScopeHoldings(roles=(Assignment(role=ADMINISTRATOR_ROLE),))}
     facts = Facts(
         subject=ConditionSubject(user_id=NO_USER_ID),
         login=None,
@@ -33,7 +33,7 @@ def operator_actor(central: ApplicationModel, origin: AuditOrigin, now: int) -> 
         rev=0,
         has_strong_factor=True,
         records={
-            CENTRAL_APPLICATION: UserRecord(application_id=CENTRAL_APPLICATION, user_id=NO_USER_ID, scopes=held)
+            CENTRAL_APPLICATION: UserRecord(application_id=CENTRAL_APPLICATION, user_id=NO_USER_ID, scopes=scopes)
         },
     )
     rights = evaluate(central, facts, NO_PROJECTS, now=now, address=None)

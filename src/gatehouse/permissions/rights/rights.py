@@ -132,9 +132,9 @@ def secret_data_of(central_held: EffectivePermissions, model: ApplicationModel, 
     return overlay_secret_data(data, own, now)
 
 
-def open_by_central_rules(data: SecretData, held: EffectivePermissions, scope: Scope, now: int) -> SecretData:
+def open_by_central_rules(data: SecretData, effective: EffectivePermissions, scope: Scope, now: int) -> SecretData:
     for rule, places in SECRET_DATA_BY_RULE.items():
-        ends = ends_of(held, scope, rule, now)
+        ends = ends_of(effective, scope, rule, now)
         if ends:
             data = open_places(data, places, latest_end(ends, now), now)
     return data

@@ -13,22 +13,22 @@ from gatehouse.permissions.model.rules import NO_END, End, Rule, Scope
 from gatehouse.permissions.model.schema import APPLICATION_RULES, SECRET_DEFAULT, Tree
 
 
-def ends_of(held: EffectivePermissions, scope: Scope, rule: Rule, now: int) -> list[End]:
+def ends_of(effective: EffectivePermissions, scope: Scope, rule: Rule, now: int) -> list[End]:
     """Return the end of each place where the rule is held and counts in the scope; none when it is not held."""
     return [
-        end_in_scope(held.rules(place), rule, now)
-        for place in held.lookup_scopes(scope, rule)
-        if rule in held.rules(place)
+        end_in_scope(effective.rules(place), rule, now)
+        for place in effective.lookup_scopes(scope, rule)
+        if rule in effective.rules(place)
     ]
 
 
-def end_in_scope(held: ScopePermissions, rule: Rule, now: int) -> End:
+def end_in_scope(permissions: ScopePermissions, rule: Rule, now: int) -> End:
     """Return when a rule that is held there ends."""
-    left = held.seconds_left({rule}, now).get(rule)
+    left = permissions.seconds_left({rule}, now).get(rule)
     if left is None:
         return NO_END
-    allowing = (contribution for contribution in held.contributions if rule in contribution.verdicts.yes)
-    by_ttl = any(one.end.ttl == left for one in allowing)
+    allowing = (contribution for contribution in permissions.contributions if rule in contribution.verdicts.yes)
+    by_ttl = any(contribution.end.ttl == left for contribution in allowing)
     return End(ttl=left) if by_ttl else End(expired=now + left)
 
 
@@ -36,13 +36,13 @@ def latest_end(ends: Iterable[End], now: int) -> End:
     return max(ends, key=lambda end: (FOREVER if end.ttl else end.expired or FOREVER, end.ends_at(now) or FOREVER))
 
 
-def outlasts(one: End, other: End, now: int) -> bool:
+def outlasts(end: End, other: End, now: int) -> bool:
     """Whether the first end may be later than the second, or lists show a later end for it."""
     if other == NO_END:
         return False
-    if one.ttl and not other.ttl:
+    if end.ttl and not other.ttl:
         return True  # a ttl is not an end
-    return not one.ends_at(now) or one.ends_at(now) > other.ends_at(now)
+    return not end.ends_at(now) or end.ends_at(now) > other.ends_at(now)
 
 
 # What a caller may do with an application's own records: canRead, canSave, meta.roles.canWrite… (interface §2.8).
@@ -138,7 +138,9 @@ def open_places(data: SecretData, places: Collection[SecretPath], end: End, now:
     """Return the same, with the full extent in these places until that end."""
     return SecretData(
         application=data.application | {place[1] for place in places if place[0] == "application"},
-        reads={part: Extent.ALL if (META, part, "canRead") in places else held for part, held in data.reads.items()},
+        reads={
+            part: Extent.ALL if (META, part, "canRead") in places else extent for part, extent in data.reads.items()
+        },
         writes={part: Extent.ALL if (META, part, "canWrite") in places else was for part, was in data.writes.items()},
         ends={**data.ends, **{place: combine_end(data, place, Extent.ALL, end, now) for place in places}},
     )
@@ -174,8 +176,8 @@ def leaf_end(leaf: object) -> End:
 
 
 def subtree(tree: Tree, name: str) -> Tree:
-    found = tree.get(name)
-    return found if isinstance(found, Mapping) else {}
+    node = tree.get(name)
+    return node if isinstance(node, Mapping) else {}
 
 
 def unexpired_value(leaf: object, now: int) -> object:

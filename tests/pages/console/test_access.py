@@ -190,7 +190,7 @@ async def test_times_stay_in_the_readers_zone_when_a_list_is_searched(
     await expect(page.locator(".log > li", has_text="created the account")).to_have_count(0)
     await expect(first).to_be_visible()
     for time in await page.locator(".log time").all():
-        assert await time.get_attribute("title") == await time.evaluate(AS_LOCAL)
+        await expect(time).to_have_attribute("title", await time.evaluate(AS_LOCAL))
     await context.close()
 
 

@@ -26,7 +26,9 @@ def test_a_moment_is_told_in_utc_and_for_machines() -> None:
     assert "29. August 2026, 10:40 Uhr UTC" in exact_time(DE, NOW)
     assert ">August 29, 2026, 7:40\u202fPM</time>" in exact_time(EN, NOW, "Asia/Tokyo")
     assert exact_time(EN, NOW, "Nowhere/Unknown") == exact_time(EN, NOW)
-    assert 'title="29. August 2026, 11:10 Uhr">in 30 Minuten</time>' in relative_time(DE, NOW + 1_800, NOW, "UTC")
+    assert 'title="29. August 2026, 11:10 Uhr" data-exact-title>in 30 Minuten</time>' in relative_time(
+        DE, NOW + 1_800, NOW, "UTC"
+    )
     assert day_heading(EN, NOW - 11 * HOUR, NOW, "UTC") == "Yesterday"
     assert day_heading(EN, NOW - 11 * HOUR, NOW, "Asia/Tokyo") == "Today"
 

@@ -209,6 +209,7 @@ async def test_of_two_acceptances_at_once_one_gives_the_role(
     assert len(await events(studio, AuditEvent.ACCESS_ACCEPTED)) == 1
 
 
+@pytest.mark.both_databases
 async def test_invitation_that_was_declined_withdrawn_or_of_an_erased_person_is_gone(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:

@@ -1,5 +1,7 @@
 """Roles in the console: the same permissions and commands as in the API, with the impact before Apply."""
 
+import pytest
+
 from tests.support.console import ADA, DEV, MAX, OLGA, PIA, SHOP, ConsoleBrowsers, post_form
 from tests.support.service import RunningService
 
@@ -151,6 +153,7 @@ async def test_role_members_are_listed_with_their_source(console_browsers: Conso
     assert file.text.splitlines() == ["user_id,nick,until,path", f"{PIA},Pia,,assigned_role"]
 
 
+@pytest.mark.both_databases
 async def test_removing_a_role_says_what_breaks_and_wants_a_fresh_proof(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:

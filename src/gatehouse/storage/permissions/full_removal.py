@@ -27,6 +27,7 @@ from gatehouse.storage.permissions.user_records import touch_records
 from gatehouse.storage.runner import SqlStore, snapshot_read, write
 from gatehouse.storage.statements import InNumberList, InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import ban_digests, bans, login_tokens, users
+from gatehouse.storage.tables.invitations import access_invitations
 from gatehouse.storage.tables.oauth import (
     client_origins,
     client_secrets,
@@ -204,6 +205,15 @@ DROP_DIGESTS_OF_BANS = Statement(
     lambda: delete(ban_digests).where(ban_digests.c.ban_id.in_(select(bans.c.ban_id).where(_ITS_BANS)))
 )
 DROP_BANS = Statement(lambda: delete(bans).where(_ITS_BANS).returning(bans.c.user_id))
+DROP_INVITATIONS = Statement(
+    lambda: delete(access_invitations).where(
+        or_(
+            access_invitations.c.invited_into == _THIS_PROJECT,
+            access_invitations.c.project_id == _THIS_PROJECT,
+            _in_applications(access_invitations),
+        )
+    )
+)
 RESERVE_RESOURCES = Statement(
     lambda: (
         update(application_ids)
@@ -234,7 +244,8 @@ def erase_project(project_id: str, entry: Callable[[ErasureCounts], AuditRecord]
         yield drop(applications=its)
     yield from _drop_holdings(project.project_id, its)
     yield TOUCH_CONNECTED(project=project.project_id, applications=its)
-    yield DROP_CONNECTIONS(project=project.project_id, applications=its)
+    for drop in (DROP_CONNECTIONS, DROP_INVITATIONS):
+        yield drop(project=project.project_id, applications=its)
     record = entry(gone)
     yield from _drop_bans(project.project_id, its, record.at)
     yield FORGET_APPLICATION(applications=its)

@@ -21,9 +21,8 @@ QR_LIBRARY: Final = "segno"  # imported with the first code: it takes 3 MB
 
 
 def exact_time(t: Translator, at: int, zone: str = "") -> Markup:
-    """Format a time in the reader's time zone; without one in UTC, and a script shows the browser's."""
-    marks = "" if _time_zone(zone) else " data-exact"
-    return Markup('<time datetime="{}"{}>{}</time>').format(_utc_stamp(at), marks, _exact_text(t, at, zone))
+    """Format a time in the reader's time zone, or in UTC; a script adapts it to the browser's zone and region."""
+    return Markup('<time datetime="{}" data-exact>{}</time>').format(_utc_stamp(at), _exact_text(t, at, zone))
 
 
 def relative_time(t: Translator, at: int, now: int, zone: str = "", *, to_the_second: bool = False) -> Markup:
@@ -31,20 +30,17 @@ def relative_time(t: Translator, at: int, now: int, zone: str = "", *, to_the_se
     past = now - at
     if abs(past) >= DATE_AFTER_SECONDS:
         return exact_time(t, at, zone)
-    marks = "" if _time_zone(zone) else " data-exact-title"
-    return Markup('<time datetime="{}" title="{}"{}>{}</time>').format(
+    return Markup('<time datetime="{}" title="{}" data-exact-title>{}</time>').format(
         _utc_stamp(at),
         _exact_text(t, at, zone),
-        marks,
         _remaining(t, -past) if past <= -MINUTE else _elapsed(t, max(0, past), to_the_second=to_the_second),
     )
 
 
 def date_of(t: Translator, at: int, zone: str = "") -> Markup:
     """Format the day of a time, with the exact time as its title."""
-    marks = "" if _time_zone(zone) else " data-exact-title data-day"
-    return Markup('<time datetime="{}" title="{}"{}>{}</time>').format(
-        _utc_stamp(at), _exact_text(t, at, zone), marks, format_day(t.lang, _local(at, zone))
+    return Markup('<time datetime="{}" title="{}" data-exact-title data-day>{}</time>').format(
+        _utc_stamp(at), _exact_text(t, at, zone), format_day(t.lang, _local(at, zone))
     )
 
 

@@ -36,12 +36,16 @@ const language = document.documentElement.lang;
 const region = navigator.languages.find((tag) => tag.split("-")[0] === language) || language;
 const local = new Intl.DateTimeFormat(region, { dateStyle: "long", timeStyle: "short" });
 const localDay = new Intl.DateTimeFormat(region, { dateStyle: "long" });
+// An account may have another time zone than this browser: then the times stay as they are.
+const shown = document.documentElement.dataset.zone;
+const inThisZone = !shown || shown === local.resolvedOptions().timeZone;
 
 // Also for what htmx has put into the page since: a button that is still hidden was not offered before.
 const enhance = () => {
   document.querySelectorAll("[data-copy][hidden]").forEach(copying);
   document.querySelectorAll("[data-download][hidden]").forEach(saving);
   for (const button of document.querySelectorAll("[data-print][hidden]")) offer(button, () => window.print());
+  if (!inThisZone) return;
   for (const time of document.querySelectorAll("time[data-exact]")) {
     time.textContent = local.format(new Date(time.dateTime));
   }

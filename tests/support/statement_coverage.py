@@ -4,18 +4,24 @@ Most tests run on one of the two databases. This makes sure that nothing of the 
 Services in other processes are not seen.
 """
 
+import gc
 import os
 import pkgutil
-from collections.abc import Iterator
-from functools import cached_property
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
 from importlib import import_module
+from types import ModuleType
 from typing import Final
 
 import pytest
 
+import gatehouse
 from gatehouse import admin, storage
 from gatehouse.storage.statements import CompiledStatement, DatabaseKind, Statement
 
+NO_STATEMENTS: Final = re.compile(r"gatehouse\.(client|demo|storage\.migrations)\b|.*__main__$")
 WORKER_OUTPUT: Final = "statements_run"
 CURRENT_TEST: Final = "PYTEST_CURRENT_TEST"
 ONE_DATABASE_STATEMENTS: Final = frozenset(
@@ -53,6 +59,59 @@ def statements_in(value: object) -> Iterator[Statement]:
             yield from statements_in(item)
     elif isinstance(value, dict):
         yield from statements_in(list(value.values()))
+
+
+def every_statement() -> dict[Statement, str]:
+    """Every statement of the package with its name, also those that objects hold: pages of lists, tables of a backup.
+
+    What is built for a request alone is not among them.
+    """
+    found: dict[Statement, str] = {}
+    for module in package_modules():
+        short = module.__name__.removeprefix("gatehouse.").removeprefix("storage.")
+        for name, value in vars(module).items():
+            for statement in statements_within(value, set()):
+                found.setdefault(statement, f"{short}.{name}")
+    return found
+
+
+def unnamed_statements() -> list[str]:
+    """The builders of statements that `every_statement` misses; in a process in which no test has made any."""
+    found = every_statement()
+    return [
+        f"{one._build.__module__}.{one._build.__qualname__}"
+        for one in gc.get_objects()
+        if isinstance(one, Statement) and one not in found
+    ]
+
+
+def package_modules() -> Iterator[ModuleType]:
+    for module in pkgutil.walk_packages(gatehouse.__path__, "gatehouse."):
+        if not NO_STATEMENTS.match(module.name):
+            yield import_module(module.name)
+
+
+def statements_within(value: object, seen: set[int]) -> Iterator[Statement]:
+    """Like `statements_in`, and in the fields of our objects."""
+    if isinstance(value, Statement):
+        yield value
+    elif id(value) not in seen:
+        seen.add(id(value))
+        for part in parts_of(value):
+            yield from statements_within(part, seen)
+
+
+def parts_of(value: object) -> Sequence[object]:
+    if isinstance(value, tuple | list | frozenset):
+        return list(value)
+    if isinstance(value, dict):
+        return list(value.values())
+    if isinstance(value, partial):
+        return [value.func, *value.args]
+    if type(value).__module__.startswith("gatehouse."):
+        names = getattr(value, "__struct_fields__", None) or getattr(value, "__dict__", {})
+        return [getattr(value, name, None) for name in tuple(names)]
+    return ()
 
 
 class StatementCoverage:
@@ -126,3 +185,7 @@ def pytest_configure(config: pytest.Config) -> None:
     coverage = StatementCoverage(whole_run=whole_run)
     coverage.install()
     config.pluginmanager.register(coverage, "statement_coverage")
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n".join(unnamed_statements()))

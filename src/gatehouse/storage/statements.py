@@ -89,7 +89,8 @@ def _list_on_sqlite(element: InList, compiler: SQLCompiler, **kw: Any) -> str:  
 
 
 class InStringList(InList):
-    on_postgres = "{column} IN (SELECT json_array_elements_text(CAST({values} AS json)))"
+    # `IN (SELECT …)` beside another condition with OR would read the whole table.
+    on_postgres = "{column} = ANY(ARRAY(SELECT json_array_elements_text(CAST({values} AS json))))"
 
 
 class InNumberList(InList):

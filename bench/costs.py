@@ -27,6 +27,8 @@ ASSUMED: Final = {
     "memory when idle, PostgreSQL": 90.0,  # MB
     "the same, 64 callers, PostgreSQL": 1_500.0,  # durable, audited writes a second
     "durable insert, driver alone, PostgreSQL": 60.0,  # µs, with 16 connections
+    "WAL of one sign-in": 3.1,  # KB
+    "commits of one sign-in": 1.9,
     **{
         f"row of {table}, PostgreSQL, with its indexes": size
         for table, size in {

@@ -5,7 +5,7 @@
 Sign-ins follow a daily curve. Each game waits for its player, with polls that are held, answered with RETRY and sent
 again, or with a WebSocket and heartbeats. Of a large number of sign-ins a weighted sample is simulated. Unit costs
 are those of the newest runs under bench/results/, or assumed (bench/costs.py). The simulation counts events; nodes,
-memory and disk are computed from them.
+memory and disk are computed from them. What 10^3 to 10^5 sign-ins a second need is computed too.
 """
 
 import argparse
@@ -27,6 +27,7 @@ SLOTS: Final = DAY // SLOT
 NIGHT: Final = 0.2  # of the mean
 SAMPLE: Final = 100_000  # sign-ins simulated, at most
 PLANNED: Final = (1_000_000, 10_000_000, 100_000_000)
+RATES: Final = (1_000, 10_000, 100_000)  # sign-ins to applications, a second
 GIGABYTE: Final = 1e9
 REQUESTS: Final = 8  # of one sign-in from a game, including the pages of the player
 WRITES: Final = 4  # transactions of it: registered, opened, confirmed, taken
@@ -34,6 +35,8 @@ FLOW: Final = f"flow RS256, {GATEHOUSE}"
 REFRESH: Final = f"refresh RS256, {GATEHOUSE}"
 USERINFO: Final = f"userinfo, {GATEHOUSE}"
 LIST: Final = "POST meta/data, list of 1000 rules, PostgreSQL"
+WAL: Final = "WAL of one sign-in"  # KB
+COMMITS: Final = "commits of one sign-in"
 COMMIT: Final = "durable insert, driver alone, PostgreSQL"  # microseconds, with 16 connections
 EMPTY: Final = "GET /healthz, 16 connections"
 WRITING: Final = {"flows": FLOW, "refreshes": REFRESH}  # the figure of each habit
@@ -70,6 +73,8 @@ class Habits:
     busy: float = 0.5  # of a core, in the plan
     core_hour: float = 0.04  # the price of one core for one hour, in any currency
     memory: float = 1_000.0  # MB of a node
+    database_cores: int = 64  # of one PostgreSQL
+    wal_megabytes: float = 200.0  # a second, that its disks and its standby keep up with
     seed: int = 7
 
     @property
@@ -316,6 +321,41 @@ INSTALLATIONS: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInRate:
+    """What a rate of sign-ins to applications needs: each is an authorize and a token request."""
+
+    rate: float  # a second
+    habits: Habits
+    costs: Costs
+
+    def databases(self) -> dict[str, float]:
+        """How many PostgreSQL servers it needs, by what they have of each."""
+        habits, costs = self.habits, self.costs
+        return {
+            f"by CPU, {habits.database_cores} cores": self.rate
+            * costs.database(FLOW)
+            / (habits.database_cores * habits.busy),
+            f"by WAL, {habits.wal_megabytes:g} MB/s": self.rate * costs[WAL] / 1_000 / habits.wal_megabytes,
+            "by commits, of the disk measured": self.rate * costs[COMMITS] * costs[COMMIT] / 1e6,
+        }
+
+    def table(self) -> list[tuple[str, str]]:
+        costs, habits, databases = self.costs, self.habits, self.databases()
+        a_day = self.rate * DAY
+        return [
+            ("sign-ins to applications, a second", f"{self.rate:,}"),
+            ("cores of nodes, half busy", f"{self.rate * costs.server(FLOW) / habits.busy:,.0f}"),
+            ("cores of PostgreSQL, half busy", f"{self.rate * costs.database(FLOW) / habits.busy:,.0f}"),
+            ("commits, a second", f"{self.rate * costs[COMMITS]:,.0f}"),
+            ("WAL, a second, without full pages", f"{self.rate * costs[WAL] / 1_000:,.0f} MB"),
+            ("WAL, a day", f"{a_day * costs[WAL] / 1e9:,.1f} TB"),
+            ("audit records, a day", f"{a_day * costs.row('audit_events') / 1e12:,.2f} TB"),
+            *((f"PostgreSQL servers, {what}", f"{number:,.1f}") for what, number in databases.items()),
+            ("PostgreSQL servers", f"{ceil(max(databases.values())):,}"),
+        ]
+
+
 def capacity_table(plan: Plan) -> Iterator[tuple[str, ...]]:
     yield "installation", "users", "limited by"
     for one in INSTALLATIONS:
@@ -351,6 +391,7 @@ def write_plans(page: Path, habits: Habits, costs: Costs) -> None:
         "simulated": [*markdown_table(zip_tables(plans)), *names],
         "capacity": markdown_table(capacity_table(plans[1])),
         "price": markdown_table(price_table(costs, habits.core_hour)),
+        "rates": markdown_table(zip_tables(rates(habits, costs))),
     }.items():
         text = replace_between(text, mark, lines_between)
     page.write_text(text)
@@ -368,7 +409,11 @@ def markdown_table(cells: Iterable[tuple[str, ...]]) -> list[str]:
     return [head, f"|---|{'---:|' * (head.count('|') - 2)}", *rows]
 
 
-def zip_tables(plans: Sequence[Plan]) -> Iterator[tuple[str, ...]]:
+def rates(habits: Habits, costs: Costs) -> list[SignInRate]:
+    return [SignInRate(rate=rate, habits=habits, costs=costs) for rate in RATES]
+
+
+def zip_tables(plans: Sequence[Plan | SignInRate]) -> Iterator[tuple[str, ...]]:
     for cells in zip(*(plan.table() for plan in plans), strict=True):
         yield (cells[0][0], *(value for _, value in cells))
 
@@ -393,7 +438,11 @@ def main(words: Sequence[str]) -> None:
     plan = Plan(habits, costs, simulate(habits))
     for name, value in plan.table():
         print(f"{name:<46} {value:>16}")
-    for cells in (*capacity_table(plan), *price_table(costs, habits.core_hour)):
+    for cells in (
+        *capacity_table(plan),
+        *price_table(costs, habits.core_hour),
+        *zip_tables(rates(habits, costs)),
+    ):
         print("  ".join(cells))
     place.write_text(plan.plot())
     print(f"\nPlotted in {place}")

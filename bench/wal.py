@@ -36,6 +36,7 @@ SIGN_INS: Final = 500
 AWAY_SECONDS: Final = 300  # since each person was last seen
 DAY: Final = 86_400
 GOAL: Final = 2.4  # KB
+COMMIT: Final = "Transaction COMMIT"
 POLL_SECONDS: Final = 0.2
 SETTLE_SECONDS: Final = 60.0
 SESSION: Final = re.compile(r"gh_session=[^;]+")
@@ -79,6 +80,8 @@ def wal(program: Program, scratch: Path, url: str) -> Iterator[Figure]:
             yield Figure(name=name, value=(size - idle_size) / SIGN_INS, unit="B")
     own = (busy.own - idle.own) / SIGN_INS / 1_000
     yield Figure(name="WAL of one sign-in", value=own, unit="KB", goal=GOAL)
+    commits = busy.by_kind[COMMIT][0] - idle.by_kind.get(COMMIT, (0, 0))[0]
+    yield Figure(name="commits of one sign-in", value=commits / SIGN_INS, unit="")
     yield Figure(name="WAL of one sign-in, full pages", value=busy.pages / SIGN_INS / 1_000, unit="KB")
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from sqlalchemy import BigInteger, Text, bindparam, func, select
 
 from gatehouse.admin.paging import Page, PagedList, PageRequest, contains_search
+from gatehouse.audit.events import AuditEvent
 from gatehouse.images.loading import NewImage
 from gatehouse.oauth.client_document import ClientPatch, apply_patch
 from gatehouse.oauth.errors import BadClient
@@ -17,8 +18,10 @@ from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.errors import AdministratorsOnly, Malformed
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import Operation, is_open
+from gatehouse.storage.audit import refusal_from_row
 from gatehouse.storage.runner import SqlStore, snapshot_read
 from gatehouse.storage.statements import Row, Statement, Verb
+from gatehouse.storage.tables.audit import audit_refusals
 from gatehouse.storage.tables.oauth import clients, consents, grants
 
 
@@ -39,6 +42,14 @@ class ClientRemovalImpact(Struct, frozen=True, kw_only=True):
     people: int
     consents: int
     last_at: int  # last sign-in through it; 0 for never
+
+
+class ClientArrival(Struct, frozen=True, kw_only=True):
+    """Whether sign-ins through a client arrive, and the newest request that was refused since."""
+
+    last_at: int  # last sign-in through it; 0 for never
+    refused_at: int = 0
+    received: str = ""  # the redirect URI of the refused request
 
 
 _THIS_APPLICATION: Final = bindparam("of", type_=BigInteger())
@@ -81,6 +92,20 @@ REMOVAL_IMPACT = Statement(
 )
 
 
+NEWEST_REFUSAL = Statement(
+    lambda: (
+        select(audit_refusals)
+        .where(
+            audit_refusals.c.subject == _THIS_CLIENT,
+            audit_refusals.c.event == AuditEvent.PAGE_REFUSED.value,
+            audit_refusals.c.at >= bindparam("since", type_=BigInteger()),
+        )
+        .order_by(audit_refusals.c.position.desc())
+        .limit(1)
+    )
+)
+
+
 def list_clients(application_id: int, page_request: PageRequest, now: int) -> Verb[Page[ClientListItem]]:
     """Return a page of the application's clients, ordered by ID."""
     return CLIENT_LIST.read_page(page_request, _list_item, row_params={"now": now}, of=application_id)
@@ -96,7 +121,19 @@ def removal_impact(client_id: str, now: int) -> Verb[ClientRemovalImpact]:
     return ClientRemovalImpact(**row._asdict())
 
 
+def client_arrival(client_id: str, now: int) -> Verb[ClientArrival]:
+    """Return the last sign-in through the client, and the refused request that came after it."""
+    (row,) = yield REMOVAL_IMPACT(client=client_id, now=now)
+    refused = yield NEWEST_REFUSAL(client=client_id, since=row.last_at)
+    if not refused:
+        return ClientArrival(last_at=row.last_at)
+    refusal = refusal_from_row(refused[0])
+    received = str(refusal.details.get("received", ""))
+    return ClientArrival(last_at=row.last_at, refused_at=refusal.at, received=received)
+
+
 class ClientListStore(SqlStore):
+    arrival = snapshot_read(client_arrival)
     clients = snapshot_read(list_clients)
     removal_impact = snapshot_read(removal_impact)
 

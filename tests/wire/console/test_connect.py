@@ -14,7 +14,7 @@ from gatehouse.web.console.applications.schema_changes import rules_of
 from gatehouse.web.console.applications.snippets import BY_NAME, SNIPPETS, render_snippet
 from tests.support.browser import HttpBrowser, hidden_fields
 from tests.support.console import ADA, DEV, OLGA, PIA, PROJECT, SHOP, ConsoleBrowsers, apply_document
-from tests.support.oauth import claims_of
+from tests.support.oauth import an_oidc_client, claims_of
 from tests.support.service import RunningService
 from tests.support.studio import FACTOR
 
@@ -227,3 +227,31 @@ async def test_permissions_are_pasted_as_lines_and_a_bad_one_is_named(
     model = (await studio.services.storage.permissions.application_models([SHOP]))[SHOP]
     added = {str(rule): leaf.value for rule, leaf in rules_of(model).items() if "chat" in rule.path}
     assert added == {"private_data.chat.read": False, "private_data.chat.write": False}
+
+
+async def test_connect_waits_for_the_first_sign_in_and_shows_what_differs(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada = await console_browsers(ADA)
+    hub = await an_oidc_client(studio, "hub", application_id=SHOP)
+    page = f"{CONNECT}?client=hub"
+    assert "Waiting for the first sign-in" in (await ada.get(page)).text
+    await studio.client.get(hub.authorize_path(redirect_uri="https://hub.example/other?code=private"))
+    refused = (await ada.get(page)).text
+    assert "A sign-in was refused" in refused
+    assert ("https://hub.example/other" in refused, "private" in refused) == (True, False)
+    await studio.clock.advance(1)
+    await hub.sign_in("pia@players.example")
+    assert "The first sign-in arrived" in (await ada.get(page)).text
+
+
+async def test_rotation_shows_the_one_line_that_changes_and_the_end_of_the_old_secret(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada = await console_browsers(ADA)
+    await an_oidc_client(studio, "hub", application_id=SHOP)
+    rotate = f"{APPLICATIONS}/{SHOP}/clients/hub/rotate"
+    await ada.get(rotate)
+    page = (await ada.post(rotate)).text
+    assert list(environment_on(page)) == ["OIDC_CLIENT_SECRET"]
+    assert "The old secret works until" in page

@@ -83,7 +83,13 @@ def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
             base_url=services.base_url,
         ).routes(),
         *clients.routes(),
-        *ConnectScreens(clients=services.admin.application_clients, view=view, base_url=services.base_url).routes(),
+        *ConnectScreens(
+            clients=services.admin.application_clients,
+            lists=client_lists,
+            view=view,
+            clock=services.clock,
+            base_url=services.base_url,
+        ).routes(),
     ]
 
 

@@ -211,6 +211,7 @@ class NewSecretContext(PageContext, frozen=True, kw_only=True):
     facts: Sequence[tuple[str, str]] = ()
     environment: SecretText = ""  # a whole .env file with it
     environment_name: str = ""
+    old_works_until: int = 0  # Unix seconds, of a secret that replaces another
     download: str = ""  # where the form of the file goes
     back: str
     done: str = ""  # what the button back says, where nothing needs to be stored

@@ -20,6 +20,7 @@ SOURCE: Final = "source"
 PROCESS: Final = "process"
 PAGE_RATES: Final = {SOURCE: RateLimit(10), PROCESS: RateLimit(60)}  # error pages stored a minute
 MAX_REASON_LENGTH: Final = 500
+MAX_RECEIVED_LENGTH: Final = 300  # of a redirect URI, without what follows its path
 MAX_CLIENT_LENGTH: Final = 200  # as received: it may be no client's
 
 log = structlog.get_logger("gatehouse.web.http.errors")
@@ -31,15 +32,19 @@ class PageRefusals:
         self._refusals = refusals
         self._rates = rates
 
-    async def add(self, request: Request, error: GatehouseError, *, actor: str = "", client_id: str = "") -> None:
+    async def add(
+        self, request: Request, error: GatehouseError, *, actor: str = "", client_id: str = "", received: str = ""
+    ) -> None:
         """Log and store the error of a page that is shown without raising it."""
         client = _printable(client_id, MAX_CLIENT_LENGTH)
         log.info(
             "refused", kind=type(error).__name__, detail=str(error), client_id=client, endpoint=_endpoint(request)
         )
-        await self.store(request, str(error), actor=actor, client_id=client)
+        await self.store(request, str(error), actor=actor, client_id=client, received=received)
 
-    async def store(self, request: Request, reason: str, *, actor: str = "", client_id: str = "") -> None:
+    async def store(
+        self, request: Request, reason: str, *, actor: str = "", client_id: str = "", received: str = ""
+    ) -> None:
         """Store the reason, if the limits allow it; a failure is only logged: the page shows an error already."""
         try:
             source = caller_address_of(request.scope).source
@@ -53,7 +58,10 @@ class PageRefusals:
                 origin,
                 reason=_printable(reason, MAX_REASON_LENGTH),
                 subject=client_id,
-                details={"endpoint": _endpoint(request)},
+                details={
+                    "endpoint": _endpoint(request),
+                    **({"received": _printable(received, MAX_RECEIVED_LENGTH)} if received else {}),
+                },
                 record_id=origin.request_id,
             )
         except Exception:

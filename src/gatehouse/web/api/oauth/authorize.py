@@ -49,7 +49,8 @@ class ClientErrorPage(Struct, kw_only=True, eq=False):
     async def show(self, request: Request, browser: Browser, refused: NotRedirected) -> Response:
         """Show an error text; administrators also see the received address beside the registered ones."""
         actor = "" if browser.signed_in is None else browser.signed_in.user.user_id
-        await self.refusals.add(request, refused, actor=actor, client_id=refused.client_id)
+        received = refused.received.partition("?")[0]  # what follows may have values of a person
+        await self.refusals.add(request, refused, actor=actor, client_id=refused.client_id, received=received)
         context = ClientErrorContext(
             reference=request_id_of(request.scope),
             application=refused.client.name if refused.client else "",

@@ -44,7 +44,7 @@ from gatehouse.web.console.applications.head import (
     application_path,
     render_secret,
 )
-from gatehouse.web.console.applications.snippets import client_environment, environment_file
+from gatehouse.web.console.applications.snippets import CLIENT_SECRET_VARIABLE, client_environment, environment_file
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.image_forms import LogoForm, logo_routes
@@ -197,7 +197,8 @@ class ClientScreens:
         client = await self._clients.get_changeable(admin.actor, *requested_client(request))
         value = await self._clients.rotate_secret(admin.actor, *requested_client(request))
         model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
-        return self._render_secret(request, admin, model, client, value)
+        until = self._clock.now() + OLD_SECRET_LIFETIME
+        return render_secret(self._view, request, admin, model, rotated_secret(client, value, until=until))
 
     async def revoke(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         client = await self._load_client(request, admin)
@@ -295,6 +296,20 @@ def client_secret(
         about=client.client_id,
         environment=environment_file(client_environment(client, value, base_url=base_url)),
         environment_name=client.client_id,
+    )
+
+
+def rotated_secret(client: Client, value: str, *, until: int) -> CreatedSecret:
+    """The one line of the environment that changes; everything else stays as it is."""
+    return CreatedSecret(
+        name="client_secret",
+        tab=TAB,
+        back=client_path(client),
+        value=value,
+        about=client.client_id,
+        environment=environment_file({CLIENT_SECRET_VARIABLE: value}),
+        environment_name=client.client_id,
+        old_works_until=until,
     )
 
 

@@ -11,6 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.application_clients import ApplicationClients
+from gatehouse.admin.clients import ClientArrival, ClientListStore
+from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.model import Client, ClientProfile
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import Application
@@ -61,11 +63,16 @@ class ConnectContext(PageContext, frozen=True, kw_only=True):
     missing_redirect: str  # that the client has not registered; empty if it has
     requires_missing_pkce: bool
     issuer: str
+    arrival: ClientArrival | None = None
 
 
 class ConnectScreens:
-    def __init__(self, *, clients: ApplicationClients, view: ConsoleView, base_url: str) -> None:
+    def __init__(
+        self, *, clients: ApplicationClients, lists: ClientListStore, view: ConsoleView, clock: Clock, base_url: str
+    ) -> None:
         self._clients = clients
+        self._lists = lists
+        self._clock = clock
         self._view = view
         self._base_url = base_url
 
@@ -96,8 +103,14 @@ class ConnectScreens:
             missing_redirect="" if client is None or client.machine or redirect in client.redirect_uris else redirect,
             requires_missing_pkce=client is not None and snippet.lacks_pkce and client.require_pkce,
             issuer=self._base_url,
+            arrival=await self._arrival(client),
         )
         return self._view.render(request, admin, ENTRY, context)
+
+    async def _arrival(self, client: Client | None) -> ClientArrival | None:
+        if client is None or client.machine:
+            return None
+        return await self._lists.arrival(client.client_id, self._clock.now())
 
     async def _load_clients(self, admin: AdminRequest, application_id: int) -> Sequence[Client]:
         """None for those who may not see them."""

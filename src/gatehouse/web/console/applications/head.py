@@ -139,6 +139,7 @@ class CreatedSecret(Struct, frozen=True, kw_only=True):
     about: str = ""
     environment: str = ""  # a whole .env file with it
     environment_name: str = ""
+    old_works_until: int = 0  # Unix seconds, of a secret that replaces another
 
 
 def render_secret(

@@ -274,9 +274,12 @@ def client_scope(client: Client) -> str:
     return " ".join(scope for scope in client.scopes if scope not in OMITTED_SCOPES)
 
 
+CLIENT_SECRET_VARIABLE: Final = "OIDC_CLIENT_SECRET"  # noqa: S105 - a name, not a secret
+
+
 def client_environment(client: Client, secret: str, *, base_url: str) -> Mapping[str, str]:
     """Return what snippets of the client read from the environment, and what most libraries want besides."""
-    credentials = {"OIDC_ISSUER": base_url, "OIDC_CLIENT_ID": client.client_id, "OIDC_CLIENT_SECRET": secret}
+    credentials = {"OIDC_ISSUER": base_url, "OIDC_CLIENT_ID": client.client_id, CLIENT_SECRET_VARIABLE: secret}
     if client.machine:
         return credentials
     return {

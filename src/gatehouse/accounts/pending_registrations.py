@@ -72,10 +72,10 @@ class PendingRegistrations:
 
     async def find(self, browser: bytes) -> PendingRegistration | None:
         """Return the registration that this browser began last."""
-        found = await self._store.find_registration(browser, self._clock.now())
-        if found is None:
+        registration = await self._store.find_registration(browser, self._clock.now())
+        if registration is None:
             return None
-        user_id, sealed = found
+        user_id, sealed = registration
         plain = self._sealer.try_open(sealed, purpose=SEALING_PURPOSE)
         if plain is None:
             return None
@@ -113,12 +113,12 @@ class PendingRegistrations:
         Raises EmailCodeWrong, and EmailSignInGone, also after too many wrong ones.
         """
         typed = "".join(code[:MAX_TYPED_CODE_LENGTH].split())
-        found = await self._store.try_registration_code(browser, typed, self._code_digits, self._clock.now())
-        if isinstance(found, EmailCodeWrong):
-            raise found
-        if found is None:
+        outcome = await self._store.try_registration_code(browser, typed, self._code_digits, self._clock.now())
+        if isinstance(outcome, EmailCodeWrong):
+            raise outcome
+        if outcome is None:
             raise EmailSignInGone
-        return found
+        return outcome
 
     def _code_digits(self, link: bytes) -> str:
         number = int.from_bytes(hmac_sha256(self._key, b"registration:" + link)[:16])

@@ -72,13 +72,16 @@ class BulkInvitations(Struct, frozen=True, kw_only=True, eq=False):
         """Invite addresses; with access also those that have an account."""
         checked = await self.check(actor, access)
         return await self._invite_each(
-            [(one.login, "", partial(self._invite_address, actor, one, lang, checked)) for one in addresses]
+            [
+                (address.login, "", partial(self._invite_address, actor, address, lang, checked))
+                for address in addresses
+            ]
         )
 
     async def invite_accounts(self, actor: Actor, users: Sequence[User], access: InvitedAccess) -> InvitedMany:
         checked = await self.check(actor, access)
         return await self._invite_each(
-            [(one.nick, one.user_id, partial(self._invite_account, actor, one, checked)) for one in users]
+            [(user.nick, user.user_id, partial(self._invite_account, actor, user, checked)) for user in users]
         )
 
     async def invite_imported(
@@ -87,18 +90,18 @@ class BulkInvitations(Struct, frozen=True, kw_only=True, eq=False):
         """Invite those whom the import gave no password and who have none yet, a few at a time."""
         require_operation(actor.rights, Operation.ADMINISTER)
         user_ids = await self.lists.imported_without_password(import_id, after, MAX_AT_ONCE + 1)
-        users = [await self.accounts.user(one) for one in user_ids[:MAX_AT_ONCE]]
+        users = [await self.accounts.user(user_id) for user_id in user_ids[:MAX_AT_ONCE]]
         done = await self.invite_accounts(actor, users, access)
         more = len(user_ids) > MAX_AT_ONCE
         return InvitedMany(
             invited=done.invited, refused=done.refused, after=user_ids[MAX_AT_ONCE - 1] if more else ""
         )
 
-    async def _invite_address(self, actor: Actor, one: Address, lang: str, access: InvitedAccess) -> Invitation:
-        known = await self.invitations.logins.user_by_login(one.login)
+    async def _invite_address(self, actor: Actor, address: Address, lang: str, access: InvitedAccess) -> Invitation:
+        known = await self.invitations.logins.user_by_login(address.login)
         if known is not None:
             return await self._invite_account(actor, known, access)
-        return await self.invitations.send(actor, login=one.login, nick=one.nick, lang=lang, access=access)
+        return await self.invitations.send(actor, login=address.login, nick=address.nick, lang=lang, access=access)
 
     async def _invite_account(self, actor: Actor, user: User, access: InvitedAccess) -> Invitation:
         state = await self.lists.account_state(user.user_id, self.clock.now())
@@ -125,23 +128,23 @@ def parse_addresses(text: str, *, most: int = MAX_AT_ONCE) -> Sequence[Address]:
 
     Each address once. Raises Malformed for what is none and for too many.
     """
-    found: dict[str, Address] = {}
+    addresses: dict[str, Address] = {}
     wrong: list[str] = []
     for entry in filter(None, map(str.strip, ENTRY_ENDS.split(text))):
-        for one in addresses_in(entry):
+        for address in addresses_in(entry):
             try:
-                login = check_login(one.login)
+                login = check_login(address.login)
             except BadAccount:
-                wrong.append(one.login)
+                wrong.append(address.login)
             else:
-                found.setdefault(login_key(login), Address(login, one.nick))
+                addresses.setdefault(login_key(login), Address(login, address.nick))
     if wrong:
         raise Malformed("login: not an email address").on_screen("not_addresses", texts=", ".join(wrong[:MAX_WRONG]))
-    if not found:
+    if not addresses:
         raise Malformed("login: enter an email address").on_screen("enter_addresses")
-    if len(found) > most:
+    if len(addresses) > most:
         raise Malformed(f"login: at most {most} at a time").on_screen("addresses_most", most=most)
-    return list(found.values())
+    return list(addresses.values())
 
 
 def addresses_in(entry: str) -> Sequence[Address]:

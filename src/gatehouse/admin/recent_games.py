@@ -80,9 +80,9 @@ def recent_games(wanted: RecentGamesFilter) -> Verb[RecentGames]:
     rows: list[RecentGame] = []
     is_cut = False
     if wanted.result in (None, GameResult.CONFIRMED):
-        found = yield from activity(_confirmed_filter(wanted), MAX_READ)
-        rows += [_from_record(record) for record in found.records]
-        is_cut = found.after is not None
+        page = yield from activity(_confirmed_filter(wanted), MAX_READ)
+        rows += [_from_record(record) for record in page.records]
+        is_cut = page.after is not None
     if wanted.result in (None, GameResult.FAILED):
         number = wanted.application_id
         failed = yield FAILED_SINCE(

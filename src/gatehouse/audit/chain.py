@@ -90,7 +90,11 @@ async def verified_predecessor(key: SealSigner, seal: Seal, previous: int, head:
     `previous` is the place of the seal that the log has before it. Where the log was broken the signed one is
     missing, and the head names it. Seals from before there was a head name none, and follow any seal.
     """
-    gone = [] if head is None else [found.place for found in head.breaks if previous < found.place < seal.place]
+    gone = (
+        []
+        if head is None
+        else [chain_break.place for chain_break in head.breaks if previous < chain_break.place < seal.place]
+    )
     for place in (previous, *gone):
         if await key.is_valid_signature(seal.kid, seal_message(seal, place), seal.signature):
             return place

@@ -61,9 +61,9 @@ class BreakClearing(Struct, kw_only=True, eq=False):
 
     async def _refuse_damage(self, head: ChainHead | None, exported: Sequence[ExportedHead]) -> None:
         problems = [
-            describe_break(found)
-            for found in (head.breaks if head else ())
-            if found.expected is not None or not found.sealed == found.recorded == found.place
+            describe_break(chain_break)
+            for chain_break in (head.breaks if head else ())
+            if chain_break.expected is not None or not chain_break.sealed == chain_break.recorded == chain_break.place
         ]
         for record in await self.store.newest_records(MAX_RECORDS, "", AuditEvent.LOG_BROKEN):
             places = [record.details.get(name) for name in ("sealed", "recorded", "place")]

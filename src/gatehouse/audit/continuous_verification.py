@@ -52,11 +52,11 @@ class ContinuousVerifier:
 
     def _update_result(self, checked: int, *, ended: bool) -> None:
         """The earlier result counts until the log was verified again as far."""
-        found = self._verifier.problems[:MAX_PROBLEMS]
-        for problem in found:
+        problems = self._verifier.problems[:MAX_PROBLEMS]
+        for problem in problems:
             if problem not in self.result.problems:
                 log.critical("audit.broken", reason=problem)
         if ended or checked >= self.result.records:
-            self.result = VerifiedLog(records=checked, at=self._clock.now(), problems=found)
-        elif found:
-            self.result = replace(self.result, problems=tuple(dict.fromkeys((*self.result.problems, *found))))
+            self.result = VerifiedLog(records=checked, at=self._clock.now(), problems=problems)
+        elif problems:
+            self.result = replace(self.result, problems=tuple(dict.fromkeys((*self.result.problems, *problems))))

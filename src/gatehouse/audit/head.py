@@ -99,8 +99,8 @@ class HeadExporter:
 
     def parse_all(self, text: str) -> Sequence[ExportedHead]:
         """Return every head in the text, which may be a log of the service, in the order of their places."""
-        found = {match[0]: self._parse(match) for match in EXPORTED_HEAD.finditer(text)}
-        return sorted(found.values(), key=lambda noted: noted.place)
+        heads = {match[0]: self._parse(match) for match in EXPORTED_HEAD.finditer(text)}
+        return sorted(heads.values(), key=lambda noted: noted.place)
 
     def _parse(self, match: re.Match[str]) -> ExportedHead:
         signed, _, mac = match[0].rpartition(".")
@@ -123,15 +123,15 @@ def head_matches_end(head: ChainHead, end: ChainEnd) -> bool:
     return sealed == (head.place, head.link) and recorded
 
 
-def describe_break(found: ChainBreak) -> str:
+def describe_break(chain_break: ChainBreak) -> str:
     """Return a description of the break, for operators."""
-    at = datetime.fromtimestamp(found.at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    if found.expected is None:
+    at = datetime.fromtimestamp(chain_break.at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    if chain_break.expected is None:
         before = "the head of the log was missing or unreadable"
     else:
-        before = f"the log had been sealed up to record {found.expected}"
-    ends = f"its seals ended at record {found.sealed} and its records at record {found.recorded}"
-    return f"found broken at {at}: {before}; {ends}; it continues at record {found.place + 1}"
+        before = f"the log had been sealed up to record {chain_break.expected}"
+    ends = f"its seals ended at record {chain_break.sealed} and its records at record {chain_break.recorded}"
+    return f"found broken at {at}: {before}; {ends}; it continues at record {chain_break.place + 1}"
 
 
 def problems_at_end(head: ChainHead | None, end: ChainEnd) -> list[str]:
@@ -141,7 +141,7 @@ def problems_at_end(head: ChainHead | None, end: ChainEnd) -> list[str]:
     """
     if head is None:
         return ["the head of the audit log is missing or was changed"]
-    problems = [describe_break(found) for found in head.breaks]
+    problems = [describe_break(chain_break) for chain_break in head.breaks]
     if head.broken > len(head.breaks):
         problems.append(f"found broken {head.broken} times in total; the first are no longer listed")
     if not head_matches_end(head, end):

@@ -17,9 +17,9 @@ MAX_VALUE_LENGTH: Final = 120
 
 def describe_changes(before: Mapping[str, object], after: Mapping[str, object]) -> Details:
     """`{"settings.allowed_domains": "[] -> ['a.example']"}`; what does not fit is counted."""
-    found = dict(_changed_values(before, after, ""))
-    shown = dict(list(found.items())[:MAX_CHANGES])
-    more = len(found) - len(shown)
+    changes = dict(_changed_values(before, after, ""))
+    shown = dict(list(changes.items())[:MAX_CHANGES])
+    more = len(changes) - len(shown)
     return {**shown, "and more": more} if more else shown
 
 

@@ -44,8 +44,8 @@ class Retention:
     async def _last_to_delete(self, head: ChainHead, at: int) -> int | None:
         """Return the place of the last genuine seal to delete; the time of any other seal proves nothing."""
         begins = head.begins
-        while found := await self._store.seal_to_delete(begins, at):
-            seal, previous = found
+        while oldest := await self._store.seal_to_delete(begins, at):
+            seal, previous = oldest
             if await verified_predecessor(self._key, seal, previous, head) is not None:
                 return seal.place
             log.error("audit.seal_not_genuine", place=seal.place)

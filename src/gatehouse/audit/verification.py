@@ -83,8 +83,10 @@ class ChainVerifier:
         self._problems += problems_at_end(head, end)
         first = head.begins if head else end.first_place or 1
         walk = ChainWalk(place=first, since=first, last=await self._last_place(head, end), link=None, links={})
-        walk.links = {0: GENESIS} | {found.place: found.link for found in (head.breaks if head else ())}
-        await self._walk(walk, head, end, {one.place for one in exported})
+        walk.links = {0: GENESIS} | {
+            chain_break.place: chain_break.link for chain_break in (head.breaks if head else ())
+        }
+        await self._walk(walk, head, end, {exported_head.place for exported_head in exported})
         self._compare_exported(exported, walk)
         return VerificationResult(
             records=walk.checked,
@@ -117,7 +119,7 @@ class ChainVerifier:
         if sealed:
             last = sealed[-1].place or 0
             seals = await self._store.seals_from(walk.place, count)
-            walk.sealed = await self._check_seals([one for one in seals if one.place <= last], head, walk.sealed)
+            walk.sealed = await self._check_seals([seal for seal in seals if seal.place <= last], head, walk.sealed)
             await run_off_loop(OFF_LOOP_WEIGHT, self._check_records, sealed, head, walk)
             self._forget_links(walk)
         return len(sealed) < count
@@ -131,7 +133,9 @@ class ChainVerifier:
     async def _check_seals(self, seals: Sequence[Seal], head: ChainHead | None, previous: int = 0) -> int:
         """Check the seals after the one at `previous`; return the place of the last."""
         if head is not None:
-            self._links |= {found.place: found.link for found in head.breaks} | {head.place: head.link}
+            self._links |= {chain_break.place: chain_break.link for chain_break in head.breaks} | {
+                head.place: head.link
+            }
         for seal in seals:
             signed = await verified_predecessor(self._key, seal, previous, head)
             if signed is None:
@@ -183,12 +187,12 @@ class ChainVerifier:
         self, records: Sequence[AuditRecord], walk: ChainWalk, exported_places: Container[int]
     ) -> None:
         for record in records:
-            found = record.place or 0
-            if found != walk.place:
-                await self._skip_to(found, walk)
+            place = record.place or 0
+            if place != walk.place:
+                await self._skip_to(place, walk)
             self._check_link(record, walk)
-            if found in exported_places and walk.link is not None:
-                walk.links[found] = walk.link
+            if place in exported_places and walk.link is not None:
+                walk.links[place] = walk.link
 
     def _forget_links(self, walk: ChainWalk) -> None:
         self._links = {place: link for place, link in self._links.items() if place >= walk.place - 1}
@@ -202,17 +206,17 @@ class ChainVerifier:
             previous = seal.place
         return last
 
-    async def _skip_to(self, found: int, walk: ChainWalk) -> None:
+    async def _skip_to(self, place: int, walk: ChainWalk) -> None:
         """Continue at the next existing record.
 
         Those before it are missing, unless retention deleted them meanwhile.
         """
-        self._skip(found, self._head_codec.decode(await self._store.chain_end()), walk)
+        self._skip(place, self._head_codec.decode(await self._store.chain_end()), walk)
 
-    def _skip(self, found: int, head: ChainHead | None, walk: ChainWalk) -> None:
-        if head is None or head.begins < found:
-            self._problems.append(missing_text(walk.place, found - 1))
-        walk.place, walk.since, walk.link = found, found, self._links.get(found - 1)
+    def _skip(self, place: int, head: ChainHead | None, walk: ChainWalk) -> None:
+        if head is None or head.begins < place:
+            self._problems.append(missing_text(walk.place, place - 1))
+        walk.place, walk.since, walk.link = place, place, self._links.get(place - 1)
 
     def _check_link(self, record: AuditRecord, walk: ChainWalk) -> None:
         place = walk.place
@@ -246,24 +250,24 @@ class ChainVerifier:
 
     def _compare_exported(self, exported: Sequence[ExportedHead], walk: ChainWalk) -> None:
         agreed = 0
-        for one in exported:
-            link = self._links.get(one.place) or walk.links.get(one.place)
-            if not one.authentic:
-                self._problems.append(f"this head was not created by this installation, or was changed: {one.text}")
-            elif one.place > walk.last:
+        for head in exported:
+            link = self._links.get(head.place) or walk.links.get(head.place)
+            if not head.authentic:
+                self._problems.append(f"this head was not created by this installation, or was changed: {head.text}")
+            elif head.place > walk.last:
                 self._problems.append(
-                    f"the log ends at record {walk.last}; the stored head is {one.place}: the end was cut off, "
+                    f"the log ends at record {walk.last}; the stored head is {head.place}: the end was cut off, "
                     "or an older copy or backup was restored"
                 )
             elif link is None:
-                self._problems.append(f"the stored head {one.place} has no matching seal in the log")
-            elif link != one.link:
+                self._problems.append(f"the stored head {head.place} has no matching seal in the log")
+            elif link != head.link:
                 self._problems.append(
-                    f"record {one.place} does not match the stored head: the log was replaced after record "
+                    f"record {head.place} does not match the stored head: the log was replaced after record "
                     f"{agreed}, for example by restoring an older copy or backup"
                 )
             else:
-                agreed = one.place
+                agreed = head.place
 
     async def _seals(self, first: int, last: int) -> AsyncIterator[Seal]:
         """Yield the seals from one place up to another, reading a chunk at a time."""

@@ -27,7 +27,7 @@ def short_gsid(text: str) -> str:
 
 
 def short_gsids(details: Details) -> Details:
-    return {name: short_gsid(one) if isinstance(one, str) else one for name, one in details.items()}
+    return {name: short_gsid(value) if isinstance(value, str) else value for name, value in details.items()}
 
 
 class GameSessionState(StrEnum):

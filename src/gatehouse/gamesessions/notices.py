@@ -51,6 +51,6 @@ class NoticeListener:
     async def _recheck_all(self) -> None:
         rest = iter(self._waiters.gsids())
         while some := list(islice(rest, BATCH_SIZE)):
-            found = await self._store.session_snapshots(some, self._clock.now())
+            snapshots = await self._store.session_snapshots(some, self._clock.now())
             for gsid in some:
-                self._waiters.wake_if_changed(gsid, found.get(gsid))
+                self._waiters.wake_if_changed(gsid, snapshots.get(gsid))

@@ -156,10 +156,10 @@ class PollService:
         """Check a delivered session again: it is over unless its answer was never sent (R4)."""
         await self._wait_retry_delay(waiter)
         await self._unsent.retry_session(session.gsid)
-        found = await self._store.find_session(session.gsid, self._clock.now())
-        if found is None or found.state is GameSessionState.DELIVERED:
+        stored_session = await self._store.find_session(session.gsid, self._clock.now())
+        if stored_session is None or stored_session.state is GameSessionState.DELIVERED:
             raise await self._refusals.already_delivered(session.gsid, origin)
-        return found
+        return stored_session
 
     async def _wait_retry_delay(self, waiter: Waiter) -> None:
         """Delay the answer about an ended session, so that a client that keeps polling does so at a limited rate."""

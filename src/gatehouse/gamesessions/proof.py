@@ -54,8 +54,8 @@ def socket_proof_fault(session: GameSession, presented: GameClientProof) -> str:
 
 
 def has_location(session: GameSession, presented: GameClientProof) -> bool:
-    given = presented.location
-    return given is not None and constant_time_equal(sha256(given).hex(), session.location.hex())
+    location = presented.location
+    return location is not None and constant_time_equal(sha256(location).hex(), session.location.hex())
 
 
 def signature_fault(session: GameSession, presented: GameClientProof) -> str:

@@ -226,7 +226,7 @@ class GameSignInPurpose:
         """Upgrade or merge the guest and confirm the session, all or nothing; a banned guest is not merged (R10)."""
         upgrade = guest_upgrade(session, proof)
         try:
-            guest, person = [await self._accounts.user(one) for one in (session.guest_id, proof.user_id)]
+            guest, person = [await self._accounts.user(user_id) for user_id in (session.guest_id, proof.user_id)]
             banned = await self._rules.find_ban_from(guest, self.application_ids(session)) is not None
             if banned and await self._guests.is_merge(upgrade):
                 return await self._deny(session, origin, proof.user_id, "the guest is banned")
@@ -262,14 +262,14 @@ class GameSignInPurpose:
         *,
         merged: bool,
     ) -> Sequence[AuditRecord]:
-        kept, ended = (upgrade.user_id, upgrade.guest_id) if merged else (upgrade.guest_id, upgrade.user_id)
+        kept_id, ended_id = (upgrade.user_id, upgrade.guest_id) if merged else (upgrade.guest_id, upgrade.user_id)
         event = AuditEvent.ACCOUNT_MERGED if merged else AuditEvent.ACCOUNT_UPGRADED
-        by_owner = replace(origin, actor=kept)
-        details: Details = {"from": ended, "to": kept}
+        by_owner = replace(origin, actor=kept_id)
+        details: Details = {"from": ended_id, "to": kept_id}
         if dropped:
             details = {**details, "dropped": dropped_text(dropped)}
-        record = self._recorder.record(event, by_owner, subject=kept, details=details)
-        return record, self._confirmation_record(session, kept, by_owner)
+        record = self._recorder.record(event, by_owner, subject=kept_id, details=details)
+        return record, self._confirmation_record(session, kept_id, by_owner)
 
     def _confirmation_record(self, session: GameSession, user_id: str, origin: AuditOrigin) -> AuditRecord:
         details: Details = {

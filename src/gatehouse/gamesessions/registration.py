@@ -119,7 +119,7 @@ class GameSessionRegistration:
             checked = await self._id_tokens.check_request(options.id_token, options.primary_application)
             options = replace(options, id_token=checked)
         settings = [await self._game_settings(number) for number in options.applications]
-        if not all(one.enabled for one in settings):
+        if not all(game_settings.enabled for game_settings in settings):
             raise await self._refusals.violation("", origin, "game login is turned off for the application")
         await self._pending_limit.admit()
         location = secrets.token_urlsafe(LOCATION_BYTES)
@@ -127,7 +127,7 @@ class GameSessionRegistration:
             request.wants_code
             or bool(request.guest_id)
             or self._code_match()
-            or any(one.code_match for one in settings)
+            or any(game_settings.code_match for game_settings in settings)
         )
         session = self._new_session(request, options, location, with_code=with_code)
         await self._store.register_session(session)

@@ -86,7 +86,7 @@ class PollThrottle:
 
     def _add_block(self, source: str, subject: str, until: float) -> None:
         now = self._clock.monotonic()
-        live = {one: end for one, end in self._blocked.get(source, {}).items() if end > now}
+        live = {name: end for name, end in self._blocked.get(source, {}).items() if end > now}
         put_bounded(self._blocked, source, {**live, subject: until})
 
 

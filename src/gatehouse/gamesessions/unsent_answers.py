@@ -41,7 +41,7 @@ class UnsentAnswerRetry:
 
     async def retry_session(self, gsid: str) -> None:
         """Retry the returns of one session now."""
-        for unsent in [one for one in self._waiting.values() if one.gsid == gsid]:
+        for unsent in [answer for answer in self._waiting.values() if answer.gsid == gsid]:
             await self._try_return(unsent)
 
     async def flush(self) -> None:

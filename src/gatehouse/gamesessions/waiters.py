@@ -67,9 +67,9 @@ class Waiters:
         """Make the newest poll win and wake the others (R4); a later number may have arrived first."""
         waiter.number = number
         newest = self.newest_number(gsid)
-        for one in self._polls.get(gsid, ()):
-            if 0 < one.number < newest:
-                one.wake(WakeReason.DISPLACED)
+        for earlier_waiter in self._polls.get(gsid, ()):
+            if 0 < earlier_waiter.number < newest:
+                earlier_waiter.wake(WakeReason.DISPLACED)
 
     def add_listener(self, gsid: str, changed: Callable[[], object]) -> None:
         """Call the listener whenever the session changes; used by sockets."""
@@ -90,13 +90,13 @@ class Waiters:
     def gsids(self) -> set[str]:
         return {*self._polls, *self._listeners}
 
-    def wake_if_changed(self, gsid: str, found: SessionSnapshot | None) -> None:
+    def wake_if_changed(self, gsid: str, snapshot: SessionSnapshot | None) -> None:
         """Wake the polls whose snapshot differs from the one found; None: the session has expired."""
         for waiter in tuple(self._polls.get(gsid, ())):
-            if found is None or waiter.seen != found:
+            if snapshot is None or waiter.seen != snapshot:
                 waiter.wake(WakeReason.CHANGED)
-        if gsid in self._listeners and (found is None or self._last_snapshots.get(gsid) != found):
-            self._last_snapshots[gsid] = found
+        if gsid in self._listeners and (snapshot is None or self._last_snapshots.get(gsid) != snapshot):
+            self._last_snapshots[gsid] = snapshot
             for tell in tuple(self._listeners[gsid]):
                 tell()
 
@@ -115,9 +115,9 @@ class Waiters:
         return sum(len(waiting) for waiting in self._polls.values())
 
 
-def _remove(waiting: dict[str, list[T]], gsid: str, one: T) -> None:
+def _remove(waiting: dict[str, list[T]], gsid: str, waiter: T) -> None:
     those = waiting.get(gsid)
-    if those is not None and one in those:
-        those.remove(one)
+    if those is not None and waiter in those:
+        those.remove(waiter)
         if not those:
             del waiting[gsid]

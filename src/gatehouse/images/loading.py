@@ -97,7 +97,7 @@ def media_type(response: OutboundResponse) -> str:
 def decode_data_url(url: str) -> bytes:
     """Return the content of a data URL (RFC 2397) with an image in base64. Raises BadImage."""
     head, _, encoded = url.removeprefix(DATA_SCHEME).partition(",")
-    if head not in {f"{one}{BASE64_MARK}" for one in MEDIA_TYPES}:
+    if head not in {f"{image_type}{BASE64_MARK}" for image_type in MEDIA_TYPES}:
         raise BadImage(BAD_URL).on_screen("image_url")
     try:
         return b64decode(encoded, validate=True)
@@ -114,7 +114,7 @@ def is_made_from(url: str, *, image_id: str, source: str) -> bool:
     if not url.startswith(DATA_SCHEME):
         return source == url
     try:
-        given = upload_source(decode_data_url(url))
+        upload = upload_source(decode_data_url(url))
     except BadImage:
         return False
-    return given in (source, f"sha256:{image_id}")
+    return upload in (source, f"sha256:{image_id}")

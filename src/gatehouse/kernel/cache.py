@@ -49,11 +49,11 @@ class WeightedCache(Generic[V]):
 
     def get(self, group: Hashable, key: Hashable) -> V | None:
         with self._lock:
-            found = self._entries.get((group, key))
-            if found is None:
+            entry = self._entries.get((group, key))
+            if entry is None:
                 return None
             self._entries.move_to_end((group, key))
-            return found.value
+            return entry.value
 
     def put(self, group: Hashable, key: Hashable, value: V, weight: int) -> CacheHandle:
         """Store the value under the key, in place of an older one."""
@@ -69,9 +69,9 @@ class WeightedCache(Generic[V]):
     def add_weight(self, handle: CacheHandle, more: int) -> None:
         """Count the growth of a value since it was put; ignored for an entry that is gone."""
         with self._lock:
-            found = self._entries.get((handle.group, handle.key))
-            if found is not None and found.handle is handle:
-                found.weight += more
+            entry = self._entries.get((handle.group, handle.key))
+            if entry is not None and entry.handle is handle:
+                entry.weight += more
                 self._weight += more
                 self._shrink(handle.group, handle.key)
 
@@ -94,9 +94,9 @@ class WeightedCache(Generic[V]):
             self._remove(*next(iter(self._entries)))
 
     def _remove(self, group: Hashable, key: Hashable) -> None:
-        found = self._entries.pop((group, key), None)
-        if found is not None:
-            self._weight -= found.weight
+        entry = self._entries.pop((group, key), None)
+        if entry is not None:
+            self._weight -= entry.weight
             keys = self._groups[group]
             keys.discard(key)
             if not keys:

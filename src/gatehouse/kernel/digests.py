@@ -36,12 +36,12 @@ class HmacSha256:
         return outer.digest()
 
 
-def constant_time_equal(given: str | bytes, expected: str | bytes) -> bool:
+def constant_time_equal(value: str | bytes, expected: str | bytes) -> bool:
     """Compare in constant time.
 
     The texts are encoded first: `hmac.compare_digest` raises on non-ASCII text, so a caller could cause a 500.
     """
-    return hmac.compare_digest(as_bytes(given), as_bytes(expected))
+    return hmac.compare_digest(as_bytes(value), as_bytes(expected))
 
 
 def first_equal(pairs: Iterable[SecretPair]) -> int | None:
@@ -49,11 +49,11 @@ def first_equal(pairs: Iterable[SecretPair]) -> int | None:
 
     Every pair is compared, in constant time: the time does not say which of several secrets was given.
     """
-    found: int | None = None
-    for number, (given, expected) in enumerate(pairs):
-        if constant_time_equal(given, expected) and found is None:
-            found = number
-    return found
+    index: int | None = None
+    for number, (value, expected) in enumerate(pairs):
+        if constant_time_equal(value, expected) and index is None:
+            index = number
+    return index
 
 
 def as_bytes(text: str | bytes) -> bytes:

@@ -20,10 +20,10 @@ class Color:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Parse `#rrggbb`; raises ValueError for anything else."""
-        found = HEX_COLOR.fullmatch(text)
-        if found is None:
+        match = HEX_COLOR.fullmatch(text)
+        if match is None:
             raise ValueError(f"must be a color like #1d5f8a, not {text!r:.40}")
-        return cls(*(int(part, 16) for part in found.groups()))
+        return cls(*(int(part, 16) for part in match.groups()))
 
     def __str__(self) -> str:
         return f"#{self.red:02x}{self.green:02x}{self.blue:02x}"
@@ -48,9 +48,9 @@ def _linear(part: int) -> float:
     return share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4  # noqa: PLR2004 - the definition's
 
 
-def contrast(one: Color, other: Color) -> float:
+def contrast(first: Color, other: Color) -> float:
     """Return the contrast ratio, between 1 and 21."""
-    darker, lighter = sorted((one.luminance, other.luminance))
+    darker, lighter = sorted((first.luminance, other.luminance))
     return (lighter + 0.05) / (darker + 0.05)
 
 

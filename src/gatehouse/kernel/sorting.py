@@ -13,11 +13,13 @@ SAMPLES_PER_SLICE: Final = 64  # of each slice, to find where the slices begin
 
 def sort_in_slices(items: Iterable[T], key: Callable[[T], Any]) -> list[T]:
     """Sort like `sorted`."""
-    given = list(items)
-    if len(given) <= SORT_SLICE:
-        return sorted(given, key=key)
-    bounds = sorted(map(key, given[:: SORT_SLICE // SAMPLES_PER_SLICE]))[SAMPLES_PER_SLICE - 1 :: SAMPLES_PER_SLICE]
+    elements = list(items)
+    if len(elements) <= SORT_SLICE:
+        return sorted(elements, key=key)
+    bounds = sorted(map(key, elements[:: SORT_SLICE // SAMPLES_PER_SLICE]))[
+        SAMPLES_PER_SLICE - 1 :: SAMPLES_PER_SLICE
+    ]
     slices: list[list[T]] = [[] for _ in range(len(bounds) + 1)]
-    for item in given:
+    for item in elements:
         slices[bisect_right(bounds, key(item))].append(item)
-    return list(chain.from_iterable(sorted(one, key=key) for one in slices))
+    return list(chain.from_iterable(sorted(part, key=key) for part in slices))

@@ -28,8 +28,8 @@ def image_reference(image_id: str) -> str:
 
 def referenced_image(value: object) -> str:
     """Return the ID of the image that is the value of a setting; "" for any other value."""
-    found = IMAGE_REFERENCE.fullmatch(value) if isinstance(value, str) else None
-    return found[1] if found else ""
+    match = IMAGE_REFERENCE.fullmatch(value) if isinstance(value, str) else None
+    return match[1] if match else ""
 
 
 def setting_sealing_purpose(name: str) -> str:

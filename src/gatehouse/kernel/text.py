@@ -11,7 +11,7 @@ UNSAFE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 def is_plain_line(text: str) -> bool:
     """True when the text is one line without invisible or misleading characters."""
     # Printable text has none of them; it is the usual case, and asking once is much quicker than for each character.
-    return text.isprintable() or not any(unicodedata.category(one) in UNSAFE_CATEGORIES for one in text)
+    return text.isprintable() or not any(unicodedata.category(character) in UNSAFE_CATEGORIES for character in text)
 
 
 def nfc(text: str) -> str:

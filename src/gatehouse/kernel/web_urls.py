@@ -45,21 +45,21 @@ class WebUrl:
 
 def parse_web_url(text: str, *, max_length: int = MAX_URL_LENGTH) -> WebUrl | None:
     """Parse a URL; None for anything that is not exactly an http or https address."""
-    found = WEB_URL.fullmatch(text) if len(text) <= max_length else None
-    if found is None:
+    match = WEB_URL.fullmatch(text) if len(text) <= max_length else None
+    if match is None:
         return None
-    host = found["host"].lower()
+    host = match["host"].lower()
     address = _address_of(host)
-    port = int(found["port"] or DEFAULT_PORTS[found["scheme"]])
+    port = int(match["port"] or DEFAULT_PORTS[match["scheme"]])
     if port > MAX_PORT or (address is None and not is_host_name(host)):
         return None
     return WebUrl(
-        scheme=found["scheme"],
+        scheme=match["scheme"],
         host=host.strip("[]"),
         address=address,
         port=port,
-        target=found["target"],
-        fragment=found["fragment"] or "",
+        target=match["target"],
+        fragment=match["fragment"] or "",
     )
 
 
@@ -75,16 +75,16 @@ def apparent_origin(uri: str) -> str:
     Case, slashes, escapes, user info, a dot behind the host, zeros before the port and a default port make no
     difference.
     """
-    found = APPARENT_ORIGIN.match(uri.lower())
-    if found is None:
+    match = APPARENT_ORIGIN.match(uri.lower())
+    if match is None:
         return ""
-    authority = ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), found["authority"]).lower()
+    authority = ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), match["authority"]).lower()
     parts = APPARENT_HOST.fullmatch(authority)
     if parts is None:
         return ""
     number = (parts["port"] or "").lstrip("0")
-    port = "" if number in ("", str(DEFAULT_PORTS[found["scheme"]])) else f":{number}"
-    return f"{found['scheme']}://{parts['host'].rstrip('.')}{port}"
+    port = "" if number in ("", str(DEFAULT_PORTS[match["scheme"]])) else f":{number}"
+    return f"{match['scheme']}://{parts['host'].rstrip('.')}{port}"
 
 
 def is_at_origin(uri: str, origin: str) -> bool:

@@ -40,4 +40,4 @@ class NodesWithoutKey(Conflict):
 
 
 def names_of(nodes: Sequence[Node]) -> str:
-    return ", ".join(one.name for one in nodes)
+    return ", ".join(node.name for node in nodes)

@@ -30,10 +30,10 @@ class SystemResolver:
     async def resolve(self, host: str, port: int) -> Sequence[Address]:
         loop = asyncio.get_running_loop()
         try:
-            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            places = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except OSError as error:
             raise Unreachable(f"{host}: {error.strerror or 'no such name'}") from None
-        return list(dict.fromkeys(ip_address(str(place[0]).partition("%")[0]) for *_, place in found))
+        return list(dict.fromkeys(ip_address(str(place[0]).partition("%")[0]) for *_, place in places))
 
 
 class TcpConnector:
@@ -126,8 +126,8 @@ class OutboundClient:
 
     async def _addresses(self, url: WebUrl) -> list[Address]:
         """Resolve the name once and check its addresses: a later answer is not used (rebinding)."""
-        found = [url.address] if url.address is not None else await self._resolver.resolve(url.host, url.port)
-        return check_addresses(url, found, self._allowed)[:MAX_ADDRESSES]
+        addresses = [url.address] if url.address is not None else await self._resolver.resolve(url.host, url.port)
+        return check_addresses(url, addresses, self._allowed)[:MAX_ADDRESSES]
 
     async def _connect_to_first(self, addresses: list[Address], url: WebUrl) -> Streams:
         trouble: CallFailed = Unreachable(url.host)

@@ -30,12 +30,12 @@ def host_header(url: WebUrl) -> str:
     return host if url.port == DEFAULT_PORTS[url.scheme] else f"{host}:{url.port}"
 
 
-def check_addresses(url: WebUrl, found: Sequence[Address], allowed: tuple[Network, ...]) -> list[Address]:
+def check_addresses(url: WebUrl, candidates: Sequence[Address], allowed: tuple[Network, ...]) -> list[Address]:
     """Return the addresses of the name after checking each. Raises AddressRefused if one of them is refused.
 
     A name with internal and external addresses is refused completely.
     """
-    addresses = [unmap_ipv4(address) for address in found]
+    addresses = [unmap_ipv4(address) for address in candidates]
     if not addresses:
         raise Unreachable(f"{url.host} has no address")
     for address in addresses:

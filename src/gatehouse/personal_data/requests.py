@@ -50,9 +50,9 @@ class DataRequests:
         """Return the state of the last export per application, and whether another one can be requested."""
         now = self._clock.now()
         asked = [
-            one
-            for one in await self._store.find_requests(user_id)
-            if one.kind is DataJobKind.EXPORT and one.ends_at > now
+            request
+            for request in await self._store.find_requests(user_id)
+            if request.kind is DataJobKind.EXPORT and request.ends_at > now
         ]
         last = asked[0] if asked else None
         return ExportStatus(
@@ -63,11 +63,11 @@ class DataRequests:
     async def collect(self, user_id: str) -> Sequence[ApplicationData]:
         """Return the answers and delete them here; one that cannot be opened stays."""
         opened = []
-        for kept in await self._store.uncollected_answers(user_id, self._clock.now()):
-            answer = self._open(kept)
+        for stored_answer in await self._store.uncollected_answers(user_id, self._clock.now()):
+            answer = self._open(stored_answer)
             if answer is not None:
                 opened.append(answer)
-                await self._store.delete_answer(kept)
+                await self._store.delete_answer(stored_answer)
         return opened
 
     def _open(self, answer: StoredAnswer) -> ApplicationData | None:

@@ -41,9 +41,9 @@ def refuse_unlisted_audience(provider: Provider, claims: Mapping[str, object], a
 
     `azp` is not compared: at Google it is the Android client, and the audience the server.
     """
-    found = claims.get("aud")
-    several = found if isinstance(found, list) else [found]
-    if not any(one in audiences for one in several):
+    audience = claims.get("aud")
+    several = audience if isinstance(audience, list) else [audience]
+    if not any(element in audiences for element in several):
         raise TicketRefused("the token is for another game")
     if len(several) > 1 and not provider.preset.allows_several_audiences:
         raise TicketRefused("the token has several audiences")

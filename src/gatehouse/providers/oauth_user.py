@@ -90,9 +90,9 @@ class OAuthUsers:
         )
 
     async def _github_email(self, endpoints: OAuthEndpoints, token: str) -> str:
-        for one in await self._calls.get_list(f"{endpoints.user}/emails", token=token):
-            if isinstance(one, dict) and flag_in(one, "primary") and flag_in(one, "verified"):
-                return text_in(one, "email", most=254)
+        for email in await self._calls.get_list(f"{endpoints.user}/emails", token=token):
+            if isinstance(email, dict) and flag_in(email, "primary") and flag_in(email, "verified"):
+                return text_in(email, "email", most=254)
         return ""
 
 
@@ -111,12 +111,12 @@ def discord_person(provider: Provider, user: Mapping[str, object]) -> ForeignPer
 
 def subject_in(user: Mapping[str, object]) -> str:
     """Return the ID: a number at GitHub, a text of digits at Discord; names can be given to others."""
-    found = user.get("id")
+    user_id = user.get("id")
     if (
-        isinstance(found, bool)
-        or not isinstance(found, int | str)
-        or not is_plain_line(str(found))
-        or not 0 < len(str(found)) <= MAX_ID_LENGTH
+        isinstance(user_id, bool)
+        or not isinstance(user_id, int | str)
+        or not is_plain_line(str(user_id))
+        or not 0 < len(str(user_id)) <= MAX_ID_LENGTH
     ):
         raise ProviderUnavailable("the user endpoint names no one")
-    return str(found)
+    return str(user_id)

@@ -99,8 +99,8 @@ class OpenIdConnect:
     ) -> ForeignPerson:
         """Return who signed in, from the answer that the browser brought. Raises ProviderProblem."""
         metadata = await self.metadata(provider)
-        given = answer.get("iss", "")
-        if (given or metadata.names_issuer) and given != metadata.issuer:
+        issuer = answer.get("iss", "")
+        if (issuer or metadata.names_issuer) and issuer != metadata.issuer:
             raise ProviderUnavailable("the response names another issuer")
         tokens = await self._redeem(provider, metadata, request, answer.get("code", ""))
         id_token = text_in(tokens, "id_token", most=MAX_ACCEPTED_TOKEN)
@@ -122,9 +122,9 @@ class OpenIdConnect:
         cached = self._metadata.get(provider.provider_id, url)
         if cached is not None and cached[0] > self._clock.monotonic():
             return cached[1]
-        found = await self._fetch_document(provider, url, partial(read_metadata, provider))
-        self._metadata.put(provider.provider_id, url, (self._clock.monotonic() + CACHE_SECONDS, found), 2_000)
-        return found
+        metadata = await self._fetch_document(provider, url, partial(read_metadata, provider))
+        self._metadata.put(provider.provider_id, url, (self._clock.monotonic() + CACHE_SECONDS, metadata), 2_000)
+        return metadata
 
     async def _redeem(
         self, provider: Provider, metadata: ProviderMetadata, request: ProviderAuthorization, code: str
@@ -173,9 +173,9 @@ class OpenIdConnect:
         cached = self._keys.get(provider.provider_id, metadata.jwks_uri)
         now = self._clock.monotonic()
         if cached is not None and now < cached.read_at + CACHE_SECONDS:
-            found = matching_keys(cached.keys, alg=jws.alg, kid=jws.kid)
-            if found or now < cached.read_at + KEY_RETRY_SECONDS:
-                return found
+            matches = matching_keys(cached.keys, alg=jws.alg, kid=jws.kid)
+            if matches or now < cached.read_at + KEY_RETRY_SECONDS:
+                return matches
         keys = await self._fetch_document(provider, metadata.jwks_uri, read_keys)
         self._keys.put(
             provider.provider_id, metadata.jwks_uri, CachedKeys(keys=keys, read_at=now), 2_000 * len(keys) + 200
@@ -219,10 +219,10 @@ class OpenIdConnect:
         """Return what the id_token leaves out; it must be about the same person (Core §5.3.2)."""
         if "email" in claims or not metadata.userinfo_endpoint or not token:
             return {}
-        found = await self._calls.get_object(metadata.userinfo_endpoint, token=token)
-        if found.get("sub") != claims.get("sub"):
+        userinfo = await self._calls.get_object(metadata.userinfo_endpoint, token=token)
+        if userinfo.get("sub") != claims.get("sub"):
             raise ProviderUnavailable("userinfo is about another person")
-        return found
+        return userinfo
 
 
 def discovery_base(provider: Provider) -> str:
@@ -359,7 +359,7 @@ def person_of(
 
 
 def first_text(values: Mapping[str, object], names: Iterable[str]) -> str:
-    return next((found for name in names if (found := text_in(values, name))), "")
+    return next((text for name in names if (text := text_in(values, name))), "")
 
 
 def authorization_fields(provider: Provider, request: ProviderAuthorization) -> dict[str, str]:

@@ -141,20 +141,20 @@ class ProviderSignIn:
         An answer to another browser, or through another provider than was asked, is refused and its request used
         up: someone may be mixing two up.
         """
-        found = None
+        details = None
         if 0 < len(state) <= MAX_STATE_LENGTH:
-            found = await self._store.take_provider_request(sha256(state), self._clock.now())
-        if found is None or not constant_time_equal(found["browser"], browser.hex()):
+            details = await self._store.take_provider_request(sha256(state), self._clock.now())
+        if details is None or not constant_time_equal(details["browser"], browser.hex()):
             raise ProviderRequestGone
-        if (found["provider"], found["issuer"]) != (provider.provider_id, provider.issuer):
+        if (details["provider"], details["issuer"]) != (provider.provider_id, provider.issuer):
             raise ProviderRequestGone("the request was made to another provider")
         return TakenRequest(
             provider=provider,
-            request=self._request(provider, state, again=bool(found["again"])),
-            handle=self._open(found["handle"]),
-            link_to=found["link_to"],
-            link_rev=int(found["link_rev"]),
-            tested_in=found.get("tested_in", ""),
+            request=self._request(provider, state, again=bool(details["again"])),
+            handle=self._open(details["handle"]),
+            link_to=details["link_to"],
+            link_rev=int(details["link_rev"]),
+            tested_in=details.get("tested_in", ""),
         )
 
     async def fetch_person(self, taken: TakenRequest, answer: Mapping[str, str]) -> ForeignPerson:

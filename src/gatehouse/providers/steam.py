@@ -70,8 +70,8 @@ class SteamOpenId(Struct, kw_only=True, eq=False):
             raise ProviderUnavailable("the answer is for another request")
         if fields.get("openid.claimed_id", "") != fields.get("openid.identity"):
             raise ProviderUnavailable("the answer names two people")
-        found = NONCE_TIME.fullmatch(fields.get("openid.response_nonce", ""))
-        age = self.clock.now() - parse_nonce_time(found[1]) if found else MAX_NONCE_AGE + 1
+        match = NONCE_TIME.fullmatch(fields.get("openid.response_nonce", ""))
+        age = self.clock.now() - parse_nonce_time(match[1]) if match else MAX_NONCE_AGE + 1
         if abs(age) > MAX_NONCE_AGE:
             raise ProviderUnavailable("the answer is too old")
 

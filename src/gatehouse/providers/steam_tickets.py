@@ -43,13 +43,13 @@ class SteamTickets(Struct, kw_only=True, eq=False):
         spelling = ticket.lower()
         if not TICKET.fullmatch(spelling):
             raise TicketRefused("the ticket is not hexadecimal")
-        found = read_ticket(bytes.fromhex(spelling))
+        steam_ticket = read_ticket(bytes.fromhex(spelling))
         for app_id in app_ids:
-            params = await self._authenticate(provider, app_id, found.ticket.hex())
+            params = await self._authenticate(provider, app_id, steam_ticket.ticket.hex())
             if params is not None:
                 return VerifiedTicket(
                     person=await self._person(provider, app_id, params),
-                    digest=sha256(b"steam " + found.single_use_part),
+                    digest=sha256(b"steam " + steam_ticket.single_use_part),
                     ends_at=self.clock.now() + DIGEST_SECONDS,
                 )
         raise TicketRefused("the ticket is for another app")
@@ -147,5 +147,5 @@ def is_bought(content: Mapping[str, object], steam_id: str) -> bool:
 
 def member(values: Mapping[str, object], name: str) -> Mapping[str, object]:
     """Return a member that is an object, else an empty one."""
-    found = values.get(name)
-    return found if isinstance(found, dict) else {}
+    content = values.get(name)
+    return content if isinstance(content, dict) else {}

@@ -60,10 +60,10 @@ def without_long_perm(claims: P) -> P:
 
 def claims_that_fit(extra_claims: Mapping[str, object], bytes_left: int) -> Mapping[str, object]:
     """Return as many members as fit, the shortest first."""
-    kept: dict[str, object] = {}
+    retained: dict[str, object] = {}
     for length, name in sorted((json_length({name: value}), name) for name, value in extra_claims.items()):
         bytes_left -= length - 1  # without braces, with a comma
         if bytes_left < 0:
             break
-        kept[name] = extra_claims[name]
-    return kept
+        retained[name] = extra_claims[name]
+    return retained

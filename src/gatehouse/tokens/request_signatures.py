@@ -13,22 +13,22 @@ from gatehouse.tokens.rsa_signatures import RS256_PADDING, SHA_256
 
 def is_signed_request(signature: str, body: bytes, public_key: str) -> bool:
     """Whether the body was signed by the key; base64 and base64url are both accepted."""
-    key, given = cached_rsa_key(public_key), decode_signature(signature)
-    if key is None or given is None:
+    key, signature_bytes = cached_rsa_key(public_key), decode_signature(signature)
+    if key is None or signature_bytes is None:
         return False
     try:
-        key.verify(given, body, RS256_PADDING, SHA_256)
+        key.verify(signature_bytes, body, RS256_PADDING, SHA_256)
     except InvalidSignature:
         return False
     return True
 
 
-def is_same_key(given: str, public_key: str) -> bool:
+def is_same_key(key_text: str, public_key: str) -> bool:
     """Whether two texts are the same key; the second one, which is untrusted, is not cached."""
-    if len(given) > MAX_KEY_CHARACTERS:
+    if len(key_text) > MAX_KEY_CHARACTERS:
         return False
     try:
-        return parse_rsa_public_key(given) == cached_rsa_key(public_key)
+        return parse_rsa_public_key(key_text) == cached_rsa_key(public_key)
     except BadPublicKey:
         return False
 

@@ -47,7 +47,7 @@ class HeadPublisher(Struct, kw_only=True, eq=False):
             bool(self.interval) and head.place > head.offered and self.clock.now() >= head.offered_at + self.interval
         )
 
-    async def _publish(self, kept: str | None, head: ChainHead) -> None:
+    async def _publish(self, stored_head: str | None, head: ChainHead) -> None:
         value, now = self.head_exporter.export(head), self.clock.now()
         moved = self.head_codec.encode(msgspec.structs.replace(head, offered=head.place, offered_at=now))
         deliveries = [
@@ -55,7 +55,7 @@ class HeadPublisher(Struct, kw_only=True, eq=False):
             for webhook in await self.store.webhooks()
             if webhook.enabled and Topic.AUDIT in webhook.topics
         ]
-        await self.store.publish_head(HeadSwap(before=kept, after=moved), deliveries)
+        await self.store.publish_head(HeadSwap(before=stored_head, after=moved), deliveries)
         log.info("audit.head", head=value)
 
 

@@ -57,7 +57,7 @@ class Webhook(SecretRecord, frozen=True, kw_only=True):
 
 
 WEBHOOK_FIELDS: Final = tuple(described_fields(Webhook, Field))
-CHANGEABLE_FIELDS: Final = tuple(one for one in WEBHOOK_FIELDS if one.field.patchable)
+CHANGEABLE_FIELDS: Final = tuple(webhook_field for webhook_field in WEBHOOK_FIELDS if webhook_field.field.patchable)
 
 
 class Delivery(SecretRecord, frozen=True, kw_only=True):

@@ -216,9 +216,9 @@ class Webhooks:
         return self._recorder.record(event, actor.origin, subject=f"webhook {webhook_id}", details=details)
 
 
-def parse_topics(given: object, place: str) -> tuple[Topic, ...]:
-    wanted = read_list(given, place, len(Topic))
-    if wrong := [one for one in wanted if one not in list(Topic)]:
+def parse_topics(document: object, place: str) -> tuple[Topic, ...]:
+    wanted = read_list(document, place, len(Topic))
+    if wrong := [topic for topic in wanted if topic not in list(Topic)]:
         raise Malformed(f"{place}: {printable(wrong[0])} is not one of {', '.join(Topic)}")
     if not wanted or len(set(wanted)) != len(wanted):
         raise Malformed(f"{place}: must list at least one of {', '.join(Topic)}, each once").on_screen(

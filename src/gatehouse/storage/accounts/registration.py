@@ -161,8 +161,8 @@ def _put_pending(pending: PendingRegistrationRecord) -> Verb[None]:
 
 
 def find_registration(browser: bytes, now: int) -> Verb[tuple[str, bytes] | None]:
-    found = yield from single_use.find_single_use(REGISTRATION, browser, now)
-    return None if found is None else (found.subject, base64.b64decode(found.details["sealed"]))
+    registration = yield from single_use.find_single_use(REGISTRATION, browser, now)
+    return None if registration is None else (registration.subject, base64.b64decode(registration.details["sealed"]))
 
 
 def try_registration_code(

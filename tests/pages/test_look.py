@@ -10,6 +10,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, Request, ViewportSize, expect
 
 from tests.support.axe import COLOR_RULES, axe_violations, load_axe_with_every_page
+from tests.support.enter import enter_problems
 from tests.support.gallery import ANNA, CODES, STATES, running_gallery
 from tests.support.pseudo_locale import LANG as PSEUDO
 
@@ -81,6 +82,7 @@ async def test_every_page_is_accessible_and_fits_a_small_phone(gallery: str, bro
         problems[f"{state}, {scheme}"] = await axe_violations(desktop, COLOR_RULES)
         await phone.goto(f"{gallery}/{state}?lang={PSEUDO}")
         problems[f"{state}, phone"] = await phone.evaluate(TOO_WIDE)
+        problems[f"{state}, Enter"] = await enter_problems(phone)
         assert await phone.evaluate("document.documentElement.lang") == PSEUDO
     assert {state: found for state, found in problems.items() if found} == {}
     assert (errors, errors_on_phone) == ([], [])

@@ -13,6 +13,7 @@ import gatehouse.demo
 from gatehouse import __version__
 from tests.support.axe import ALL_RULES, LOOK_RULES, axe_violations, load_axe_with_every_page
 from tests.support.demo import SCREENS, TABS, Demo, sign_in_to_demo
+from tests.support.enter import enter_problems
 from tests.support.guide_pictures import Camera, wider_than_window
 from tests.support.same_words import SAME_IN_GERMAN
 
@@ -126,6 +127,7 @@ async def problems_on_phone(page: Page, name: str, rules: Mapping[str, object]) 
     problems += await axe_violations(page, rules)
     if name not in MATRICES:
         problems += [f"out of reach: {one}" for one in await page.evaluate(OUT_OF_REACH)]
+    problems += await enter_problems(page)
     return [f"{name} on a phone: {problem}" for problem in problems]
 
 

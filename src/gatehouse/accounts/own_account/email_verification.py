@@ -107,7 +107,7 @@ class EmailVerification:
             password=password,
             needs_password=proof.registered_elsewhere,
         )
-        return await self._verified(proof, digest, sets_password=bool(password))
+        return await self._verified_address(proof, digest, sets_password=bool(password))
 
     async def confirm_by_code(
         self,
@@ -138,9 +138,9 @@ class EmailVerification:
         except LinkDead as used:
             raise EmailSignInGone from used
         proof = AddressProof(owner=owner, registered_here=True, flow=pending.flow)
-        return await self._verified(proof, digest, sets_password=False)
+        return await self._verified_address(proof, digest, sets_password=False)
 
-    async def _verified(self, proof: AddressProof, digest: bytes, *, sets_password: bool) -> VerifiedAddress:
+    async def _verified_address(self, proof: AddressProof, digest: bytes, *, sets_password: bool) -> VerifiedAddress:
         owner = await self._accounts.user(proof.owner.user_id)
         keeps_own = owner.password_hash is not None and owner.password_browser == digest.hex()
         return VerifiedAddress(

@@ -81,6 +81,11 @@ class Person:
         self.count.done.append(f"fill {element}")
         await element.select_option(value)
 
+    async def pick(self, element: Locator) -> None:
+        """Choose one of several; it counts like a field."""
+        self.count.done.append(f"fill {element}")
+        await element.click()
+
     # -- what does not ----------------------------------------------------------------------------------
 
     async def open(self, path: str) -> None:

@@ -203,7 +203,7 @@ class FactorForms(Struct, kw_only=True, eq=False):
         context = PasskeySetupContext(
             csrf=self.view.csrf_token(account),
             passkey_options=options,
-            name=name,
+            name=name or account.device,
             next=next_page,
             other="" if account.user.sealed_totp is not None else setup_address(Path.TOTP, next_page),
             problem=problem_from(trouble),

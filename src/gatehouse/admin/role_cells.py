@@ -6,6 +6,7 @@ end, Unix seconds, or `ttl:60`; `+3600` means an end so many seconds from now.
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
@@ -23,8 +24,10 @@ from gatehouse.permissions.evaluation.contributions import (
     evaluation_context,
     gather_below_root,
     gather_root,
+    holds_nothing,
 )
 from gatehouse.permissions.explanation.contributions import group_reference
+from gatehouse.permissions.explanation.failed_tests import FailedTest, failed_tests
 from gatehouse.permissions.model.facts import (
     NO_HOLDINGS,
     ApplicationModel,
@@ -41,6 +44,7 @@ from gatehouse.permissions.rights.rights import Rights
 
 TTL: Final = "ttl:"
 NOT_ASSIGNED: Final = ""
+MAX_FAILED_TESTS: Final = 3  # of a condition, that are shown
 MAX_DIGITS: Final = len(str(MAX_EXPIRED))
 
 
@@ -186,6 +190,29 @@ def assigned_cell(this: EvaluationContext, role: Role, end: End, *, counts: bool
     unmet = role.condition_mode is ConditionMode.REQUIRE and not this.meets_condition(role)
     reason = "closed" if not is_open else "condition" if unmet else "revoked"
     return RoleCell(held=RoleCellState.IDLE, end=end, reason=reason)
+
+
+class WithoutEffect(Struct, frozen=True, kw_only=True):
+    """Why an assignment gives nothing now: banned, condition, closed (the project) or revoked (by a group)."""
+
+    reason: str
+    failed: tuple[FailedTest, ...] = ()  # parts of the role's condition
+
+
+def without_effect(
+    model: ApplicationModel, facts: Facts, structure: Structure, scope: Scope, role: Role, *, now: int
+) -> WithoutEffect | None:
+    """Return why the person's assignment of the role gives nothing; None if it counts, or there is none."""
+    [cell] = role_cells(model, facts, structure, scope, roles=[role], now=now)
+    if cell.end is None or cell.end.is_past(now):
+        return None
+    if holds_nothing(model, facts, structure, now):
+        return WithoutEffect(reason="banned" if facts.bans else "closed")
+    if cell.held is not RoleCellState.IDLE:
+        return None
+    is_unmet = cell.reason == "condition" and role.condition is not None
+    tests = failed_tests(role.condition.test, facts.subject, None) if is_unmet and role.condition else ()
+    return WithoutEffect(reason=cell.reason, failed=tuple(islice(tests, MAX_FAILED_TESTS)))
 
 
 def role_changes(record: UserRecord, edits: Sequence[RoleEdit]) -> list[RoleChange]:

@@ -3,14 +3,16 @@
 import csv
 import io
 import re
+from html import unescape
 
+import httpx2
 import pytest
 
 from gatehouse.permissions.model.facts import Assignment, ProjectModel
 from gatehouse.permissions.model.rules import ROOT, End
 from gatehouse.permissions.questions.check import CheckDraft, read_question
 from gatehouse.web.api.permissions.explanation_records import explanation_record
-from tests.support.browser import form_to, hidden_fields
+from tests.support.browser import HttpBrowser, form_to, hidden_fields
 from tests.support.builders import ORIGIN
 from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, STUDIO, ConsoleBrowsers, apply_document
 from tests.support.game import register_game
@@ -19,6 +21,7 @@ from tests.support.permission_builders import a_person, holdings_with, set_field
 from tests.support.service import RunningService
 
 CHECK = f"/console/access/check?application_id={SHOP}"
+MAKE = re.compile(r'<form method="post" action="([^"]+)">(?:(?!</form>).)*Make this change', re.DOTALL)
 WHO = f"/console/access/who?application_id={SHOP}"
 SIMULATE = f"/console/access/simulate?application_id={SHOP}"
 
@@ -191,17 +194,34 @@ async def test_a_change_is_simulated_counted_and_not_made(
         f"change=group_condition&group_id={groups['Staff']}&test=tag&wanted=beta": ("No one is affected", ""),
         f"change=membership&project_id={PROJECT}&group_id={groups['Staff']}&list=allow": ("Impact", ""),
     }
-    before = await state_of(studio)
+    before, changed = await state_of(studio), list[str]()
     for change, text in changes.items():
         page = await ada.get(f"{SIMULATE}&{change}")
         assert page.status_code == 200, (change, page.text)
         assert all(word in page.text for word in text), change
         assert "Make this change" in page.text
+        if form := re.search(
+            r'<form method="post" action="([^"]+)">(?:(?!</form>).)*Make this change', page.text, re.DOTALL
+        ):
+            staged = await post_all(ada, form[1], form[0])
+            is_form = form[1].endswith(("/conditions/new", "/members/lists"))  # it shows the change, to be saved
+            shown = "Save" if is_form else "Testers" if "group_member" in change else text[0]
+            assert shown in staged.text, change
+            changed.append(change.partition("&")[0].removeprefix("change="))
+    assert len(changed) == len(changes) - 1  # a permission is removed on a page that asks
     assert await state_of(studio) == before
     assert (await ada.get(f"{SIMULATE}&change=give_role&user_id={PIA}&role=nothing")).status_code == 400
     assert (
         await (await console_browsers(PIA)).get(f"{SIMULATE}&change=remove_rule&rule=user.mute")
     ).status_code == 403
+
+
+async def post_all(browser: HttpBrowser, path: str, form: str) -> httpx2.Response:
+    """Post a form with all its values, those of one name too."""
+    fields: dict[str, list[str]] = {}
+    for name, value in re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', form):
+        fields.setdefault(name, []).append(unescape(value))
+    return await browser.client.post(path, data=fields)
 
 
 async def state_of(studio: RunningService) -> tuple[object, ...]:
@@ -305,3 +325,18 @@ async def test_near_names_are_suggested_and_a_blocked_account_can_do_nothing(
     blocked = (await ada.get(f"{CHECK}&user_id={PIA}&rule=user.kick")).text
     assert "No: Pia does not have user.kick in Shop" in blocked
     assert "The account is blocked" in blocked.partition('id="why"')[0]
+
+
+async def test_who_can_names_the_role_and_removes_it_there(
+    console_browsers: ConsoleBrowsers,
+) -> None:
+    ada, users = await console_browsers(ADA), f"/console/applications/{SHOP}/users"
+    page = (await ada.get(f"{WHO}&rules=user.kick")).text
+    assert re.search(r'class="cell given" href="[^"]+" title="Why">moderator</a>', page)
+    line = re.search(r'name="text" value="([^"]+)"[^>]*aria-label="Remove moderator from Pia"', page)
+    assert line is not None
+    review = await ada.post(f"{users}/review", **hidden_fields(form_to(f"{users}/review", page)), text=line[1])
+    assert "1 person loses" in review.text
+    made = await ada.post(f"{users}/apply", **hidden_fields(form_to(f"{users}/apply", review.text)))
+    assert made.headers["location"].startswith("/console/access/who?")
+    assert "moderator" not in (await ada.get(made.headers["location"])).text.partition("<tbody>")[2]

@@ -1,10 +1,13 @@
 """What an administrator gives a person from the person's page: a role until a day, a group, a project."""
 
+import re
+from html import unescape
+
 import pytest
 
 from gatehouse.permissions.model.facts import Assignment
 from gatehouse.permissions.model.rules import End, Scope
-from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, ConsoleBrowsers, apply_document
+from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, STUDIO, ConsoleBrowsers, apply_document
 from tests.support.service import RunningService
 from tests.support.staged_tables import record_of
 from tests.wire.console.test_access import project_of
@@ -121,3 +124,52 @@ async def test_friday_ends_where_the_browser_is_unless_the_account_names_a_time_
     assert saved.status_code == 303
     ada.client.cookies.set("gh_zone", "Asia/Tokyo", path="/console")
     assert 'datetime="2027-01-22T22:59:59Z"' in (await ada.get(path)).text
+
+
+GATED = """
+      gated:
+        description: Only for staff
+        condition: {tag: staff}
+        condition_mode: require
+        meta: {private_data: {store: {edit: {value: true}}}}
+"""
+
+
+async def test_role_whose_condition_is_not_met_says_so_everywhere(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    await apply_document(studio, STUDIO.replace("    roles:\n", f"    roles:{GATED}", 1))
+    ada, words = await console_browsers(ADA), "No effect: Olga does not meet the condition of this role."
+    path = f"{ACCESS}/role?role={SHOP}/gated&end=none"
+    review = (await ada.get(path)).text
+    assert words in review
+    assert "Tag must be staff" in review
+    assert "No one is affected" not in review
+    await ada.post(path)
+    page = (await ada.follow()).text
+    assert "It has no effect yet" in page
+    assert words in page
+    simulated = await ada.get(
+        f"/console/access/simulate?change=give_role&application_id={SHOP}&user_id={PIA}&role=gated&end=none"
+    )
+    assert "No effect: Pia does not meet the condition of this role." in simulated.text
+
+
+async def test_end_of_a_role_is_changed_and_the_role_removed_in_its_row(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada, access = await console_browsers(ADA), f"/console/people/{PIA}/access"
+    row = (await ada.get(access)).text
+    assert f'name="role" value="{SHOP}/moderator"' in row
+    path = f"{access}/role?role={SHOP}/moderator&project_id=&end=three_days"
+    await ada.get(path)
+    await ada.post(path)
+    assert (await record_of(studio, SHOP, PIA)).root.roles[0].end.expired == studio.clock.now() + 3 * 86_400
+    remove = re.search(r'href="([^"]+end=remove)"', (await ada.get(access)).text)
+    assert remove is not None
+    confirm = await ada.get(unescape(remove[1]))
+    assert "Remove moderator from Pia?" in confirm.text
+    assert "1 person loses" in confirm.text
+    await ada.post(unescape(remove[1]))
+    assert "Role removed" in (await ada.follow()).text
+    assert (await record_of(studio, SHOP, PIA)).root.roles == ()

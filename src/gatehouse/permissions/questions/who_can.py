@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.evaluation.contributions import SourceKind
+from gatehouse.permissions.evaluation.contributions import ContributionSource, SourceKind
 from gatehouse.permissions.evaluation.effective import ScopePermissions, evaluate, existing_lookup_scopes
 from gatehouse.permissions.model.candidates import ApplicationSnapshot, CandidateFilter
 from gatehouse.permissions.model.facts import ApplicationModel, Facts
@@ -36,6 +36,13 @@ class HolderCell(Struct, frozen=True, kw_only=True):
 
     until: int  # Unix seconds, 0 for no end
     kinds: frozenset[SourceKind]
+    roles: tuple[str, ...] = ()  # names of the roles that decide
+
+    @property
+    def assigned_role(self) -> str:
+        """The role whose removal takes the rule away; empty if it takes more than that."""
+        is_one = len(self.roles) == 1 and self.kinds == {SourceKind.ASSIGNED_ROLE}
+        return self.roles[0] if is_one else ""
 
 
 class HolderRow(Struct, frozen=True, kw_only=True):
@@ -125,17 +132,21 @@ def row_of(snapshot: ApplicationSnapshot, query: HolderMatrixQuery, facts: Facts
                 if holding_scope not in lefts:
                     lefts[holding_scope] = effective.rules(holding_scope).seconds_left(asked, now)
             ends = [lefts[holding_scope].get(rule, 0) for holding_scope in where]
-            kinds = frozenset(
-                kind for holding_scope in where for kind in deciding_kinds(effective.rules(holding_scope), rule)
+            sources = [
+                source for holding_scope in where for source in deciding_sources(effective.rules(holding_scope), rule)
+            ]
+            cells[rule] = HolderCell(
+                until=0 if 0 in ends else now + max(ends),
+                kinds=frozenset(source.kind for source in sources),
+                roles=tuple(dict.fromkeys(source.role.name for source in sources if source.role)),
             )
-            cells[rule] = HolderCell(until=0 if 0 in ends else now + max(ends), kinds=kinds)
     return HolderRow(user_id=facts.subject.user_id, cells=cells)
 
 
-def deciding_kinds(permissions: ScopePermissions, rule: Rule) -> Iterator[SourceKind]:
+def deciding_sources(permissions: ScopePermissions, rule: Rule) -> Iterator[ContributionSource]:
     """The sources of a held rule: all contributions of the highest tier that allow it."""
     for tier in reversed(permissions.contributions.tiers):
-        kinds = [contribution.source.kind for contribution in tier if rule in contribution.verdicts.yes]
-        if kinds:
-            yield from kinds
+        sources = [contribution.source for contribution in tier if rule in contribution.verdicts.yes]
+        if sources:
+            yield from sources
             return

@@ -1,22 +1,29 @@
 """Access, simulate: what a change would do, before it is made. Nothing here is saved."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Final
+from urllib.parse import urlencode
 
 import msgspec
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.admin import role_cells
+from gatehouse.admin.role_cells import WithoutEffect
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.app_schemas import RoleDraft
 from gatehouse.permissions.commands.groups import AccessDraft
 from gatehouse.permissions.commands.memberships import MembershipDraft
 from gatehouse.permissions.commands.user_schemas import RecordDraft, private_data_to_save, role_names
+from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.documents.records import holdings_document, project_access_document
 from gatehouse.permissions.errors import GroupNotFound, Malformed, NoRight, ProjectNotFound, RoleNotFound
+from gatehouse.permissions.evaluation.loader import EvaluationInput
+from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel
 from gatehouse.permissions.model.group import Group
-from gatehouse.permissions.model.rules import RuleSection
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.rules import End, RuleSection, Scope
 from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.questions.check import QuestionAccess, refuse_about_everyone
 from gatehouse.permissions.questions.parsing import read_rule
@@ -33,11 +40,13 @@ from gatehouse.permissions.store import GroupStore, ProjectStore
 from gatehouse.web.api.permissions.simulate import forecast_record
 from gatehouse.web.console.access_check import ENTRY
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
+from gatehouse.web.console.condition_builder import fields_of_rows, rows_of_condition
 from gatehouse.web.console.ends import parse_end
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.impact import MAX_PEOPLE, Impact, ImpactForecaster
 from gatehouse.web.console.lookup import Lookup, readable_rules
 from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.remedies import REMOVE, Review, assignment_review, matrix_review, role_address
 from gatehouse.web.console.view import (
     EXPECTED_ERRORS,
     AdminRequest,
@@ -92,7 +101,8 @@ class SimulateQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 class ProposedChange(msgspec.Struct, frozen=True, kw_only=True):
     proposal: AnyProposal
-    edit_address: str  # the address of the screen where it can be done
+    review: Review  # of exactly this change
+    without_effect: WithoutEffect | None = None  # why an assignment gives nothing
 
 
 class SimulateContext(PageContext, frozen=True, kw_only=True):
@@ -112,7 +122,8 @@ class SimulateContext(PageContext, frozen=True, kw_only=True):
     )
     impact: Impact | None = None
     call: ApiCall | None = None
-    edit_address: str = ""
+    review: Review | None = None
+    without_effect: WithoutEffect | None = None
     problem: FormProblem | None = None
     administers: bool = False
 
@@ -171,7 +182,8 @@ class SimulateScreens:
             context,
             impact=impact,
             call=simulate_call(application_id, proposed.proposal, impact),
-            edit_address=proposed.edit_address,
+            review=proposed.review,
+            without_effect=proposed.without_effect,
         )
 
     async def _propose(self, admin: AdminRequest, query: SimulateQuery, user_id: str) -> ProposedChange:
@@ -207,8 +219,33 @@ class SimulateScreens:
             there["roles"] = with_role(there.get("roles"), role.name, given)
             private = private_data_to_save(admin.rights, user_id, record.root.private_data, access)
             draft = RecordDraft(user_id=user_id, private_data=private)
-        address = f"{ConsoleEntry.APPLICATIONS.path}/{model.application.application_id}/users?q={user_id}"
-        return ProposedChange(proposal=RecordProposal(data=draft), edit_address=address)
+        until = REMOVE if given is None else str(end) if end else ""
+        review = assignment_review(
+            model.application.application_id,
+            user_id,
+            role.name,
+            project_id=project_id,
+            until=until,
+            back=simulate_address(query),
+        )
+        idle = None
+        if given is not None:
+            idle = await self._without_effect(model, case, role, project_id, End(expired=end))
+        return ProposedChange(proposal=RecordProposal(data=draft), review=review, without_effect=idle)
+
+    async def _without_effect(
+        self, model: ApplicationModel, case: EvaluationInput, role: Role, project_id: str, end: End
+    ) -> WithoutEffect | None:
+        """Why the assignment would give nothing."""
+        if project_id:
+            case = await self._question_access.permission_loader.load_input(case.facts, projects=(project_id,))
+        scope, application_id = Scope(project_id), model.application.application_id
+        record = case.facts.records[application_id]
+        change = role_cells.RoleChange(role=role, scope=scope, was=None, becomes=end)
+        held = role_cells.with_role_change(record.scopes.get(scope, NO_HOLDINGS), change)
+        records = {**case.facts.records, application_id: record.with_holdings(scope, held)}
+        facts = replace(case.facts, records=records)
+        return role_cells.without_effect(model, facts, case.structure, scope, role, now=self._clock.now())
 
     async def _propose_role_rule(self, admin: AdminRequest, query: SimulateQuery) -> ProposedChange:
         model = admin.authenticated.require_application(Operation.ROLES_GET)
@@ -219,8 +256,13 @@ class SimulateScreens:
         leaf = None if query.value == "none" else {"value": query.value == "true"}
         section = with_leaf(as_tree(role.meta.get(rule.section.value)), rule.path.split("."), leaf)
         draft = RoleDraft(name=role.name, meta={**role.meta, rule.section.value: section})
-        address = f"{ConsoleEntry.ROLES.path}/{model.application.application_id}/{role.name}"
-        return ProposedChange(proposal=RoleProposal(data=draft), edit_address=address)
+        value = {"true": "allow", "false": "deny"}.get(query.value, "default")
+        review = matrix_review(
+            model.application.application_id, str(rule), role.name, value, back=simulate_address(query)
+        )
+        if not is_open(admin.rights, Operation.SCHEMA_SAVE, admin.authenticated.target):
+            review = Review(address=role_address(model.application.application_id, role.name))
+        return ProposedChange(proposal=RoleProposal(data=draft), review=review)
 
     async def _propose_rule_removal(self, admin: AdminRequest, query: SimulateQuery) -> ProposedChange:
         model = admin.authenticated.require_application(Operation.SCHEMA_GET)
@@ -229,8 +271,10 @@ class SimulateScreens:
         left = with_leaf(trees[rule.section], rule.path.split("."), None)
         if left == trees[rule.section]:
             raise Malformed("rule: not in the schema; choose a permission from the list").on_screen("rule_unlisted")
-        address = f"{ConsoleEntry.APPLICATIONS.path}/{model.application.application_id}/rules"
-        return ProposedChange(proposal=SchemaProposal(data={rule.section.value: left}), edit_address=address)
+        address = f"{ConsoleEntry.APPLICATIONS.path}/{model.application.application_id}/rules/{rule}/remove"
+        return ProposedChange(
+            proposal=SchemaProposal(data={rule.section.value: left}), review=Review(address=address)
+        )
 
     async def _load_group(self, admin: AdminRequest, group_id: str) -> Group:
         """Load a group for those who manage it; others see nothing."""
@@ -250,7 +294,13 @@ class SimulateScreens:
         users = [member_id for member_id in group.users if member_id != user_id] + (
             [user_id] if query.way == "add" else []
         )
-        return self._group_access_change(group, AccessDraft(users=list(users)))
+        address = f"{ConsoleEntry.PROJECTS.path}/{group.project_id}/groups/{group.group_id}/access"
+        field = ("add" if query.way == "add" else "drop", user_id)
+        back = simulate_address(query)
+        return ProposedChange(
+            proposal=GroupAccessProposal(group_id=group.group_id, data=AccessDraft(users=list(users))),
+            review=Review(address=address, fields=[field, ("version", str(group.version)), ("back", back)]),
+        )
 
     async def _propose_group_condition(self, admin: AdminRequest, query: SimulateQuery) -> ProposedChange:
         group = await self._load_group(admin, query.group_id)
@@ -259,12 +309,14 @@ class SimulateScreens:
             for condition in group.conditions
         ]
         test = {"everyone": True} if query.test == "everyone" else {query.test: query.wanted.strip()}
-        new = {"title": "Simulated", "condition": test}
-        return self._group_access_change(group, AccessDraft(conditions=[*old, new]))
-
-    def _group_access_change(self, group: Group, draft: AccessDraft) -> ProposedChange:
-        address = f"{ConsoleEntry.PROJECTS.path}/{group.project_id}/groups/{group.group_id}"
-        return ProposedChange(proposal=GroupAccessProposal(group_id=group.group_id, data=draft), edit_address=address)
+        new = {"title": SIMULATED, "condition": test}
+        rows = fields_of_rows(rows_of_condition(parse_condition(test)))
+        fields = [("title", SIMULATED), *((name, value) for name, values in rows.items() for value in values)]
+        address = f"{ConsoleEntry.PROJECTS.path}/{group.project_id}/groups/{group.group_id}/conditions/new"
+        return ProposedChange(
+            proposal=GroupAccessProposal(group_id=group.group_id, data=AccessDraft(conditions=[*old, new])),
+            review=Review(address=address, fields=[*fields, ("version", str(group.version)), EDIT]),
+        )
 
     async def _propose_membership(self, admin: AdminRequest, query: SimulateQuery) -> ProposedChange:
         try:
@@ -281,16 +333,22 @@ class SimulateScreens:
             + ([group_id] if query.list == name else [])
             for name in ("allow", "disallow")
         }
+        chosen = {one: name for name, ids in lists.items() for one in ids}
         draft = MembershipDraft(id=project.project_id, allow=list(lists["allow"]), disallow=list(lists["disallow"]))
         return ProposedChange(
             proposal=MembershipProposal(data=draft),
-            edit_address=f"{ConsoleEntry.PROJECTS.path}/{project.project_id}/members/lists",
+            review=Review(
+                address=f"{ConsoleEntry.PROJECTS.path}/{project.project_id}/members/lists",
+                fields=[*list_fields({group_id: "", **chosen}), ("version", str(project.version)), EDIT],
+            ),
         )
 
     def routes(self) -> Sequence[ConsoleRoute]:
         return [self._view.page("/access/simulate", self.show)]
 
 
+EDIT: Final = ("do", "edit")  # shows a form with the change, which is not saved yet
+SIMULATED: Final = "Simulated"  # title of a condition, until the form that saves it has another
 OPTIONAL_FIELDS: Final = frozenset({"project_id", "until", "wanted"})
 
 
@@ -327,6 +385,18 @@ def with_leaf(tree: Tree, path: Sequence[str], leaf: Tree | None) -> dict[str, o
     others = {name: node for name, node in tree.items() if name != first}
     below: object = with_leaf(as_tree(tree.get(first)), rest, leaf) if rest else leaf
     return {**others, first: below} if below else others
+
+
+def list_fields(listed: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The groups of a project's lists, as its form sends them."""
+    for group_id, name in listed.items():
+        yield "group", group_id
+        yield "listed", name
+
+
+def simulate_address(query: SimulateQuery) -> str:
+    asked = {name: value for name, value in msgspec.structs.asdict(query).items() if value}
+    return f"{ENTRY.path}/simulate?{urlencode(asked)}"
 
 
 def simulate_call(application_id: int, proposal: AnyProposal, impact: Impact) -> ApiCall:

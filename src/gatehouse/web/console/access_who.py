@@ -21,12 +21,15 @@ from gatehouse.permissions.model.rules import Rule, Scope
 from gatehouse.permissions.questions.check import refuse_about_everyone
 from gatehouse.permissions.questions.parsing import read_rule, read_scope
 from gatehouse.permissions.questions.who_can import HolderCell, HolderMatrix, HolderMatrixQuery, HolderRow, WhoCan
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
+from gatehouse.permissions.rights.secret_data import RecordPart
 from gatehouse.permissions.store import ProjectStore
 from gatehouse.web.console.access_check import ENTRY
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.lookup import Lookup, readable_rules
+from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.view import (
     EXPECTED_ERRORS,
     AdminRequest,
@@ -66,6 +69,8 @@ class WhoCanCell(msgspec.Struct, frozen=True, kw_only=True):
     mark: str  # empty: they do not have it
     until: int
     why: str  # the address of the cell's decision tree
+    roles: Sequence[str] = ()  # that decide
+    assigned_role: str = ""  # whose removal takes the rule away
 
 
 class WhoCanRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +94,8 @@ class WhoCanContext(PageContext, frozen=True, kw_only=True):
     call: ApiCall | None = None
     is_answered: bool = False
     may_read_schema: bool = False
+    removal: str = ""  # where the removal of a role is reviewed; empty for those who may not
+    back: str = ""  # this page
     problem: FormProblem | None = None
 
 
@@ -159,6 +166,8 @@ class WhoCanScreens:
             call=members_call(application_id, ask) if rules else None,
             is_answered=True,
             may_read_schema=bool(offered),
+            removal=removal_address(admin, application_id, scope),
+            back=f"{ENTRY.path}/who?{query.kept.replace('&amp;', '&').rstrip('&')}",
         )
 
     async def _resolve_scope(self, admin: AdminRequest, name: str) -> Scope:
@@ -214,6 +223,15 @@ def build_rows(
         )
 
 
+def removal_address(admin: AdminRequest, application_id: int, scope: Scope) -> str:
+    may = (
+        admin.rights.can_write(RecordPart.ROLES, "")
+        if scope.is_root
+        else is_open(admin.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=scope.project_id))
+    )
+    return f"{ConsoleEntry.APPLICATIONS.path}/{application_id}/users/review" if may else ""
+
+
 def filter_rules(offered: Sequence[Rule], text: str) -> Sequence[Rule]:
     """The rules that start with one of the prefixes. Those who may not read the schema must name them whole."""
     wanted = [part.strip() for part in text.split(",") if part.strip()]
@@ -252,6 +270,8 @@ def explain_query(application_id: int, rule: Rule, scope: Scope) -> str:
 def cell_of(row: HolderRow, rule: Rule, query: str) -> WhoCanCell:
     cell = row.cells.get(rule)
     return WhoCanCell(
+        roles=cell.roles if cell else (),
+        assigned_role=cell.assigned_role if cell else "",
         mark=mark_of(cell) if cell else "",
         until=cell.until if cell else 0,
         why=f"{ENTRY.path}/check?user_id={quote(row.user_id)}&{query}",

@@ -11,9 +11,11 @@ from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.admin.names import NamedApplication
 from gatehouse.admin.own_permissions import EffectiveRule, HeldScope, held_scopes
 from gatehouse.admin.people import DirectPermissions, DirectRole
-from gatehouse.kernel.background import run_off_loop
+from gatehouse.admin.role_cells import WithoutEffect, without_effect
+from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.permissions.errors import AnswerTooLarge, ApplicationNotFound
 from gatehouse.permissions.evaluation.loader import PermissionLoader
+from gatehouse.permissions.model.rules import ROOT, Scope
 from gatehouse.permissions.questions.user_record_views import UserRecordViews, ViewOptions, ViewType
 from gatehouse.web.api.permissions.user_roles import user_roles_entry
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
@@ -93,6 +95,8 @@ class PersonRolesContext(PageContext, frozen=True, kw_only=True):
     assign: AssignRolePanel
     picked: Mapping[str, ComboboxOption]
     assignments: DirectPermissions
+    without_effect: Sequence[WithoutEffect | None]  # of each role that is assigned
+    no_role: AssignRoleForm = NO_ROLE
     owned_projects: Sequence[DirectRole]
     call: ApiCall
 
@@ -151,9 +155,27 @@ class PersonAccessScreens:
                 **await self._lookup.describe(admin, join, JOIN_FIELDS),
             },
             assignments=assignments,
+            without_effect=await self._without_effect(user.user_id, assignments.roles),
             owned_projects=owned_projects,
             call=call,
         )
+
+    async def _without_effect(self, user_id: str, roles: Sequence[DirectRole]) -> Sequence[WithoutEffect | None]:
+        """Why each of the assignments gives nothing."""
+        facts = await self._permission_loader.load_facts(user_id, {one.application_id for one in roles})
+        if facts is None:
+            return [None for _ in roles]
+        case, now = await self._permission_loader.load_input(facts), self._loader.clock.now()
+
+        def of_role(one: DirectRole) -> WithoutEffect | None:
+            model = case.models.get(one.application_id)
+            role = model.roles.get(one.role.lower()) if model else None
+            if model is None or role is None or one.resource_kind:
+                return None
+            scope = Scope(one.project_id) if one.project_id else ROOT
+            return without_effect(model, case.facts, case.structure, scope, role, now=now)
+
+        return await run_off_loop(OFF_LOOP_WEIGHT, lambda: list(map(of_role, roles)))
 
     async def _default_application(self, user_id: str, applications: Sequence[NamedApplication]) -> int:
         """The first application in which something is assigned to them."""

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from gatehouse.accounts.model import User
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.store import GroupStore
-from gatehouse.web.console.applications.assignment_edits import AssignmentEditor, AssignmentsReviewContext
+from gatehouse.web.console.applications.assignment_edits import REMOVE, AssignmentEditor, AssignmentsReviewContext
 from gatehouse.web.console.applications.staged_edits import ApplyForm
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft
 from gatehouse.web.console.ends import parse_end
@@ -79,34 +79,42 @@ class PersonAssignScreens:
         _, head = await self._loader.load(request, admin, "access")
         role = read_query(request, AssignRoleForm)
         there = await self._for_application(admin, await self._lookup.resolve(admin, role, ROLE_FIELDS))
-        problem = await self._assignments.save_reviewed(there, form.edits)
-        if problem is None:
-            return self._view.redirect_with_flash(f"{head.path}/access", "role_assigned")
+        saved = await self._assignments.save_reviewed(there, form.edits)
+        if saved.problem is None:
+            assigned = "role_assigned_without_effect" if saved.is_without_effect else "role_assigned"
+            return self._view.redirect_with_flash(
+                f"{head.path}/access", "role_taken" if role.end == REMOVE else assigned
+            )
         context = await self._confirm_role(request, admin, head, role)
-        return self._view.render(request, admin, ENTRY, context.after(form, problem))
+        return self._view.render(request, admin, ENTRY, context.after(form, saved.problem))
 
     async def _confirm_role(
         self, request: Request, admin: AdminRequest, head: PersonHead, form: AssignRoleForm
     ) -> Confirmation:
         form = await self._lookup.resolve(admin, form, ROLE_FIELDS)
         require_field("role", form.role)
-        until = parse_end(form.end, form.until, zone=admin.zone, now=self._loader.clock.now())
+        is_removed = form.end == REMOVE
+        until = 0 if is_removed else parse_end(form.end, form.until, zone=admin.zone, now=self._loader.clock.now())
         there = await self._for_application(admin, form)
         role = form.role.partition("/")[2]
         review = await self._assignments.prepare_roles(
-            there, [head.user_id], role=role, project_id=form.project_id, until=until
+            there, [head.user_id], role=role, project_id=form.project_id, until=None if is_removed else until
         )
         t = self._view.words(request)
         return Confirmation(
-            title=t("people.assign_title", role=role, nick=head.nick),
-            trail=[(head.nick, head.path)],
+            title=t("people.take_title" if is_removed else "people.assign_title", role=role, nick=head.nick),
+            trail=[(head.nick, f"{head.path}/access")],
             text=t("review.lead") if review.may_apply else t("staging.nothing") if not review.groups else "",
             warning=warning_of(t, review),
-            consequences=list(role_lines(t, review, until, admin.zone)),
+            consequences=list(role_lines(t, review, None if is_removed else until, admin.zone)),
+            without_effect=[
+                change.without_effect for group in review.groups for change in group.changes if change.without_effect
+            ],
+            subject_name=head.nick,
             impacts=[review.impact] if review.impact else [],
-            is_destructive=False,
+            is_destructive=is_removed,
             hidden=[("edits", review.reviewed)],
-            button=t("people.assign_role") if review.may_apply else "",
+            button=t("people.take_role" if is_removed else "people.assign_role") if review.may_apply else "",
         )
 
     async def _for_application(self, admin: AdminRequest, form: AssignRoleForm) -> AdminRequest:
@@ -166,15 +174,16 @@ def warning_of(t: Translator, review: AssignmentsReviewContext) -> str:
     return " ".join([*troubles, *(one.problem.words(t) for one in review.groups if one.problem)])
 
 
-def role_lines(t: Translator, review: AssignmentsReviewContext, until: int, zone: str) -> Iterator[Markup]:
-    """Where the role counts and until when, and how many people hold it."""
+def role_lines(t: Translator, review: AssignmentsReviewContext, until: int | None, zone: str) -> Iterator[Markup]:
+    """Where the role counts and until when, and how many people hold it. `until`: None if it is removed."""
     line = Markup("{}: <strong>{}</strong>")
     yield line.format(t("people.application"), review.head.name)
     for change in (one for group in review.groups for one in group.changes):
         where = t("people.in_project", title=change.project) if change.project else t("people.at_root")
         yield line.format(t("people.where"), where)
-        yield line.format(t("people.until"), end_words(t, until, zone))
-        if change.edit.was.isdigit():
+        if until is not None:
+            yield line.format(t("people.until"), end_words(t, until, zone))
+        if until is not None and change.edit.was.isdigit():
             yield t("people.assigned_already", end=end_words(t, int(change.edit.was), zone))
     for seat in review.seats:
         yield line.format(t("assignments.seats_title"), t("assignments.seats", taken=seat.then, limit=seat.limit))

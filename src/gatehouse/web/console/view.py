@@ -190,6 +190,8 @@ class Confirmation(PageContext, frozen=True, kw_only=True):
     warning: str = ""
     consequences: Sequence[str] = ()
     roles: Sequence[object] = ()  # of PlacedRole: what is lost
+    without_effect: Sequence[object] = ()  # of WithoutEffect: why an assignment gives nothing
+    subject_name: str = ""  # of the person whom that is about
     impacts: Sequence[object] = ()  # of Impact
     subject: str = ""  # what the action is about, where the title does not name it
     hint: str = ""

@@ -12,13 +12,20 @@ from starlette.responses import Response
 from gatehouse.admin import role_cells
 from gatehouse.admin.assignments import AssignmentListStore
 from gatehouse.admin.names import NameStore
-from gatehouse.admin.role_cells import RoleChange, RoleColumn, RoleEdit
+from gatehouse.admin.role_cells import RoleChange, RoleColumn, RoleEdit, WithoutEffect
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput
 from gatehouse.permissions.commands.user_schemas import UserRecordCommands
 from gatehouse.permissions.errors import Malformed, RoleFull
-from gatehouse.permissions.model.candidates import CandidateFilter
-from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, UserRecord
+from gatehouse.permissions.model.candidates import CandidateFilter, CandidatePage
+from gatehouse.permissions.model.facts import (
+    NO_HOLDINGS,
+    ApplicationModel,
+    Facts,
+    ScopeHoldings,
+    Structure,
+    UserRecord,
+)
 from gatehouse.permissions.model.rules import Scope
 from gatehouse.permissions.questions.proposals import Proposer, RecordProposal
 from gatehouse.permissions.questions.simulate import Effect, Forecast, Simulation
@@ -54,6 +61,7 @@ from gatehouse.web.console.view import EXPECTED_ERRORS, AdminRequest, ConsoleVie
 
 TABLE: Final = "assignments"  # the folder of its templates
 REMOVE: Final = "remove"  # `until` of a line that removes the role
+ROLE_CELL_PARTS: Final = 2  # of a cell without a project: a user and a role
 MAX_PEOPLE: Final = 100  # in one review: each takes a dry run
 
 
@@ -63,6 +71,8 @@ class PersonChange(Struct, frozen=True, kw_only=True):
     user_id: str
     nick: str
     record: UserRecord
+    facts: Facts
+    structure: Structure
     edits: Sequence[CellEdit]
     changes: Sequence[RoleChange]
     conflicts: Sequence[CellConflict]
@@ -76,6 +86,15 @@ class PersonChange(Struct, frozen=True, kw_only=True):
     @property
     def version(self) -> int:
         return min(edit.version for edit in self.edits)
+
+    def without_effect(self, model: ApplicationModel, change: RoleChange, now: int) -> WithoutEffect | None:
+        """Why the assignment gives nothing once all changes are made."""
+        if change.becomes is None:
+            return None
+        record = replace(self.record, scopes=changed_scopes(self.record, self.changes))
+        records = {**self.facts.records, record.application_id: record}
+        facts = replace(self.facts, records=records)
+        return role_cells.without_effect(model, facts, self.structure, change.scope, change.role, now=now)
 
 
 class SeatCount(Struct, frozen=True, kw_only=True):
@@ -105,7 +124,10 @@ class AssignmentState(Struct, frozen=True, kw_only=True):
             address=f"{ConsoleEntry.PEOPLE.path}/{person.user_id}/access" if self.links_people else "",
             changes=[
                 StagedChange(
-                    edit=reviewed_edit(person, change), change=change, project=self._project_title(change.scope)
+                    edit=reviewed_edit(person, change),
+                    change=change,
+                    project=self._project_title(change.scope),
+                    without_effect=person.without_effect(self.model, change, self.now),
                 )
                 for change in person.changes
             ],
@@ -217,10 +239,15 @@ def seat_counts(state: AssignmentState, people: Sequence[PersonChange]) -> list[
 
 def seat_difference(state: AssignmentState, person: PersonChange, role_key: str) -> int:
     before = role_cells.holds_anywhere(person.record, role_key, state.now)
-    scopes = dict(person.record.scopes)
-    for change in person.changes:
+    after = replace(person.record, scopes=changed_scopes(person.record, person.changes))
+    return int(role_cells.holds_anywhere(after, role_key, state.now)) - int(before)
+
+
+def changed_scopes(record: UserRecord, changes: Iterable[RoleChange]) -> Mapping[Scope, ScopeHoldings]:
+    scopes = dict(record.scopes)
+    for change in changes:
         scopes[change.scope] = role_cells.with_role_change(scopes.get(change.scope, NO_HOLDINGS), change)
-    return int(role_cells.holds_anywhere(replace(person.record, scopes=scopes), role_key, state.now)) - int(before)
+    return scopes
 
 
 class AssignmentsReviewContext(StagedReviewContext, frozen=True, kw_only=True):
@@ -288,7 +315,7 @@ class AssignmentEditor(StagedEditor[AssignmentState]):
     ) -> Sequence[CellEdit]:
         names = {line.get("user", "") for line in lines}
         ids = await self._people.find_user_ids(names, by_address=state.by_email)
-        records = await self._load_records(state, ids.values())
+        records = records_in(state, await self._load_people(state, ids.values()))
         return [
             edit_from_line(state, line, ids, records, f"line {number}") for number, line in enumerate(lines, start=1)
         ]
@@ -308,18 +335,17 @@ class AssignmentEditor(StagedEditor[AssignmentState]):
         return self._view.render(request, admin, ENTRY, context)
 
     async def prepare_roles(
-        self, admin: AdminRequest, user_ids: Sequence[str], *, role: str, project_id: str, until: int
+        self, admin: AdminRequest, user_ids: Sequence[str], *, role: str, project_id: str, until: int | None
     ) -> AssignmentsReviewContext:
-        """What assigning the role would do; `admin` has the application's rights. `until`: 0 for no end."""
+        """What assigning the role would do, with the application's rights. `until`: 0 for no end, None to remove."""
         state = await self.load_state(admin)
-        line = {"role": role, "scope": project_id, "until": str(until)}
+        line = {"role": role, "scope": project_id, "until": REMOVE if until is None else str(until)}
         edits = await self.edits_from_lines(state, [{"user": user_id, **line} for user_id in user_ids])
         return await self.review_edits(admin, state, edits, None)
 
-    async def save_reviewed(self, admin: AdminRequest, edits: str) -> FormProblem | None:
-        """Save edits as they were reviewed; the first problem, if a save is refused."""
-        result = await self.save_edits(admin, await self.load_state(admin), parse_edits(edits), 0)
-        return next((one.problem for one in result.failed), None)
+    async def save_reviewed(self, admin: AdminRequest, edits: str) -> StagedResultContext:
+        """Save edits as they were reviewed."""
+        return await self.save_edits(admin, await self.load_state(admin), parse_edits(edits), 0)
 
     async def review_edits(
         self, admin: AdminRequest, state: AssignmentState, edits: Sequence[CellEdit], problem: FormProblem | None
@@ -394,7 +420,12 @@ class AssignmentEditor(StagedEditor[AssignmentState]):
         self, state: AssignmentState, edits: Sequence[CellEdit]
     ) -> tuple[list[PersonChange], list[EditTrouble]]:
         """The changes by person, and the edits that cannot be applied."""
-        records = await self._load_records(state, {edit.cell.partition("/")[0] for edit in edits})
+        cells = [edit.cell.split("/") for edit in edits]
+        page = await self._load_people(
+            state, {cell[0] for cell in cells}, {cell[2] for cell in cells if len(cell) > ROLE_CELL_PARTS}
+        )
+        known = {person.subject.user_id: person for person in page.people}
+        records = records_in(state, page)
         names = await self._names.people_by_id(records)
         doable: list[tuple[CellEdit, RoleEdit]] = []
         troubles: list[EditTrouble] = []
@@ -412,6 +443,8 @@ class AssignmentEditor(StagedEditor[AssignmentState]):
                 user_id=user_id,
                 nick=names[user_id].nick if user_id in names else "",
                 record=record,
+                facts=known[user_id],
+                structure=page.snapshot.structure,
                 edits=[edit for edit, _ in together],
                 changes=role_cells.role_changes(record, [one for _, one in together]),
                 conflicts=list(find_conflicts(record, together)),
@@ -420,11 +453,18 @@ class AssignmentEditor(StagedEditor[AssignmentState]):
                 people.append(person)
         return people, troubles
 
-    async def _load_records(self, state: AssignmentState, user_ids: Iterable[str]) -> dict[str, UserRecord]:
+    async def _load_people(
+        self, state: AssignmentState, user_ids: Iterable[str], project_ids: Iterable[str] = ()
+    ) -> CandidatePage:
         application_id = state.model.application.application_id
         among = CandidateFilter(application_id=application_id, user_ids=frozenset(user_ids))
-        page = await self._people_facts.candidate_page(among, (), after="", limit=1_000)
-        return {person.subject.user_id: person.records[application_id] for person in page.people}
+        projects = state.scopes.keys() & {*project_ids}
+        return await self._people_facts.candidate_page(among, projects, after="", limit=1_000)
+
+
+def records_in(state: AssignmentState, page: CandidatePage) -> dict[str, UserRecord]:
+    application_id = state.model.application.application_id
+    return {person.subject.user_id: person.records[application_id] for person in page.people}
 
 
 def impact_on(admin: AdminRequest, model: ApplicationModel, people: Sequence[PersonChange]) -> Impact:

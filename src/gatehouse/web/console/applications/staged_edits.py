@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.paging import Page
+from gatehouse.admin.role_cells import WithoutEffect
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.text import FORMULA_PREFIXES
@@ -111,6 +112,7 @@ class StagedChange(msgspec.Struct, frozen=True, kw_only=True):
     edit: CellEdit
     change: object  # as the table's own templates show it
     project: str = ""  # title of the project it applies to
+    without_effect: WithoutEffect | None = None  # why the assignment gives nothing
 
 
 class StagedChangeGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,6 +157,15 @@ class StagedResultContext(StagedContext, frozen=True, kw_only=True):
     failed: Sequence[StagedChangeGroup] = ()
     left: str  # edits that stay staged
     undo: str
+
+    @property
+    def is_without_effect(self) -> bool:
+        return any(change.without_effect for group in self.applied for change in group.changes)
+
+    @property
+    def problem(self) -> FormProblem | None:
+        """Why the first of those that failed was refused."""
+        return next((one.problem for one in self.failed), None)
 
 
 class StagedEditor(Generic[State]):
@@ -213,9 +224,9 @@ class StagedEditor(Generic[State]):
             return await self._render_review(request, admin, state, edits, back=form.back)
         if not context.failed and is_console_page(form.back):
             fields = [("edits", context.undo), ("version", str(context.version)), ("back", form.back)]
-            return self._view.redirect_with_flash(
-                form.back, "saved", undo=Undo(path=f"{context.path}/apply", fields=fields)
-            )
+            undo = Undo(path=f"{context.path}/apply", fields=fields)
+            message = "saved_without_effect" if context.is_without_effect else "saved"
+            return self._view.redirect_with_flash(form.back, message, undo=undo)
         return self._view.render(request, admin, ENTRY, context, status=409 if context.failed else None)
 
     async def show_review_again(

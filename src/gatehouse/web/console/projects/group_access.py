@@ -104,7 +104,7 @@ class GroupAccessScreens:
         draft = access_draft(loaded.group, form)
         if form.do != APPLY:
             review = await self._review(admin, loaded, form, draft, f"{loaded.path}/access")
-            if review.is_needed:
+            if review.is_needed or form.back:
                 return self._view.render(request, admin, ENTRY, review)
         await self._groups.save_access(admin.actor, loaded.group.group_id, draft)
         return self._view.redirect_with_flash(form.back if is_console_page(form.back) else loaded.path, "saved")

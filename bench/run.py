@@ -19,7 +19,7 @@ from typing import Final
 from bench import single_sign_on
 from bench.blocking import blocking
 from bench.console import console
-from bench.cores import cores
+from bench.cores import PROCESSES, cores
 from bench.figures import RATIO, ROUNDS, Figure, table
 from bench.growth import SIZES, growth
 from bench.hydra_server import has_hydra, hydra
@@ -41,6 +41,7 @@ from bench.server import EMPTY, Program, get_request, measure_requests, response
 from bench.signatures import signatures
 from bench.sockets import sockets
 from bench.storage import driver_costs, storage, synced_write
+from bench.table_growth import BACKLOG_SIZES, TABLE_SIZES, sealing_growth, table_growth
 from bench.wal import wal
 from tests.support.find_programs import find_callgrind_control, find_postgres
 from tests.support.postgres import PostgresCluster
@@ -149,7 +150,7 @@ def measure_sign_on(place: Workspace) -> Iterator[Figure]:
 
 def measure_cores(place: Workspace) -> Iterator[Figure]:
     if place.cluster is not None:
-        databases = [place.postgres() for _ in range(2)]
+        databases = [place.postgres() for _ in PROCESSES]
         yield from cores(place.program, place.directory(), databases, place.postgres_pid)
 
 
@@ -193,6 +194,8 @@ def measure_growth(place: Workspace) -> Iterator[Figure]:
     for kind, new in place.databases():
         yield from growth([new() for _ in SIZES], kind, empty)
         yield from project_growth([new() for _ in PROJECT_SIZES], kind, empty)
+        yield from table_growth([new() for _ in TABLE_SIZES], kind, empty)
+        yield from sealing_growth([new() for _ in BACKLOG_SIZES], kind)
 
 
 def measure_sizes(place: Workspace) -> Iterator[Figure]:

@@ -40,7 +40,7 @@ COMMIT: Final = "Transaction COMMIT"
 POLL_SECONDS: Final = 0.2
 SETTLE_SECONDS: Final = 60.0
 SESSION: Final = re.compile(r"gh_session=[^;]+")
-WHOLE: Final = "SELECT pg_current_wal_insert_lsn()"
+POSITION: Final = "SELECT pg_current_wal_insert_lsn()"
 SETTLED: Final = (
     "SELECT NOT EXISTS (SELECT FROM audit_events WHERE place IS NULL)"
     " AND NOT EXISTS (SELECT FROM last_seen WHERE user_id = ANY($1::text[]) AND seen_at < $2)"
@@ -93,13 +93,13 @@ async def count(url: str, contender: Contender) -> tuple[Written, Written]:
     await sign_in_all(contender, warm_up)
     await wait_until_settled(database, [user_id for user_id, _ in warm_up])
     began = time.monotonic()
-    start = await database.fetchval(WHOLE)
+    start = await database.fetchval(POSITION)
     await sign_in_all(contender, measured)
     await wait_until_settled(database, [user_id for user_id, _ in measured])
     seconds = time.monotonic() - began
-    middle = await database.fetchval(WHOLE)
+    middle = await database.fetchval(POSITION)
     await asyncio.sleep(seconds)
-    end = await database.fetchval(WHOLE)
+    end = await database.fetchval(POSITION)
     busy, idle = await written(database, start, middle), await written(database, middle, end)
     await database.close()
     return busy, idle

@@ -5,15 +5,17 @@ from itertools import groupby
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.admin.matrix import NOT_SET, CellChange, CellValue, save_payload
 from gatehouse.admin.paging import Page
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
-from gatehouse.permissions.commands.app_schemas import SchemaCommands
+from gatehouse.permissions.commands.app_schemas import CENTRAL_ROLES, SchemaCommands
 from gatehouse.permissions.documents.rules import meta_entries
 from gatehouse.permissions.documents.trees import with_leaf
-from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.errors import Malformed, RoleNotFound
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rules import Rule, RuleDefinition, RuleSection
 from gatehouse.permissions.rights.guard import Operation
@@ -81,6 +83,7 @@ class RuleContext(PageContext, frozen=True, kw_only=True):
     rule: str  # "" for a new one
     action: str
     roles: Sequence[str]  # that set it
+    choices: Sequence[str] = ()  # roles that may allow a new one
     call: ApiCall | None
 
 
@@ -119,7 +122,8 @@ class RuleScreens:
     async def _new_page(
         self, _request: Request, admin: AdminRequest, model: ApplicationModel, _draft: FormDraft[RuleForm]
     ) -> RuleContext:
-        return await self._context(admin, model, "")
+        choices = [role.name for key, role in sorted(model.roles.items()) if key not in CENTRAL_ROLES]
+        return replace(await self._context(admin, model, ""), choices=choices)
 
     async def _add(
         self, request: Request, admin: AdminRequest, model: ApplicationModel, form: RuleForm
@@ -182,7 +186,10 @@ class RuleScreens:
     ) -> Saved | Response:
         """Asks for confirmation first, if people gain or lose something."""
         tree = with_leaf(section_of(model, rule.section), rule.path, leaf_document(form.leaf))
-        given = {rule.section.value: tree, "version": form.version}
+        given: dict[str, object] = {rule.section.value: tree, "version": form.version}
+        if form.role:
+            given |= save_payload(model, [allowed_cell(model, rule, form.role)], form.version)
+            needs_review = needs_review or await self._schema_review.is_needed(admin, given)
         path = application_path(model.application.application_id, RULES_TAB)
         if not needs_review or form.confirmed:
             await self._schemas.save(admin.actor, model, given)
@@ -239,6 +246,14 @@ class RuleScreens:
             view.page(f"{path}/{{rule}}/remove", self.confirm_removal, fresh=True),
             view.form(f"{path}/{{rule}}/remove", ConfirmedForm, self.remove, fresh=True),
         ]
+
+
+def allowed_cell(model: ApplicationModel, rule: Rule, name: str) -> CellChange:
+    """The cell of the role that allows a new permission. Raises RoleNotFound."""
+    role = model.roles.get(name.lower())
+    if role is None:
+        raise RoleNotFound
+    return CellChange(rule=rule, role=role, was=NOT_SET, becomes=CellValue(value=True))
 
 
 def roles_with_rule(model: ApplicationModel, rule: str) -> list[str]:

@@ -55,6 +55,7 @@ class RuleForm(CsrfForm, frozen=True, kw_only=True):
     value: str = ""
     protected: str = ""
     description: str = ""
+    role: str = ""  # that allows a new permission
     version: int = 0
     confirmed: str = ""
 
@@ -197,6 +198,10 @@ class SchemaReview:
         self._dry_runs = dry_runs
         self._forecaster = forecaster
         self._view = view
+
+    async def is_needed(self, admin: AdminRequest, document: Mapping[str, object]) -> bool:
+        """Whether people gain or lose something. Raises what the save would raise."""
+        return not (await self._forecaster.impact_of_schema(admin, dict(document))).is_nothing
 
     async def render(
         self,

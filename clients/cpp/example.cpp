@@ -6,7 +6,7 @@
 int main(int, char** arguments) {
     gatehouse::Options options;
     options.app_id = std::stoll(arguments[2]);
-    options.factor = arguments[3];
+    options.factor = gatehouse::device_factor("device");
     options.on_state = [](const std::string& state) { std::cout << "... " << state << std::endl; };
     const gatehouse::Result result = gatehouse::sign_in(arguments[1], options);
     if (result.outcome == gatehouse::Outcome::ok) std::cout << "Hello, " << result.nick << std::endl;

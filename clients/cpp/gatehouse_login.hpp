@@ -4,13 +4,13 @@
 //
 //     gatehouse::Options options;
 //     options.app_id = 50001;
-//     options.factor = device_factor;
+//     options.factor = gatehouse::device_factor("device");
 //     gatehouse::Result result = gatehouse::sign_in("https://sso.studio.example", options);
 //     if (result.outcome == gatehouse::Outcome::ok) greet(result.nick);
 //
 // sign_in opens the system browser, waits until the player has confirmed there, and returns. It blocks: run it in a
 // thread of its own, and set *options.cancel when the player gives up. Call curl_global_init once, before any thread
-// starts. Nothing is written anywhere.
+// starts. Only device_factor writes a file.
 //
 // Sign-in of guests and with a platform, and accounts for guests, are in gatehouse_guest.hpp.
 
@@ -25,10 +25,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -41,6 +44,7 @@
 #else
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 extern char** environ;
@@ -646,6 +650,35 @@ inline bool open_browser(const std::string& url) {
     if (started) std::thread{[child] { waitpid(child, nullptr, 0); }}.detach();
     return started;
 #endif
+}
+
+// The secret of this device. It is made at the first call, in a file that only the player can read. Throws
+// std::runtime_error when the file cannot be written.
+inline std::string device_factor(const std::string& path) {
+    constexpr std::size_t length = 64;
+    std::string factor;
+    if (std::ifstream kept{path, std::ios::binary}; kept) std::getline(kept, factor);
+    if (factor.size() == length && detail::only(factor, "0123456789abcdef")) return factor;
+    factor.clear();
+    std::random_device random;
+    while (factor.size() < length) {
+        for (unsigned bits = random(), digit = 0; digit < 8; ++digit, bits >>= 4) {
+            factor += "0123456789abcdef"[bits & 15];
+        }
+    }
+    const std::string made = path + "." + factor.substr(0, 8);  // renamed, so that the file is never half-written
+#ifdef _WIN32
+    std::ofstream file{made, std::ios::binary};
+    file << factor;
+    file.close();
+    const bool written = bool(file) && MoveFileExA(made.c_str(), path.c_str(), MOVEFILE_REPLACE_EXISTING);
+#else
+    const int file = open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL, S_IRUSR | S_IWUSR);
+    const bool stored = file >= 0 && write(file, factor.data(), length) == static_cast<ssize_t>(length);
+    const bool written = file >= 0 && close(file) == 0 && stored && std::rename(made.c_str(), path.c_str()) == 0;
+#endif
+    if (!written) throw std::runtime_error{"cannot write " + path};
+    return factor;
 }
 
 namespace detail {

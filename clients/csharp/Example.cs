@@ -5,7 +5,7 @@ public static class Example
 {
     public static int Main(string[] arguments)
     {
-        var options = new GatehouseOptions { AppId = long.Parse(arguments[1]), Factor = arguments[2] };
+        var options = new GatehouseOptions { AppId = long.Parse(arguments[1]), Factor = GatehouseLogin.DeviceFactor("device") };
         options.OnState = state => Console.WriteLine("... " + state);
         GatehouseResult result = GatehouseLogin.SignInAsync(arguments[0], options).GetAwaiter().GetResult();
         Console.WriteLine(result.Outcome == GatehouseOutcome.Ok ? "Hello, " + result.Nick : result.ToString());

@@ -3,13 +3,13 @@
 // Sign a player in to a game with Gatehouse: copy this file into your game. C# 7.3 and .NET Standard 2.0, so also Unity
 // and Mono.
 //
-//     var options = new GatehouseOptions { AppId = 50001, Factor = deviceFactor };
+//     var options = new GatehouseOptions { AppId = 50001, Factor = GatehouseLogin.DeviceFactor("device") };
 //     GatehouseResult result = await GatehouseLogin.SignInAsync("https://sso.studio.example", options, cancellation);
 //     if (result.Outcome == GatehouseOutcome.Ok) Greet(result.Nick);
 //
 // SignInAsync opens the system browser and ends when the player has confirmed there. It continues where it was called:
-// called on Unity's main thread, it calls back there. So await it, and never block on its Result. Nothing is written
-// anywhere, and ToString of a result keeps its tokens to itself.
+// called on Unity's main thread, it calls back there. So await it, and never block on its Result. Only DeviceFactor
+// writes a file, and ToString of a result keeps its tokens to itself.
 //
 // Sign-in of guests and with a platform, and accounts for guests, are in GatehouseGuest.cs.
 
@@ -17,9 +17,11 @@ using System;
 using System.Collections.Generic;
 using System.Diagnostics;
 using System.Globalization;
+using System.IO;
 using System.Linq;
 using System.Net.Http;
 using System.Runtime.InteropServices;
+using System.Security.Cryptography;
 using System.Text;
 using System.Text.RegularExpressions;
 using System.Threading;
@@ -109,6 +111,8 @@ public sealed class GatehouseOptions
 
 public static partial class GatehouseLogin
 {
+    private const uint OwnerOnly = 0x180; // rw-------
+    private static readonly Regex FactorText = new Regex(@"\A[0-9a-f]{64}\z");
     // https anywhere, plain http to this very machine; no user part, no blanks, nothing a command line could misread.
     private static readonly Regex Address = new Regex(
         @"\A(?:https://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])|http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::[0-9]{1,5})?"
@@ -153,6 +157,39 @@ public static partial class GatehouseLogin
             return false;
         }
     }
+
+    /// <summary>
+    /// The secret of this device. It is made at the first call, in a file that only the player can read.
+    /// </summary>
+    public static string DeviceFactor(string path)
+    {
+        string factor = File.Exists(path) ? File.ReadAllText(path).Trim() : "";
+        if (FactorText.IsMatch(factor))
+        {
+            return factor;
+        }
+        var bytes = new byte[32];
+        using (RandomNumberGenerator random = RandomNumberGenerator.Create())
+        {
+            random.GetBytes(bytes);
+        }
+        factor = string.Concat(bytes.Select(one => one.ToString("x2", CultureInfo.InvariantCulture)));
+        string made = path + "." + factor.Substring(0, 8); // renamed, so that the file is never half-written
+        using (new FileStream(made, FileMode.CreateNew))
+        {
+        }
+        if (!RuntimeInformation.IsOSPlatform(OSPlatform.Windows) && ChangeMode(made, OwnerOnly) != 0)
+        {
+            throw new IOException("cannot protect " + made);
+        }
+        File.WriteAllText(made, factor);
+        File.Delete(path);
+        File.Move(made, path);
+        return factor;
+    }
+
+    [DllImport("libc", EntryPoint = "chmod", SetLastError = true)]
+    private static extern int ChangeMode(string path, uint mode);
 
     private sealed class Answer
     {

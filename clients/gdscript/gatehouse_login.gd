@@ -4,7 +4,8 @@
 #
 #     var login = preload("res://gatehouse_login.gd").new()
 #     add_child(login)
-#     login.sign_in("https://sso.studio.example", {"app_id": 50001, "factor": device_factor})
+#     var factor = login.device_factor("user://device")
+#     login.sign_in("https://sso.studio.example", {"app_id": 50001, "factor": factor})
 #     var result = yield(login, "finished")
 #     if result.outcome == "ok":
 #         greet(result.nick)
@@ -87,6 +88,26 @@ func open_browser(url):
 	if OS.shell_open(url) == OK:
 		return true
 	return OS.get_name() in ["X11", "Server"] and OS.execute("xdg-open", [url], false) > 0
+
+
+# The secret of this device. It is made at the first call, in a file that only the player can read.
+func device_factor(path):
+	var file = File.new()
+	var factor = ""
+	if file.open(path, File.READ) == OK:
+		factor = file.get_as_text().strip_edges()
+		file.close()
+	if factor.length() == 64 and factor.is_valid_hex_number():
+		return factor
+	factor = Crypto.new().generate_random_bytes(32).hex_encode()
+	if file.open(path, File.WRITE) != OK:
+		push_error("cannot write " + path)
+		return ""
+	if OS.get_name() in ["X11", "Server", "OSX"]:  # empty until it is protected
+		OS.execute("chmod", ["600", ProjectSettings.globalize_path(path)], true)
+	file.store_string(factor)
+	file.close()
+	return factor
 
 
 func _prepare():

@@ -2,13 +2,14 @@
 # ruff: noqa: INP001 - one file that is copied into a game, no package
 """Sign a player in to a game with Gatehouse: copy this file into your game. Python 3.10 or newer, nothing else.
 
-    result = sign_in("https://sso.studio.example", app_id=50001, factor=device_factor)
+    factor = device_factor("device")
+    result = sign_in("https://sso.studio.example", app_id=50001, factor=factor)
     if result.outcome == "ok":
         print("Hello,", result.nick)
 
 `sign_in` opens the system browser, waits until the player has confirmed there, and returns. It blocks: run it in a
-thread of its own, and set `cancel` when the player gives up. Nothing is written anywhere, and the printed form of a
-result keeps its tokens to itself.
+thread of its own, and set `cancel` when the player gives up. Only `device_factor` writes a file, and the printed form
+of a result keeps its tokens to itself.
 
 `sign_in_guest` and `sign_in_platform` need no browser; `upgrade` gives a guest an account, through the browser.
 Guests need the package `cryptography`.
@@ -52,6 +53,8 @@ GUEST = "/proxy/api/guest"
 PLATFORM_LOGIN = "/proxy/api/platformLogin"
 LOGIN = "/proxy/api/login"
 KEY_BYTES = 32
+FACTOR_BYTES = 32
+DEVICE_FACTOR = re.compile(r"[0-9a-f]{64}")
 MOST_PARTS = 64  # of a puzzle
 MOST_BITS = 32
 REASONS = {
@@ -139,6 +142,23 @@ def sign_in(
 def new_device_key() -> bytes:
     """Make the key of a guest. Store it where only the player can read it: it is the account."""
     return secrets.token_bytes(KEY_BYTES)
+
+
+def device_factor(path: str | os.PathLike[str]) -> str:
+    """Return the secret of this device. It is made at the first call, in a file that only the player can read."""
+    file = os.fspath(path)
+    try:
+        with open(file, encoding="ascii") as kept:  # noqa: PTH123 - paths of any kind
+            factor = kept.read().strip()
+    except FileNotFoundError:
+        factor = ""
+    if DEVICE_FACTOR.fullmatch(factor):
+        return factor
+    factor, new = secrets.token_hex(FACTOR_BYTES), f"{file}.{secrets.token_hex(4)}"
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as kept:
+        kept.write(factor)
+    os.replace(new, file)  # noqa: PTH105 - never a half-written file
+    return factor
 
 
 def sign_in_guest(

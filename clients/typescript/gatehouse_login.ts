@@ -2,12 +2,13 @@
 //
 // Sign a player in to a game with Gatehouse: copy this file into your game. Node 20, Electron, browsers; nothing else.
 //
-//     const result = await signIn("https://sso.studio.example", { appId: 50001, factor: deviceFactor });
+//     const factor = deviceFactor("device");
+//     const result = await signIn("https://sso.studio.example", { appId: 50001, factor });
 //     if (result.outcome === "ok") greet(result.nick);
 //
 // signIn opens the system browser and ends when the player has confirmed there; abort options.signal when the player
-// gives up. A page of another origin cannot call the service: in Electron use this in the main process. Nothing is
-// written anywhere.
+// gives up. A page of another origin cannot call the service: in Electron use this in the main process. Only
+// deviceFactor writes a file.
 //
 // signInGuest and signInPlatform need no browser; upgrade gives a guest an account, through the browser.
 
@@ -99,6 +100,7 @@ const MOST_BITS = 31;
 const AT_ONCE = 512; // digests
 // What stands before the 32 bytes of an Ed25519 key in PKCS #8 (RFC 8410).
 const PKCS8 = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
+const DEVICE_FACTOR = /^[0-9a-f]{64}$/;
 const REASONS: Readonly<Record<string, string>> = {
   "2STEP": "second_factor", "2STEPERROR": "wrong_code", TERMS: "terms", BLOCKED: "throttled",
   LOGINERROR: "login_error", DENIED: "denied",
@@ -130,6 +132,36 @@ export async function signIn(baseUrl: string, options: Options = {}): Promise<Re
 /** Makes the key of a guest. Store it where only the player can read it: it is the account. */
 export function newDeviceKey(): Uint8Array {
   return crypto.getRandomValues(new Uint8Array(32));
+}
+
+/**
+ * Returns the secret of this device. It is made at the first call, in a file that only the player can read; in a browser,
+ * which has no files, in localStorage under that name.
+ */
+export function deviceFactor(path: string): string {
+  const here = globalThis as unknown as Platform;
+  const files = here.process?.getBuiltinModule?.("node:fs");
+  const kept = files === undefined ? here.localStorage?.getItem(path) : readText(files, path);
+  if (kept && DEVICE_FACTOR.test(kept)) return kept;
+  const bytes = crypto.getRandomValues(new Uint8Array(32));
+  const factor = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  if (files === undefined) {
+    here.localStorage?.setItem(path, factor);
+  } else {
+    const made = `${path}.${factor.slice(0, 8)}`; // renamed, so that the file is never half-written
+    files.writeFileSync(made, factor, { mode: 0o600, flag: "wx" });
+    files.renameSync(made, path);
+  }
+  return factor;
+}
+
+function readText(files: Files, path: string): string {
+  try {
+    return files.readFileSync(path, "utf8");
+  } catch (error) {
+    if ((error as { code?: string }).code === "ENOENT") return "";
+    throw error;
+  }
 }
 
 /** Signs in without an account. The same key finds the same guest again. */
@@ -491,13 +523,21 @@ function rest(seconds: number, signal?: AbortSignal): Promise<boolean> {
   });
 }
 
-/** The little of Node and of browsers that opens an address. */
+/** The little of Node and of browsers that opens an address and keeps a text. */
 interface Platform {
   readonly process?: {
     readonly platform: string;
-    getBuiltinModule?(name: string): ChildProcesses | undefined;
+    getBuiltinModule?(name: "node:child_process"): ChildProcesses | undefined;
+    getBuiltinModule?(name: "node:fs"): Files | undefined;
   };
+  readonly localStorage?: { getItem(key: string): string | null; setItem(key: string, value: string): void };
   open?(url: string, target: string, features: string): unknown;
+}
+
+interface Files {
+  readFileSync(path: string, encoding: "utf8"): string;
+  writeFileSync(path: string, text: string, how: object): void;
+  renameSync(from: string, to: string): void;
 }
 
 interface ChildProcesses {

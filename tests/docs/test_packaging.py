@@ -19,7 +19,7 @@ from gatehouse.keys.sealing import new_master_key
 from gatehouse.settings.entries import FILE_SUFFIX
 from gatehouse.settings.sources import setting_of_variable
 from gatehouse.storage.postgres.runner import OLDEST_SERVER
-from gatehouse.web.pages import guides
+from gatehouse.web.pages import client_files, guides
 from tests.support.capabilities import Capability, require_program
 from tests.support.find_programs import ROOT
 from tests.support.packaging import (
@@ -65,7 +65,9 @@ def test_the_wheel_carries_the_guides_and_the_game_that_sample_game_plays() -> N
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     carried = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     assert ROOT / "src" / carried.pop("docs/guides") == guides.PACKAGED
-    assert all((ROOT / source).is_file() for source in carried)
+    assert all((ROOT / source).exists() for source in carried)
+    wanted = [*client_files.FILES.values(), *(folder for folder, _ in client_files.ZIPS.values())]
+    assert all(any(f"clients/{name}".startswith(source) for source in carried) for name in wanted)
     assert {f"gatehouse/demo/{source}" for source in carried} == set(carried.values())
     assert f"clients/{GAME_FILE}" in carried
 

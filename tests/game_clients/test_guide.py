@@ -68,7 +68,7 @@ def test_a_program_of_the_guide_is_built_and_signs_a_player_in(
             require_program(capability)
     programs = [Path(program).parent for program in (sys.executable, *(find_node() or ())[:1])]
     path = ":".join([desktop.environment["PATH"], *map(str, programs), "/usr/local/bin:/usr/bin:/bin"])
-    environment = {"PATH": path, "HOME": str(project_copy), "GATEHOUSE": studio.base_url, "FACTOR": "one-device"}
+    environment = {"PATH": path, "HOME": str(project_copy), "GATEHOUSE": studio.base_url}
     with (
         WatchedProcess(["bash", "-euc", script], cwd=project_copy, environment=environment) as script_process,
         Player() as player,
@@ -78,10 +78,12 @@ def test_a_program_of_the_guide_is_built_and_signs_a_player_in(
         script_process.wait_for_line(f"^(Hello|Welcome aboard), {NICK}", script_process.stdout)
 
 
-def test_the_record_of_a_refused_game_is_found_as_the_guide_says(studio: GameStudio, desktop: Desktop) -> None:
+def test_the_record_of_a_refused_game_is_found_as_the_guide_says(
+    studio: GameStudio, desktop: Desktop, tmp_path: Path
+) -> None:
     words = blocks("console")[1].strip().removeprefix("$ gatehouse ").split()
-    example = [sys.executable, "-B", str(CLIENTS / "python" / "example.py"), studio.base_url, "50010", "one-device"]
-    with WatchedProcess(example, environment=desktop.environment) as playing, Player() as player:
+    example = [sys.executable, "-B", str(CLIENTS / "python" / "example.py"), studio.base_url, "50010"]
+    with WatchedProcess(example, cwd=tmp_path, environment=desktop.environment) as playing, Player() as player:
         (link,) = desktop.wait_for_open()
         player.decide(player.open(link), "cancel")
         record = playing.wait_for_line("^Not signed in: refused (.+)$", playing.stderr)[1]

@@ -1,6 +1,8 @@
 """Games that the console shows under Connect are built and sign a player in."""
 
+import re
 import shutil
+import stat
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -52,7 +54,7 @@ public static class Host
     }
 }
 """
-UNITY_FILES: Final = "-recurse:Runtime/*.cs UnityEngine.cs UnityWebRequest.cs Host.cs SignIn.cs"
+UNITY_FILES: Final = "-recurse:Runtime/*.cs UnityEngine.cs UnityWebRequest.cs Host.cs SignIn.cs Guest.cs"
 
 
 def copy_client(home: Path, *names: str) -> None:
@@ -66,19 +68,21 @@ def copy_client(home: Path, *names: str) -> None:
 
 def python(home: Path) -> str:
     copy_client(home, "python/gatehouse_login.py")
-    return "exec python -B game.py"
+    return "python -B -m py_compile guest.py steam.py && exec python -B game.py"
 
 
 def cpp(home: Path) -> str:
     require_program(CPP)
-    copy_client(home, "cpp/gatehouse_login.hpp")
-    return "g++ -std=c++17 game.cpp -o game -lcurl -pthread && exec ./game"
+    copy_client(home, "cpp/gatehouse_login.hpp", "cpp/gatehouse_guest.hpp")
+    compiled = "g++ -std=c++17 -fsyntax-only -x c++ guest.hpp"
+    return f"{compiled} && g++ -std=c++17 game.cpp -o game -lcurl -pthread && exec ./game"
 
 
 def csharp(home: Path) -> str:
     require_program(MONO)
-    copy_client(home, "csharp/GatehouseLogin.cs")
-    return "mcs -r:System.Net.Http Game.cs GatehouseLogin.cs && exec mono Game.exe"
+    copy_client(home, "csharp/GatehouseLogin.cs", "csharp/GatehouseGuest.cs", "unity/Runtime/Ed25519.cs")
+    library = "mcs -target:library -r:System.Net.Http Guest.cs GatehouseLogin.cs GatehouseGuest.cs Ed25519.cs"
+    return f"{library} && mcs -r:System.Net.Http Game.cs GatehouseLogin.cs && exec mono Game.exe"
 
 
 def unity(home: Path) -> str:
@@ -117,6 +121,7 @@ def typescript(home: Path) -> str:
     return f"{node[0]} {compiler} && exec {node[0]} game.js"
 
 
+STORED_BY_THE_ENGINE: Final = frozenset({"game-unity", "game-godot4"})
 GAMES: Final[dict[str, Callable[[Path], str]]] = {
     "game-python": python,
     "game-typescript": typescript,
@@ -154,3 +159,8 @@ def test_a_game_of_the_console_signs_a_player_in(
         (link,) = desktop.wait_for_open()
         player.confirm(link)
         game.wait_for_line(f"Hello, {NICK}", game.stdout)
+    kept = [path for path in (tmp_path / "device", *tmp_path.rglob("app_userdata/*/device")) if path.exists()]
+    assert len(kept) == (name not in STORED_BY_THE_ENGINE)
+    for path in kept:
+        assert re.fullmatch("[0-9a-f]{64}", path.read_text())
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -73,7 +73,7 @@ RUN_ELSEWHERE: Final = {
     "gitea": "tests/unit/web_pages/test_snippets.py",  # the same command as in the guide, which test_gitea.py runs
     "permissions": "tests/unit/web_pages/test_snippets.py",
     "check": "tests/wire/console/test_connect.py",
-    "machine": "tests/wire/console/test_connect.py",
+    **dict.fromkeys(("machine", "verify-node", "verify-go", "verify-csharp"), "tests/wire/console/test_connect.py"),
     "shell": "tests/unit/web_pages/test_snippets.py",
     "native": "tests/unit/web_pages/test_snippets.py",
     **dict.fromkeys((name for name in BY_NAME if name.startswith("game-")), "tests/game_clients/test_snippets.py"),

@@ -12,6 +12,7 @@ from gatehouse.accounts.errors import LoginDenied
 from gatehouse.accounts.failed_sign_ins.counter import FailedSignIns
 from gatehouse.accounts.failed_sign_ins.model import denial_reason
 from gatehouse.accounts.model import SignInMethod, User
+from gatehouse.accounts.sample_factor import SampleFactorRule
 from gatehouse.accounts.session_model import LoginTokenRecord
 from gatehouse.accounts.store import ApplicationAccess, LoginStore
 from gatehouse.accounts.terms.acceptance import Terms
@@ -102,6 +103,7 @@ class LoginResult:
         country_of: Callable[[str], str],
         tokens: UserTokens,
         devices: SignInDevices,
+        sample_factor: SampleFactorRule,
         terms: Terms,
         failures: FailedSignIns,
         recorder: Recorder,
@@ -113,6 +115,7 @@ class LoginResult:
         self._country_of = country_of
         self._tokens = tokens
         self._devices = devices
+        self._sample_factor = sample_factor
         self._terms = terms
         self._failures = failures
         self._recorder = recorder
@@ -185,12 +188,13 @@ class LoginResult:
     async def with_service_application(self, options: LoginOptions) -> LoginOptions:
         """Return the options with the application of the service JWT.
 
-        Raises InvalidToken: every credential in a request must be valid (R6).
+        Raises InvalidToken: every credential in a request must be valid (R6); BadInput for the sample factor.
         """
-        if not options.service_jwt:
-            return options
-        application = await self._rules.service_application(options.service_jwt)
-        return msgspec.structs.replace(options, service_application=application)
+        if options.service_jwt:
+            application = await self._rules.service_application(options.service_jwt)
+            options = msgspec.structs.replace(options, service_application=application)
+        await self._sample_factor.check(options.factor, options.applications)
+        return options
 
     async def _named_applications(self, options: LoginOptions) -> NamedApplications:
         return NamedApplications((await self.with_service_application(options)).applications)

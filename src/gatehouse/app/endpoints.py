@@ -43,6 +43,7 @@ from gatehouse.web.pages.account_request import NoticeCookie
 from gatehouse.web.pages.api_docs import DocsPage
 from gatehouse.web.pages.assets import Assets, packaged_assets
 from gatehouse.web.pages.branding import DARK_LOGO_FILE, LOGO_FILE, BrandAssets, BrandFile, brand_endpoint
+from gatehouse.web.pages.client_files import client_files_endpoint
 from gatehouse.web.pages.guides import GuideEndpoints
 from gatehouse.web.pages.images import image_endpoint
 from gatehouse.web.pages.rendering import PageRenderer
@@ -115,6 +116,7 @@ def build_app(
         SecurityTextEndpoint(read_security_txt(settings.operations.security_txt)).endpoint(),
     ]
     table += GuideEndpoints(pages).endpoints()
+    table += client_files_endpoint()
     table += docs_page(services, pages, table).endpoints()
     errors = ErrorRenderer(
         render_error=pages.render_error,

@@ -50,6 +50,7 @@ from gatehouse.storage.inspection import (
 )
 from gatehouse.storage.installation import BASE_URL
 from gatehouse.storage.migrations import HEAD
+from gatehouse.storage.permissions.sample_factors import sample_factor_applications
 from gatehouse.storage.sqlite.connection import SYNCHRONOUS_FULL
 
 MEBIBYTE: Final = 2**20
@@ -332,6 +333,21 @@ async def about_rules(installation: CheckedInstallation) -> AsyncIterator[Findin
         yield ok("rules", "no reserved names")
 
 
+async def about_factors(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    """Tell games that send the factor of a code sample, which is the same on every device."""
+    found = await installation.storage.runner.snapshot_read(
+        partial(sample_factor_applications, installation.clock.now())
+    )
+    for name in found:
+        yield warn(
+            "factors",
+            f"players of {name} send the factor of a code sample, the same on every device: "
+            "call device_factor of the client library",
+        )
+    if not found:
+        yield ok("factors", "no game sends the factor of a code sample")
+
+
 async def about_addresses(installation: CheckedInstallation) -> AsyncIterator[Finding]:
     """Tell accounts that have one address, from before compatibility forms were compared."""
     found = await installation.storage.runner.snapshot_read(partial(find_shared_logins, MAX_SHARED_LISTED))
@@ -456,6 +472,7 @@ DATABASE_CHECKS: tuple[DatabaseCheck, ...] = (
     about_setup,
     about_rules,
     about_addresses,
+    about_factors,
     about_sites,
     about_clients,
     about_apis,

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gatehouse.accounts.login_result import LoginOptions
+from gatehouse.accounts.sample_factor import SampleFactorRule
 from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.fields.secrets import SecretRecord, SecretText
@@ -89,6 +90,7 @@ class GameSessionRegistration:
         results: GameLoginResults,
         id_tokens: IdTokenIssuer,
         rules: ApplicationAccess,
+        sample_factor: SampleFactorRule,
         game_settings: GameSettingsReader,
         refusals: GameRefusals,
         pending_limit: PendingLimit,
@@ -101,6 +103,7 @@ class GameSessionRegistration:
         self._results = results
         self._id_tokens = id_tokens
         self._rules = rules
+        self._sample_factor = sample_factor
         self._game_settings = game_settings
         self._refusals = refusals
         self._pending_limit = pending_limit
@@ -112,9 +115,11 @@ class GameSessionRegistration:
         """Register a session.
 
         Raises Violation when one of the named applications has no game login, ServiceJwtRefused for an invalid
-        service JWT, BadInput for a client that gets no id_token, TooManySessions when there are too many.
+        service JWT, BadInput for the sample factor or a client that gets no id_token, TooManySessions when there are
+        too many.
         """
         options = await self._with_application(request.options, origin)
+        await self._sample_factor.check(options.factor, options.applications)
         if options.id_token is not None:
             checked = await self._id_tokens.check_request(options.id_token, options.primary_application)
             options = replace(options, id_token=checked)

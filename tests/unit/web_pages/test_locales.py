@@ -270,7 +270,12 @@ NO_SCREEN = (
     *("web/http/parse.py", "web/http/parse_json.py", "permissions/changes/", "permissions/questions/check.py"),
     "permissions/questions/user_record_views.py",
 )
-API_ONLY = {"7: text", "data.user_id: use `users` to save", "data.user_id: whose?"}
+API_ONLY = {
+    "7: text",
+    "data.user_id: use `users` to save",
+    "data.user_id: whose?",
+    "factor: this is the text of a code sample; call device_factor, which makes one per device",
+}
 DETAIL_SHOWN = (BadInput, ProtectedHeld, AdministratorsOnly, ApplicationTooLarge)
 PASSED_ON = {"7: 7", "7 is 7; at most 7 is accepted"}  # the words of others
 PATTERN_CALLS = {"_match_pattern": "7", "_refuse_above": "7 is 7; at most 7 is accepted"}  # given their words

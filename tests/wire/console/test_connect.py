@@ -2,11 +2,13 @@
 
 import asyncio
 import re
+import shutil
 from collections.abc import Mapping
 from html import unescape
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.model import ClientProfile
@@ -40,8 +42,13 @@ async def test_every_snippet_is_shown_with_the_values_of_the_installation(
         plain = unescape(re.sub(r"</?span[^>]*>", "", page))
         for file in render_snippet(snippet, None, application_id=SHOP, base_url=studio.base_url):
             assert file.text in plain, (snippet.name, file.name)
-        mark = "Run by our tests" if snippet.is_tested else "Not run by our tests"
-        assert f">{mark}<" in page, snippet.name
+        marks = {"run": "Run by our tests", "compiled": "Compiled by our tests", "not_run": "Not run by our tests"}
+        assert re.findall(r">(\w+ (?:run )?by our tests)<", page) == [
+            marks[snippet.check_of(file)] for file in snippet.files
+        ], snippet.name
+        for name in snippet.downloads:
+            assert f'href="/docs/clients/{name}"' in page
+            assert (await studio.client.get(f"/docs/clients/{name}")).status_code == 200
     assert "The values are examples: you cannot see the clients" in (await dev.get(CONNECT)).text
 
 
@@ -169,6 +176,45 @@ async def test_snippet_that_checks_permissions_runs_as_it_is(
     )
     answer, _ = await process.communicate()
     assert b"user.kick" in answer, answer
+
+
+VERIFIERS = {
+    "verify-node": ("node", "node verify.mjs"),
+    "verify-go": ("go", "go run main.go"),
+    "verify-csharp": ("mcs", "mcs -r:System.Net.Http Verify.cs && timeout 30 mono Verify.exe"),
+}
+
+
+@pytest.mark.parametrize("name", VERIFIERS)
+async def test_snippets_that_verify_a_player_tell_the_player_and_refuse_another_device(
+    studio: RunningService, console_browsers: ConsoleBrowsers, tmp_path: Path, name: str
+) -> None:
+    program, command = VERIFIERS[name]
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    ada = await console_browsers(ADA)
+    keys = f"{APPLICATIONS}/{SHOP}/access_keys"
+    await ada.get(keys)
+    values = environment_on((await ada.post(keys, comment="the server")).text)
+    user = await studio.services.storage.accounts.user(PIA)
+    jwt = await studio.services.accounts.user_tokens.issue(user, auth="login", factor=FACTOR)
+    (file,) = render_snippet(BY_NAME[name], None, application_id=SHOP, base_url=studio.base_url)
+    (tmp_path / file.name).write_text(file.text)
+    for factor, expected in ((FACTOR, True), ("another device", False)):
+        process = await asyncio.create_subprocess_exec(
+            *("bash", "-euc", command),
+            cwd=tmp_path,
+            env={
+                "PATH": "/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin",
+                "HOME": str(tmp_path),
+                **values,
+                "JWT": jwt,
+                "FACTOR": factor,
+            },
+            stdout=asyncio.subprocess.PIPE,
+        )
+        answer, _ = await process.communicate()
+        assert (PIA in answer.decode()) is expected, (factor, answer)
 
 
 async def test_snippet_of_a_machine_gets_a_token_for_the_api_of_its_application(

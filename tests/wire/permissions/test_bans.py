@@ -12,12 +12,13 @@ from gatehouse.permissions.model.central import roles as central_roles
 from gatehouse.permissions.model.facts import UserRecord
 from gatehouse.permissions.model.rules import ROOT, application_scope
 from gatehouse.storage.accounts.bans import MAX_DEVICES
+from gatehouse.storage.permissions.sample_factors import SampleFactorStorage
 from gatehouse.storage.tables.accounts import user_devices
 from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser
 from tests.support.builders import ORIGIN, a_record, a_user
 from tests.support.game import approve_in_storage, confirm_in_browser, poll_ended_session, register_game
 from tests.support.oauth import RelyingPartyClient, an_oidc_client, oauth_error, success_body
-from tests.support.permission_builders import a_role, holdings_with
+from tests.support.permission_builders import a_role, create_application, holdings_with
 from tests.support.service import RunningService
 from tests.support.studio import (
     IN_PROJECT,
@@ -411,6 +412,46 @@ async def test_bn_09_a_ban_of_devices_counts_for_every_account_on_them(
     await lift(studio, moderator, anna.user_id, application_id=shop)
     assert (await log_in(service, **hers))["status"] == "OK"
     await studio.expect_ok("meta/data", own_record(studio.shop), headers)
+
+
+@pytest.mark.both_databases
+async def test_bn_10_the_factor_of_a_code_sample_is_refused_for_new_applications_and_is_no_device_of_old_ones(
+    studio: Studio, anna: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, shop = studio.service, studio.shop.application_id
+    sample = "a random text kept on this device"
+    paths = {
+        "/proxy/api/gameSession/getGsid": {},
+        "/proxy/api/login": {"login": LOGIN, "password": PASSWORD},
+        "/proxy/api/guest": {"device_key": "x", "challenge": "x", "signature": "x"},
+    }
+
+    async def refused(application_id: int) -> list[bool]:
+        answers = [
+            await service.client.post(path, json={**fields, "app_id": application_id, "factor": sample})
+            for path, fields in paths.items()
+        ]
+        return [one.status_code == 400 and "device_factor" in one.text for one in answers]
+
+    old = await create_application(service.services.storage, name="Old", accepts_sample_factor=True)
+    assert await refused(old.application_id) == [True, True, True], "in development"
+    monkeypatch.setattr(service.services.permissions.sample_factor, "_accepts_none", False)
+    assert await refused(shop) == [True, True, True], "a new application"
+    assert await refused(old.application_id) == [False, False, False]
+
+    eve = a_user(user_id="1000000077", login="eve@studio.example", password_hash=anna.password_hash)
+    await service.services.storage.accounts.create_user(eve, a_record())
+    hers = {"login": "eve@studio.example", "app_id": old.application_id, "factor": sample}
+    for fields in ({"app_id": old.application_id, "factor": sample}, hers):
+        assert (await log_in(service, **fields))["status"] == "OK"
+    administrator = await create_administrator(studio)
+    saved = await ban(studio, administrator, anna.user_id, application_id=old.application_id, device=True)
+    assert saved.get("devices", 0) == 0
+    assert (await log_in(service, **hers))["status"] == "OK"
+    now = service.clock.now()
+    factors = SampleFactorStorage(service.services.storage.runner)
+    assert await factors.applications(now) == ["Old"]
+    assert await factors.applications(now + 31 * 86_400) == []
 
 
 async def test_bn_09_a_shared_device_asks_for_confirmation_and_old_devices_are_forgotten(

@@ -1,7 +1,10 @@
 """Devices at sign-ins, which a ban can cover: an HMAC of the factor, kept for 30 days for this purpose only (R10)."""
 
+from typing import TypeGuard
+
 from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.bans.store import BanStore
+from gatehouse.accounts.sample_factor import SAMPLE_FACTOR
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import hmac_sha256
 
@@ -17,12 +20,19 @@ class SignInDevices:
 
         Before its bans are read: a ban that is saved meanwhile finds the account, or is found.
         """
-        if factor:
+        if names_a_device(factor):
             await self._store.record_device(user_id, self._digest(factor), self._clock.now())
 
     async def find_bans(self, factor: str | None) -> tuple[UserBan, ...]:
         """Return the bans that count for every account on the device."""
-        return await self._store.bans_of_device(self._digest(factor), self._clock.now()) if factor else ()
+        if not names_a_device(factor):
+            return ()
+        return await self._store.bans_of_device(self._digest(factor), self._clock.now())
 
     def _digest(self, factor: str) -> str:
         return hmac_sha256(self._key, factor.encode()).hex()
+
+
+def names_a_device(factor: str | None) -> TypeGuard[str]:
+    """Whether the factor stands for one device; the sample one is the same on all."""
+    return bool(factor) and factor != SAMPLE_FACTOR

@@ -9,6 +9,7 @@ from gatehouse.app.console.role_lists import role_lists
 from gatehouse.app.console.shared import ConsoleServices
 from gatehouse.app.services.activity import visible_audit_log
 from gatehouse.app.services.installation import posture
+from gatehouse.storage.permissions.sample_factors import SampleFactorStorage
 from gatehouse.web.console.home import HomeScreens
 from gatehouse.web.console.path_table import UNKNOWN_PAGE
 from gatehouse.web.console.search import GlobalSearchScreens
@@ -37,6 +38,7 @@ def home_screens(console: ConsoleServices) -> HomeScreens:
         clock=services.clock,
         sends_mail=console.sends_mail,
         risks=lambda: find_risks(posture(services.settings, dev=services.core.dev)),
+        sample_factors=SampleFactorStorage(services.storage.runner),
         samples=console.samples,
     )
 

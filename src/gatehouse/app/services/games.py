@@ -119,6 +119,7 @@ def build_games(
             results=results,
             id_tokens=id_tokens,
             rules=rules,
+            sample_factor=permissions.sample_factor,
             game_settings=login_settings,
             refusals=refusals,
             pending_limit=PendingLimit(store=store, clock=clock, most=settings.pending_most),

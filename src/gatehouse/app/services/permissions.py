@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from gatehouse.accounts.bans.devices import SignInDevices
 from gatehouse.accounts.bans.model import UserBan
+from gatehouse.accounts.sample_factor import SampleFactorRule
 from gatehouse.app.services.core import DAY, Core
 from gatehouse.app.services.keys import KeyServices
 from gatehouse.app.services.limits import LimitServices
@@ -22,6 +23,7 @@ from gatehouse.permissions.authentication.service_jwts import ServiceJwtVerifier
 from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.login_rules import LoginRules
 from gatehouse.permissions.rights.ban_ranks import BanRanks
+from gatehouse.storage.permissions.sample_factors import SampleFactorStorage
 from gatehouse.tokens.verifier import TokenVerifier
 
 MEGABYTE: Final = 2**20
@@ -31,6 +33,7 @@ class PermissionServices(Struct, frozen=True, kw_only=True, eq=False):
     loader: PermissionLoader
     ban_ranks: BanRanks
     devices: SignInDevices
+    sample_factor: SampleFactorRule
     application_keys: ApplicationKeyDirectory
     token_verifier: TokenVerifier
     access_keys: AccessKeyVerifier
@@ -90,6 +93,7 @@ def build_permissions(core: Core, keys: KeyServices, limits: LimitServices) -> P
         loader=loader,
         ban_ranks=ban_ranks,
         devices=devices,
+        sample_factor=SampleFactorRule(store=SampleFactorStorage(storage.runner), clock=clock, accepts_none=core.dev),
         application_keys=application_keys,
         token_verifier=token_verifier,
         access_keys=access_keys,

@@ -116,6 +116,7 @@ def build_sign_in(
             country_of=geoip.country,
             tokens=accounts.user_tokens,
             devices=permissions.devices,
+            sample_factor=permissions.sample_factor,
             terms=terms,
             failures=core.failed_sign_ins,
             recorder=recorder,

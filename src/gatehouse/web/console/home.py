@@ -1,7 +1,7 @@
 """Home: figures of a period, what ends soon, open setup tasks and the latest activity; projects for their owners."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 from starlette.requests import Request
@@ -58,6 +58,11 @@ class SetupTask(msgspec.Struct, frozen=True, kw_only=True):
     done: bool
 
 
+class SampleFactorReader(Protocol):
+    async def applications(self, now: int) -> Sequence[str]:
+        """Return the names of applications whose players sent the factor of a code sample lately."""
+
+
 class HomeContext(PageContext, frozen=True, kw_only=True):
     template = "console/home.html"
 
@@ -71,6 +76,7 @@ class HomeContext(PageContext, frozen=True, kw_only=True):
     latest: Sequence[RecordView]
     tasks: Sequence[SetupTask]  # none once all are done
     risks: Sequence[Risk]
+    sample_factor_applications: Sequence[str]  # whose players all send the same factor
     log_problems: Sequence[str]
     samples: SampleCommands
     periods: Sequence[str] = tuple(PERIODS)
@@ -104,9 +110,11 @@ class HomeScreens:
         clock: Clock,
         sends_mail: Callable[[], bool],
         risks: Callable[[], Sequence[Risk]],
+        sample_factors: SampleFactorReader,
         samples: SampleCommands,
     ) -> None:
         self._store = store
+        self._sample_factors = sample_factors
         self._log = log
         self._activity = activity
         self._describer = describer
@@ -140,6 +148,7 @@ class HomeScreens:
             latest=await self._latest(request, admin, ActivityFilter()),
             tasks=open_tasks(setup_tasks(amounts, sends_mail=self._sends_mail())),
             risks=self._risks(),
+            sample_factor_applications=await self._sample_factors.applications(now),
             log_problems=(await self._verification.state()).problems,
             samples=self._samples,
         )

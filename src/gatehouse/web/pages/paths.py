@@ -7,6 +7,7 @@ class Path(StrEnum):
     HOME = "/"  # sign-in or account; also `/?stoken=…` (R1) and `/?gsid=…` (R4)
     OPENAPI = "/openapi.json"
     DOCS = "/docs"
+    CLIENT_FILES = "/docs/clients"  # /<file>
     GUIDES = "/docs/guides"  # and /<name>, /pictures/<file>
     DOCS_SESSION = "/docs/session"  # GET signs in and returns; POST answers with a short user JWT
     CONSOLE = "/console"

@@ -108,7 +108,7 @@ class ConnectScreens:
         return self._view.render(request, admin, ENTRY, context)
 
     async def _arrival(self, client: Client | None) -> ClientArrival | None:
-        if client is None or client.machine:
+        if client is None or client.machine or client.machine:
             return None
         return await self._lists.arrival(client.client_id, self._clock.now())
 
@@ -140,7 +140,7 @@ def is_administrator(admin: AdminRequest) -> bool:
 
 
 def default_snippet(application: Application, client: Client | None) -> Snippet:
-    if client is None:
+    if is_game(application) or client is None:
         return BY_NAME["game-python" if is_game(application) else "flask"]
     return next(one for one in SNIPPETS if one.kind in CLIENT_KINDS and one.fits(client))
 
@@ -148,14 +148,22 @@ def default_snippet(application: Application, client: Client | None) -> Snippet:
 def snippet_groups(
     application: Application, client: Client | None
 ) -> Sequence[tuple[str, Sequence[tuple[Snippet, str]]]]:
-    """By kind; games where game login is off, and the native profile without such a client, are left out."""
+    """By kind, games first in a game.
+
+    Games where game login is off, and the native profile without such a client, are left out.
+    """
     hidden: set[SnippetKind] = set() if has_game_login(application) else {SnippetKind.GAME}
     if client is None or client.profile is not ClientProfile.NATIVE:
         hidden.add(SnippetKind.NATIVE)
+    first = SnippetKind.GAME if is_game(application) else None
+
+    def order(one: Snippet) -> tuple[bool, int]:
+        return one.kind is not first, kind_order(one)
+
     shown = (one for one in SNIPPETS if one.kind not in hidden)
     return [
         (kind.value, [(one, connect_path(application.application_id, one, client)) for one in snippets])
-        for kind, snippets in groupby(sorted(shown, key=kind_order), key=lambda one: one.kind)
+        for kind, snippets in groupby(sorted(shown, key=order), key=lambda one: one.kind)
     ]
 
 

@@ -47,6 +47,14 @@ class SnippetKind(StrEnum):
     NATIVE = "native"  # has a client of profile native
 
 
+class SnippetCheck(StrEnum):
+    """What our tests do with a file; the texts are `connect.check_<value>`."""
+
+    RUN = "run"
+    COMPILED = "compiled"
+    NOT_RUN = "not_run"
+
+
 CLIENT_KINDS: Final = frozenset(
     {
         SnippetKind.WEB,
@@ -66,8 +74,15 @@ class Snippet(msgspec.Struct, frozen=True, kw_only=True):
     files: Sequence[str]
     callback: str = ""  # path of the redirect URI, where the program does not let one choose
     is_tested: bool = True  # a test runs it against the service
+    compiled: Sequence[str] = ()  # files that a test only compiles
+    downloads: Sequence[str] = ()  # the client files that it needs (web/pages/client_files.py)
     has_hint: bool = False  # `connect.<name>_hint` says what else is needed
     lacks_pkce: bool = False  # sends none, so that the client must not require it
+
+    def check_of(self, file: str) -> SnippetCheck:
+        if not self.is_tested:
+            return SnippetCheck.NOT_RUN
+        return SnippetCheck.COMPILED if file in self.compiled else SnippetCheck.RUN
 
     def fits(self, client: Client) -> bool:
         """Whether this client can be used with it."""
@@ -165,14 +180,72 @@ SNIPPETS: Final = (
         is_tested=False,
     ),
     Snippet(name="machine", title="curl", kind=SnippetKind.MACHINE, files=("token.sh",), has_hint=True),
-    Snippet(name="game-python", title="Python", kind=SnippetKind.GAME, files=("game.py",), has_hint=True),
-    Snippet(name="game-cpp", title="C++", kind=SnippetKind.GAME, files=("game.cpp",), has_hint=True),
-    Snippet(name="game-csharp", title="C#", kind=SnippetKind.GAME, files=("Game.cs",), has_hint=True),
-    Snippet(name="game-unity", title="Unity", kind=SnippetKind.GAME, files=("SignIn.cs",), has_hint=True),
-    Snippet(name="game-godot4", title="Godot 4", kind=SnippetKind.GAME, files=("game.gd",), has_hint=True),
-    Snippet(name="game-godot3", title="Godot 3", kind=SnippetKind.GAME, files=("game.gd",), has_hint=True),
-    Snippet(name="game-typescript", title="TypeScript", kind=SnippetKind.GAME, files=("game.ts",), has_hint=True),
+    Snippet(
+        name="game-python",
+        title="Python",
+        kind=SnippetKind.GAME,
+        files=("game.py", "guest.py", "steam.py"),
+        compiled=("guest.py", "steam.py"),
+        downloads=("gatehouse_login.py",),
+        has_hint=True,
+    ),
+    Snippet(
+        name="game-cpp",
+        title="C++",
+        kind=SnippetKind.GAME,
+        files=("game.cpp", "guest.hpp"),
+        compiled=("guest.hpp",),
+        downloads=("gatehouse_login.hpp", "gatehouse_guest.hpp"),
+        has_hint=True,
+    ),
+    Snippet(
+        name="game-csharp",
+        title="C#",
+        kind=SnippetKind.GAME,
+        files=("Game.cs", "Guest.cs"),
+        compiled=("Guest.cs",),
+        downloads=("GatehouseLogin.cs", "GatehouseGuest.cs", "Ed25519.cs"),
+        has_hint=True,
+    ),
+    Snippet(
+        name="game-unity",
+        title="Unity",
+        kind=SnippetKind.GAME,
+        files=("SignIn.cs", "Guest.cs"),
+        compiled=("Guest.cs",),
+        downloads=("gatehouse-unity.zip",),
+        has_hint=True,
+    ),
+    Snippet(
+        name="game-godot4",
+        title="Godot 4",
+        kind=SnippetKind.GAME,
+        files=("game.gd", "guest.gd"),
+        compiled=("guest.gd",),
+        downloads=("gatehouse-godot.zip",),
+        has_hint=True,
+    ),
+    Snippet(
+        name="game-godot3",
+        title="Godot 3",
+        kind=SnippetKind.GAME,
+        files=("game.gd",),
+        downloads=("gatehouse_login.gd",),
+        has_hint=True,
+    ),
+    Snippet(
+        name="game-typescript",
+        title="TypeScript",
+        kind=SnippetKind.GAME,
+        files=("game.ts", "guest.ts", "steam.ts"),
+        compiled=("guest.ts", "steam.ts"),
+        downloads=("gatehouse_login.ts",),
+        has_hint=True,
+    ),
     Snippet(name="permissions", title="Python (ASGI)", kind=SnippetKind.API, files=("app.py", "run.sh")),
+    Snippet(name="verify-node", title="Verify a player (Node)", kind=SnippetKind.API, files=("verify.mjs",)),
+    Snippet(name="verify-go", title="Verify a player (Go)", kind=SnippetKind.API, files=("main.go",)),
+    Snippet(name="verify-csharp", title="Verify a player (C#)", kind=SnippetKind.API, files=("Verify.cs",)),
     Snippet(name="check", title="curl", kind=SnippetKind.API, files=("check.sh",)),
     Snippet(name="shell", title="Shell", kind=SnippetKind.ANY, files=("sign_in.sh",)),
     Snippet(name="native", title="Shell (native)", kind=SnippetKind.NATIVE, files=("sign_in.sh",)),
@@ -183,6 +256,7 @@ BY_NAME: Final[Mapping[str, Snippet]] = {snippet.name: snippet for snippet in SN
 class SnippetFile(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     text: str
+    check: SnippetCheck
 
     @property
     def highlighted(self) -> Markup:
@@ -225,7 +299,11 @@ def render_snippet(
     }
     templates = snippet_environment()
     return [
-        SnippetFile(name=file, text=templates.get_template(f"{snippet.name}/{file}.j2").render(values))
+        SnippetFile(
+            name=file,
+            text=templates.get_template(f"{snippet.name}/{file}.j2").render(values),
+            check=snippet.check_of(file),
+        )
         for file in snippet.files
     ]
 

@@ -15,6 +15,12 @@ from gatehouse.storage.tables.accounts import users
 MAX_FOUND: Final = 10
 
 
+class NamedClient(Struct, frozen=True, kw_only=True):
+    client_id: str
+    name: str
+    application_id: int
+
+
 class NamedPerson(Struct, frozen=True, kw_only=True):
     user_id: str
     nick: str

@@ -7,7 +7,14 @@ from typing import Final
 from sqlalchemy import BigInteger, Boolean, ColumnElement, Text, and_, bindparam, exists, func, or_, select
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
-from gatehouse.admin.names import NamedApplication, NamedPerson, NamedProject, NamedProjectGroup, NamedRole
+from gatehouse.admin.names import (
+    NamedApplication,
+    NamedClient,
+    NamedPerson,
+    NamedProject,
+    NamedProjectGroup,
+    NamedRole,
+)
 from gatehouse.admin.paging import contains_pattern, contains_search, has_prefix, prefix_parameters
 from gatehouse.admin.visibility import Visibility
 from gatehouse.kernel.text import compatible
@@ -15,6 +22,7 @@ from gatehouse.storage.accounts.users import USER_ID_OF_LOGIN, login_parameters
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
 from gatehouse.storage.statements import Bytewise, InNumberList, InStringList, Statement, Verb
 from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.oauth import clients
 from gatehouse.storage.tables.permissions import applications, role_assignments, roles
 from gatehouse.storage.tables.projects import groups, project_names, projects
 
@@ -118,6 +126,18 @@ FIND_PROJECTS = Statement(
             or_(contains_search(projects.c.title, projects.c.project_id), _ALIAS.is_not(None)),
         )
         .order_by(projects.c.title_key)
+        .limit(bindparam("most"))
+    )
+)
+FIND_CLIENTS = Statement(
+    lambda: (
+        select(clients.c.client_id, clients.c.name, clients.c.application_id)
+        .where(
+            clients.c.removed.is_(False),
+            clients.c.application_id.is_not(None),
+            contains_search(clients.c.client_id, clients.c.name),
+        )
+        .order_by(func.lower(clients.c.name), clients.c.client_id)
         .limit(bindparam("most"))
     )
 )
@@ -240,7 +260,14 @@ def search_roles(search: str, limit: int, *, user_id: str = "") -> Verb[Sequence
     return [NamedRole(**row._asdict()) for row in rows]
 
 
+def search_clients(search: str, limit: int) -> Verb[Sequence[NamedClient]]:
+    """Return OAuth clients that are not removed, with the text in name or ID."""
+    rows = yield FIND_CLIENTS(search=contains_pattern(search), most=limit)
+    return [NamedClient(**row._asdict()) for row in rows]
+
+
 class SearchStore(SqlStore):
+    clients = snapshot_read(search_clients)
     people = snapshot_read(search_people)
     application_names = snapshot_read(application_names)
     applications = snapshot_read(search_applications)

@@ -44,4 +44,6 @@ def home_screens(console: ConsoleServices) -> HomeScreens:
 
 
 def search_screens(console: ConsoleServices) -> GlobalSearchScreens:
-    return GlobalSearchScreens(finding=console.search, roles=console.shared(role_lists), view=console.view)
+    return GlobalSearchScreens(
+        finding=console.search, roles=console.shared(role_lists), lookup=console.lookup, view=console.view
+    )

@@ -86,7 +86,8 @@ class AccountBrowser(HttpBrowser):
     async def sign_in_and_open_account(self, login: str = LOGIN, password: str = PASSWORD) -> httpx2.Response:
         """Sign in and open the account page."""
         await self.sign_in(login, password)
-        return await self.follow()
+        page = await self.follow()
+        return await self.get("/account") if page.url.path == "/console" else page
 
     async def submit(self, path: str, holding: str = "", **fields: str) -> httpx2.Response:
         """Submit the form of the current page with this action; `holding` selects one of several by its text."""

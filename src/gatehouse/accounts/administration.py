@@ -3,7 +3,7 @@
 from types import MappingProxyType
 
 from gatehouse.accounts.field_checks import check_labels, check_nick, check_tags
-from gatehouse.accounts.model import User, check_login
+from gatehouse.accounts.model import User, check_new_login
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.accounts.profile_fields import AccountChanges, apply_changes
@@ -55,7 +55,7 @@ class Administration:
 
     async def new_user(self, *, login: str, nick: str, password: str | None, lang: str = "en") -> User:
         """Check every field and hash the password, without storing anything."""
-        checked_login, checked_nick = check_login(login), check_nick(nick)
+        checked_login, checked_nick = check_new_login(login), check_nick(nick)
         if password is not None:
             await self._rules.check(password, checked_login, checked_nick)
         return User(

@@ -20,6 +20,7 @@ from gatehouse.accounts.model import (
     SignInMethod,
     User,
     check_login,
+    check_new_login,
     is_same_mailbox,
 )
 from gatehouse.accounts.registration import refuse_foreign_domain
@@ -166,7 +167,7 @@ class EmailSignIn:
         Nothing is created before: no stranger reserves an address. Raises BadAccount for invalid input.
         """
         self._refuse_when_off(wanted=self.registers)
-        checked, chosen = check_login(login), check_nick(nick)
+        checked, chosen = check_new_login(login), check_nick(nick)
         refuse_foreign_domain(checked, self._policy().domains)
         if not await self._links.may_email(checked, requester.source):
             return

@@ -39,6 +39,7 @@ MAX_LOCAL_LENGTH: Final = 64
 # Parts separated by dots, of characters that need no quoting (RFC 5322 §3.2.3) in any script.
 LOCAL_PART: Final = re.compile(r"[^\s\"(),:;<>@\[\\\].]+(\.[^\s\"(),:;<>@\[\\\].]+)*")
 DOMAIN_LABEL: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+LOCAL_DOMAIN: Final = "localhost"
 DOMAIN: Final = re.compile(rf"{DOMAIN_LABEL}(\.{DOMAIN_LABEL})*", re.ASCII)
 
 
@@ -55,6 +56,15 @@ def check_login(text: str) -> str:
     )
     if not well_formed:
         raise BadAccount("not an email address").on_screen("login_email")
+    return login
+
+
+def check_new_login(text: str) -> str:
+    """Return the same for an address that is new here: its domain has a dot, or is localhost. Raises BadAccount."""
+    login = check_login(text)
+    domain = login.rpartition("@")[2]
+    if "." not in domain and _ascii_lower(domain) != LOCAL_DOMAIN:
+        raise BadAccount("the login must be an email address").on_screen("login_email")
     return login
 
 

@@ -13,7 +13,15 @@ from gatehouse.accounts.email_links import EmailLinks, LinkRequester, as_owner
 from gatehouse.accounts.errors import DomainRefused, LoginTaken, RegistrationClosed, UserIdTaken
 from gatehouse.accounts.field_checks import check_nick
 from gatehouse.accounts.importing.hashes import is_imported
-from gatehouse.accounts.model import JOINED_KEY, SELF_REGISTERED, LinkKind, User, check_login, login_key
+from gatehouse.accounts.model import (
+    JOINED_KEY,
+    SELF_REGISTERED,
+    LinkKind,
+    User,
+    check_login,
+    check_new_login,
+    login_key,
+)
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.accounts.pending_registrations import PendingRegistrations
@@ -78,7 +86,7 @@ class SelfRegistration:
         The response is the same for both. Raises BadAccount for invalid input.
         """
         self.refuse_when_closed()
-        login, nick = check_login(account.login), check_nick(account.nick)
+        login, nick = check_new_login(account.login), check_nick(account.nick)
         refuse_foreign_domain(login, self.domains)
         await self._rules.check(account.password, login, nick)
         if await self._links.may_email(login, requester.source):

@@ -68,6 +68,7 @@ def sign_in_completion(services: Services, pages: PageRenderer) -> SignInComplet
         failures=services.core.failed_sign_ins,
         notice_quota=Quota(store=services.storage.throttle, clock=services.clock),
         notices_enabled=lambda: services.settings.sessions.new_device_email,
+        is_administrator=services.permissions.login_rules.has_protected_role,
     )
 
 

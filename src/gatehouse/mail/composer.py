@@ -136,7 +136,7 @@ class Composer:
             "name": brand.name,
             "theme": brand.theme,
             "base_url": self._base_url,
-            "service": self._base_url.partition("://")[2],
+            "service": brand.name,
             "when": datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%d %H:%M UTC"),
         }
 

@@ -52,6 +52,7 @@ async def test_invalid_registration_form_shows_the_error_and_creates_nothing(
         ({"password": "1234567890"}, "too easy to guess"),
         ({"password": weak}, "too easy to guess"),
         ({"login": "not an address"}, "Enter an email address."),
+        ({"login": "not-a-mail@x"}, "Enter an email address."),
         ({"nick": "\u202eanna"}, "1 to 64 visible characters"),
     ):
         response = await register(browser_client, **fields)

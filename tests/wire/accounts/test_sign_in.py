@@ -28,6 +28,16 @@ async def test_the_right_password_opens_a_session(browser_client: HttpBrowser, a
     assert anna.login == LOGIN
 
 
+async def test_administrator_lands_in_the_console(service: RunningService, browser_client: HttpBrowser) -> None:
+    await service.services.accounts.administration.create(
+        login=LOGIN, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test"), administrator=True
+    )
+    assert (await browser_client.sign_in(LOGIN)).headers["location"] == "/console"
+    assert (await browser_client.get("/")).headers["location"] == "/console"
+    await browser_client.get("/account")
+    assert (await browser_client.post("/sign-out")).status_code == 200
+
+
 @pytest.mark.usefixtures("anna")
 async def test_all_spellings_of_the_login_are_the_login(browser_client: HttpBrowser) -> None:
     assert (await browser_client.sign_in(" Anna@STUDIO.example ")).status_code == 303

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from gatehouse.accounts.address_proofs.model import proving_browser
 from gatehouse.accounts.email_links import EmailLinks, PreparedLink, as_owner
 from gatehouse.accounts.errors import LinkDead, LinkNeedsSession
-from gatehouse.accounts.model import LinkKind, User, check_login, login_key
+from gatehouse.accounts.model import LinkKind, User, check_new_login, login_key
 from gatehouse.accounts.own_account.model import EmailChange, OwnAccountStore, SameAddress
 from gatehouse.accounts.registration import refuse_foreign_domain
 from gatehouse.accounts.session_model import UserSession
@@ -44,7 +44,7 @@ class EmailChanges:
         self, user: User, login: str, *, session_id: str, source: str, origin: AuditOrigin
     ) -> None:
         """Send the link; nothing changes until it is opened. Raises BadAccount for invalid input."""
-        checked = check_login(login)
+        checked = check_new_login(login)
         self._refuse_unusable(user, checked)
         if not await self._links.may_email(checked, source):
             return

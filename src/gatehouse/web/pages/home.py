@@ -100,7 +100,9 @@ class HomePage(Struct, kw_only=True, eq=False):
         if query.stoken:
             return await self.short_token.show(request, browser, query.stoken)
         if browser.signed_in is not None:
-            return see_other(Path.ACCOUNT)
+            is_full = browser.signed_in.session.strength is SessionStrength.FULL
+            administers = is_full and await self.sign_in.completion.is_administrator(browser.signed_in.user)
+            return see_other(Path.CONSOLE if administers else Path.ACCOUNT)
         return await self.sign_in.show_form(request, browser)
 
     def endpoint(self) -> Endpoint:
@@ -112,6 +114,6 @@ class HomePage(Struct, kw_only=True, eq=False):
             dialect=Dialect.PAGE,
             rate_class=RateClass.PUBLIC,
             section="pages",
-            summary="Show the sign-in page or the account page",
+            summary="Show the sign-in page, the account page or the console",
             hidden=True,
         )

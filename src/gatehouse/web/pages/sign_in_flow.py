@@ -26,6 +26,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.mail.composer import Composer
 from gatehouse.mail.model import MailTemplate, OutboxMail
 from gatehouse.sign_in_flow.account_sign_in import ACCOUNT_KIND as ACCOUNT
+from gatehouse.sign_in_flow.account_sign_in import RETURN_TO
 from gatehouse.sign_in_flow.flows import SignInFlows, request_of_handle
 from gatehouse.sign_in_flow.model import (
     Continuation,
@@ -187,7 +188,7 @@ STEP_PATHS: Final = {
 class SignInCompletion(Struct, kw_only=True, eq=False):
     """`deny_banned_game` ends the game session of a flow for a banned person.
 
-    `notices_enabled`: whether people get an email about a new device.
+    `notices_enabled`: whether people get an email about a new device. Administrators land in the console.
     """
 
     sessions: Sessions
@@ -201,6 +202,7 @@ class SignInCompletion(Struct, kw_only=True, eq=False):
     failures: FailedSignIns
     notice_quota: Quota
     notices_enabled: Callable[[], bool]
+    is_administrator: Callable[[User], Awaitable[bool]]
 
     async def accept_first_factor(
         self, request: Request, browser: Browser, user: User, auth: SignInMethod, handle: str, *, proved: str = ""
@@ -213,8 +215,9 @@ class SignInCompletion(Struct, kw_only=True, eq=False):
                 await self.sign_in_flows.find(handle, browser=browser.browser_id), user, auth, proved
             )
         else:
+            ask = {RETURN_TO: Path.CONSOLE.value} if await self.is_administrator(user) else {}
             handle = await self.sign_in_flows.start(
-                ACCOUNT, {}, browser=browser.browser_id, user=user, method=auth, proved=proved
+                ACCOUNT, ask, browser=browser.browser_id, user=user, method=auth, proved=proved
             )
         return see_other(step_address(FlowStep.FACTOR, handle))
 
@@ -249,7 +252,8 @@ class SignInCompletion(Struct, kw_only=True, eq=False):
             proved=proved,
         )
         proof = proof_of_session(opened.session, is_new=True)
-        response = await self.continue_flow(request, browser, proof, handle)
+        lands = not handle and await self.is_administrator(user)
+        response = see_other(Path.CONSOLE) if lands else await self.continue_flow(request, browser, proof, handle)
         device = self.devices.issue(user, browser.device)
         return self.browsers.set_session_cookie(response, opened.secret, device, stays=browser.stays)
 

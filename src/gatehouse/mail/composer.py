@@ -136,7 +136,7 @@ class Composer:
             "name": brand.name,
             "theme": brand.theme,
             "base_url": self._base_url,
-            "service": brand.name,
+            "service": self._base_url.partition("://")[2],
             "when": datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%d %H:%M UTC"),
         }
 

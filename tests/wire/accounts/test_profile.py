@@ -1,6 +1,7 @@
 """Names, user name and time zone of an account, and what its claims tell (R9)."""
 
 import json
+import re
 
 import httpx2
 from msgspec.structs import replace
@@ -53,7 +54,7 @@ async def test_invalid_profile_field_is_refused_and_shown_again(
     for field, value, problem in (
         ("name", "x" * 129, "a name must be"),
         ("family_name", "Berg\u202e", "a name must be"),
-        ("zoneinfo", "Europe/../etc", "must be a time zone"),
+        ("zoneinfo", "Europe/../etc", "Choose a time zone"),
     ):
         response = await account_browser.submit("/account/profile", nick="New", **{field: value})
         assert response.status_code == 400
@@ -68,7 +69,7 @@ async def test_lg_30_user_name_follows_the_rules_and_is_chosen_every_30_days(
     for username in ("ab", "x" * 33, "12345", "an na", "änna", "ad.min", "Support", "...", "anna@x"):
         response = await choose_username(account_browser, username)
         assert response.status_code == 400, username
-        assert "user name" in account_browser.problem_in(response)
+        assert re.search("Use|reserved", account_browser.problem_in(response)), username
     assert (await choose_username(account_browser, "anna")).status_code == 303
     recent = await choose_username(account_browser, "berg")
     assert (recent.status_code, account_browser.problem_in(recent)) == (

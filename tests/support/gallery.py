@@ -12,6 +12,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from gatehouse.accounts.address_proofs.model import EndedMethods
+from gatehouse.accounts.failed_sign_ins.model import FailureReason
+from gatehouse.accounts.identities import ForeignPerson
 from gatehouse.accounts.model import OWN_FIELDS, SignInMethod
 from gatehouse.accounts.terms.model import TermsDocument
 from gatehouse.admin.access_invitations import NamedInvitation
@@ -49,6 +51,7 @@ from gatehouse.web.pages.branding import ColorPreviewContext, swatches
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.markdown import render_markdown
 from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.provider_test import ProviderTestContext, claim_lines, person_lines
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.terms import TermsContext, TermsEndContext
 from gatehouse.web.pages.vocabulary import (
@@ -338,8 +341,22 @@ FULL_ACCOUNT: Final = replace(
         account.AccountActivityRow(at=NOW - DAY, event="role.assigned"),
         account.AccountActivityRow(at=NOW - 90 * DAY, event="user.created", address="192.0.2.10"),
     ),
+    failures=tuple(
+        account.FailureRow(
+            hour=NOW - number * 3_600, reason=reason, network="192.0.2.0/24", place="Vienna", times=1 + number
+        )
+        for number, reason in enumerate(FailureReason)
+    ),
 )
 
+TESTED_PERSON: Final = ForeignPerson(
+    issuer="https://accounts.google.com",
+    subject="110169484474386276334",
+    email=ANNA,
+    email_verified=True,
+    name="Anna Berg",
+    claims={"email": ANNA, "email_verified": True, "name": "Anna Berg", "sub": "110169484474386276334"},
+)
 WHY_DENIED: Final = page.DenialReason(
     by="restricted_domains", check="/console/access/check?user_id=1000000001&application_id=50001"
 )
@@ -613,6 +630,15 @@ STATES: Final[Mapping[str, PageContext]] = {
         login=ANNA,
         nick="Anna",
         problem=PageProblem(what=ProblemKind.PASSWORD_SHORT, field="password"),
+    ),
+    "provider-test": ProviderTestContext(
+        provider="Google",
+        back="/console/settings/providers/google",
+        taken=person_lines(TESTED_PERSON),
+        claims=claim_lines(TESTED_PERSON),
+    ),
+    "provider-test-failed": ProviderTestContext(
+        provider="Google", back="/console/settings/providers/google", problem="the ID token has another issuer"
     ),
     "invitations": account.InvitationsContext(
         csrf=CSRF,

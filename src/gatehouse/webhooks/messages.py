@@ -120,6 +120,8 @@ UNPUBLISHED_EVENTS: Final = frozenset(
             AuditEvent.REWRAPPED,
             AuditEvent.PROVISIONED,
             AuditEvent.SETTINGS_CHANGED,
+            AuditEvent.PROVIDER_TESTED,
+            AuditEvent.SIGN_IN_EXAMINED,
         ),
         *(
             AuditEvent.SETUP_LINK_MADE,

@@ -179,6 +179,8 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, StreamChangeKind | None]] = {
             AuditEvent.ACCESS_WITHDRAWN,
             AuditEvent.ACCESS_NOT_GIVEN,
             AuditEvent.RESET_SHOWN,
+            AuditEvent.PROVIDER_TESTED,
+            AuditEvent.SIGN_IN_EXAMINED,
             AuditEvent.EMAIL_SIGN_IN_ASKED,
             AuditEvent.RECOVERY_CODES_MADE,
             AuditEvent.RECOVERY_CODE_USED,

@@ -101,8 +101,12 @@ class PersonAssignScreens:
             there, [head.user_id], role=role, project_id=form.project_id, until=None if is_removed else until
         )
         t = self._view.words(request)
+        if is_removed:
+            title, button = t("people.take_title", role=role, nick=head.nick), t("people.take_role")
+        else:
+            title, button = t("people.assign_title", role=role, nick=head.nick), t("people.assign_role")
         return Confirmation(
-            title=t("people.take_title" if is_removed else "people.assign_title", role=role, nick=head.nick),
+            title=title,
             trail=[(head.nick, f"{head.path}/access")],
             text=t("review.lead") if review.may_apply else t("staging.nothing") if not review.groups else "",
             warning=warning_of(t, review),
@@ -114,7 +118,7 @@ class PersonAssignScreens:
             impacts=[review.impact] if review.impact else [],
             is_destructive=is_removed,
             hidden=[("edits", review.reviewed)],
-            button=t("people.take_role" if is_removed else "people.assign_role") if review.may_apply else "",
+            button=button if review.may_apply else "",
         )
 
     async def _for_application(self, admin: AdminRequest, form: AssignRoleForm) -> AdminRequest:

@@ -6,7 +6,7 @@ from typing import Any, Final, assert_never
 from msgspec import Struct
 from sqlalchemy import CTE, ColumnElement, Select, and_, false, func, literal, or_, select, true
 
-from gatehouse.admin.names import NamedPerson, person_from_row
+from gatehouse.admin.names import NamedPerson
 from gatehouse.admin.paging import ESCAPE, Page, PageRequest, contains_pattern
 from gatehouse.permissions.model import condition
 from gatehouse.permissions.model.condition import (
@@ -103,7 +103,8 @@ def count_matches(test: ConditionTest) -> Verb[ConditionMatch]:
     first = select(matches.c.user_id).order_by(matches.c.user_id).limit(FIRST_FEW)
     named = select(_total(matches), users.c.user_id, users.c.nick, users.c.login).where(users.c.user_id.in_(first))
     rows = yield Statement(lambda: named.order_by(users.c.user_id))(**clauses.lists)
-    return ConditionMatch(count=rows[0].total if rows else 0, first=[person_from_row(row) for row in rows])
+    people = [NamedPerson(user_id=row.user_id, nick=row.nick, login=row.login or "") for row in rows]
+    return ConditionMatch(count=rows[0].total if rows else 0, first=people)
 
 
 def members_of_group(group: Group, page_request: PageRequest) -> Verb[Page[GroupMember]]:

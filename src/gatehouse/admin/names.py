@@ -1,7 +1,7 @@
 """Names for the ids that screens show."""
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from msgspec import Struct
 from sqlalchemy import bindparam, or_, select
@@ -25,6 +25,11 @@ class NamedPerson(Struct, frozen=True, kw_only=True):
     user_id: str
     nick: str
     login: str  # "" for a service account
+    blocked: bool = False
+    ban_ends: tuple[int, ...] = ()  # of each active ban, from whatever it is; 0 for no end
+
+    def is_banned(self, now: int) -> bool:
+        return any(end == 0 or now < end for end in self.ban_ends)
 
 
 class NamedApplication(Struct, frozen=True, kw_only=True):
@@ -51,7 +56,7 @@ class NamedRole(Struct, frozen=True, kw_only=True):
     name: str
 
 
-_PERSON_COLUMNS: Final = (users.c.user_id, users.c.nick, users.c.login)
+_PERSON_COLUMNS: Final = (users.c.user_id, users.c.nick, users.c.login, users.c.blocked, users.c.bans)
 _IS_PERSON: Final = users.c.kind == "person"
 PEOPLE_BY_ID = Statement(lambda: select(*_PERSON_COLUMNS).where(InStringList(users.c.user_id, "user_ids")))
 
@@ -80,7 +85,14 @@ def people_by_id(user_ids: Collection[str]) -> Verb[Mapping[str, NamedPerson]]:
 
 
 def person_from_row(row: Row) -> NamedPerson:
-    return NamedPerson(user_id=row.user_id, nick=row.nick, login=row.login or "")
+    return NamedPerson(
+        user_id=row.user_id, nick=row.nick, login=row.login or "", blocked=row.blocked, ban_ends=ban_ends(row.bans)
+    )
+
+
+def ban_ends(bans: Iterable[Mapping[str, Any]]) -> tuple[int, ...]:
+    """The ends of the bans that an account carries."""
+    return tuple(int(ban.get("until", 0)) for ban in bans)
 
 
 def find_people_among(text: str, among: Collection[str]) -> Verb[Sequence[NamedPerson]]:

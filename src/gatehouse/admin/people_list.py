@@ -29,6 +29,7 @@ from sqlalchemy import (
 
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, GUEST_PROVIDER, EnabledMethods
 from gatehouse.admin import people_search
+from gatehouse.admin.names import ban_ends
 from gatehouse.admin.paging import OFFSET, SIZE, Page, PageRequest
 from gatehouse.admin.people_search import (
     FEW,
@@ -109,9 +110,13 @@ class PersonListItem(Struct, frozen=True, kw_only=True):
     login: str
     email_verified: bool
     blocked: bool
+    ban_ends: tuple[int, ...]  # of each ban, from whatever it is; 0 for no end
     administers: bool
     registered_at: int
     seen_at: int  # 0 for never
+
+    def is_banned(self, now: int) -> bool:
+        return any(end == 0 or now < end for end in self.ban_ends)
 
 
 _ADMINISTRATORS: Final = select(role_assignments.c.user_id).where(
@@ -196,6 +201,7 @@ PEOPLE_ROWS = Statement(
             users.c.login,
             users.c.email_verified,
             users.c.blocked,
+            users.c.bans,
             users.c.reg_time,
             last_seen.c.seen_at,
             users.c.user_id.in_(_ADMINISTRATORS).label("administers"),
@@ -414,6 +420,7 @@ def list_item(row: Row) -> PersonListItem:
         PersonListItem,
         row,
         login=row.login or "",
+        ban_ends=ban_ends(row.bans),
         administers=bool(row.administers),
         registered_at=row.reg_time,
     )

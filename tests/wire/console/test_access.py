@@ -305,6 +305,9 @@ async def test_a_ban_is_the_first_reason_and_lifted_from_the_answer(
     await ada.post(bans, **form)
     denied = (await ada.get(f"{CHECK}&user_id={PIA}&rule=user.kick")).text
     assert re.search(r'class="nearest">.*Banned from <a [^>]*>Shop</a>.*until', denied)
+    assert denied.count("Banned from <a ") >= 2  # also why they cannot sign in
+    for listed in (f"{WHO}&q=pia", "/console/people"):
+        assert '<span class="badge bad">banned</span>' in (await ada.get(listed)).text
     lift = re.search(rf'href="({bans}/lift\?[^"]+)"', denied)
     assert lift is not None
     address = lift[1].replace("&amp;", "&")

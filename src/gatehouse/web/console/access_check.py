@@ -22,7 +22,13 @@ from gatehouse.permissions.questions.check import PermissionQuestion, QuestionAc
 from gatehouse.permissions.questions.explain import GuardedExplainer, read_ip
 from gatehouse.permissions.questions.parsing import ResourceDraft, read_rule, read_scope
 from gatehouse.web.api.permissions.explanation_records import explanation_record
-from gatehouse.web.console.access_decision import DecisionNode, DecisionVisibility, decision_tree
+from gatehouse.web.console.access_decision import (
+    DecisionNode,
+    DecisionVisibility,
+    ban_node,
+    decision_tree,
+    visible_ban,
+)
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.lookup import Lookup, readable_rules
@@ -95,6 +101,7 @@ class SignInCheck(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the application lets the person in at all."""
 
     by: LoginRefusalReason | None
+    ban: DecisionNode | None = None  # from what and until when, if that is the reason
 
 
 class CheckContext(PageContext, frozen=True, kw_only=True):
@@ -232,7 +239,22 @@ class CheckScreens:
         if not admin.rights.administers or admin.authenticated.model is None:
             return None
         refused = await self._login.find_refusal(user_id, (application_id,))
-        return SignInCheck(by=refused.reason if refused else None)
+        return SignInCheck(
+            by=refused.reason if refused else None,
+            ban=await self._ban(admin, user_id, application_id) if refused else None,
+        )
+
+    async def _ban(self, admin: AdminRequest, user_id: str, application_id: int) -> DecisionNode | None:
+        case = await self._question_access.load_input(admin.authenticated.caller, user_id)
+        visibility = DecisionVisibility(
+            authenticated=admin.authenticated,
+            evaluation_input=case,
+            address=None,
+            application_id=application_id,
+            now=self._clock.now(),
+        )
+        ban = visible_ban(visibility)
+        return None if ban is None else ban_node(ban, visibility, decides=True)
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view = self._view

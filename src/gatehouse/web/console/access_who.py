@@ -76,6 +76,7 @@ class WhoCanCell(msgspec.Struct, frozen=True, kw_only=True):
 class WhoCanRow(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str
     nick: str
+    person: NamedPerson | None  # None of a deleted account
     cells: Sequence[WhoCanCell]  # in the order of the rules
 
 
@@ -219,6 +220,7 @@ def build_rows(
         yield WhoCanRow(
             user_id=row.user_id,
             nick=names[row.user_id].nick if row.user_id in names else "",
+            person=names.get(row.user_id),
             cells=[cell_of(row, rule, query) for rule, query in queries.items()],
         )
 

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 from starlette.requests import Request
 
-from gatehouse.admin.names import NameStore
+from gatehouse.admin.names import NamedPerson, NameStore
 from gatehouse.admin.paging import EXPORT_MOST, PAGE_SIZE
 from gatehouse.admin.roles import RoleListStore
 from gatehouse.permissions.questions.check import refuse_about_everyone
@@ -27,6 +27,7 @@ class RoleMembersQuery(ListQuery, frozen=True, kw_only=True):
 
 class RoleHolder(msgspec.Struct, frozen=True, kw_only=True):
     nick: str
+    person: NamedPerson | None  # None of a deleted account
     member: FoundMember
 
 
@@ -77,7 +78,11 @@ class RoleMemberScreens:
         members = await self._search.find_page(loaded.application_id, wanted, known=loaded.model)
         names = await self._names.people_by_id([one.user_id for one in members.members])
         found = [
-            RoleHolder(nick=names[member.user_id].nick if member.user_id in names else member.user_id, member=member)
+            RoleHolder(
+                nick=names[member.user_id].nick if member.user_id in names else member.user_id,
+                person=names.get(member.user_id),
+                member=member,
+            )
             for member in members.members
         ]
         return found, members.after

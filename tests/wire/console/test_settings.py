@@ -142,7 +142,7 @@ async def test_settings_are_changed_in_a_form_and_errors_keep_what_was_typed(
     assert refused.status_code == 400
     assert 'value="Sky Studio"' in refused.text
     wrong = refused.text.partition('id="branding__accent-problem"')[2].partition("</div>")[0]
-    assert "must be a color" in wrong
+    assert "Enter a color" in wrong
     assert studio.services.settings.branding.name == "Gatehouse"
     await ada.post(f"{HERE}/branding", branding__name="Sky Studio", branding__accent="#aa3311")
     assert "Settings saved." in (await ada.follow()).text

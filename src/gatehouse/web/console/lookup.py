@@ -159,6 +159,8 @@ class Lookup:
         if found or len(typed) < MIN_SEARCH_LENGTH:
             return by_id or found
         near = await self._people.search(PeopleQuestion(text=typed), None, MAX_EXAMINED)
+        if len(near.users) == 1 and not near.searched:  # of all people, this is the only one
+            return [person_option(named_person(near.users[0]))]
         return [
             person_option(named_person(user)) for user in near.users if search_key(user.name) == search_key(typed)
         ]

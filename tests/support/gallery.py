@@ -594,6 +594,9 @@ STATES: Final[Mapping[str, PageContext]] = {
     "verify-and-continue": page.VerifyEmailContext(
         csrf=CSRF, token="sample", login=ANNA, application="Sky Raiders", continues=True
     ),
+    "invite-to-application": page.InviteContext(
+        csrf=CSRF, token="sample", login=ANNA, nick="Anna", application="Sky Raiders", continues=True
+    ),
     "reset-and-continue": page.ResetContext(csrf=CSRF, token="sample", login=ANNA, application="Sky Raiders"),
     "verify-and-continue-plain": page.VerifyEmailContext(csrf=CSRF, token="sample", login=ANNA, continues=True),
     "register-optional": page.RegisterContext(csrf=CSRF, interaction=ASK, password_optional=True),

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from functools import cache, partial
 
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import CENTRAL_APPLICATION, FlowReference, User
 from gatehouse.admin.access_invitations import AccessInvitations
 from gatehouse.app.services import Services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.gamesessions.purpose import KIND as GAME
 from gatehouse.oauth.device_sign_in import KIND as DEVICE
+from gatehouse.oauth.redirects import web_root
 from gatehouse.throttle.quotas import Quota
 from gatehouse.web.http.routing import Endpoint
 from gatehouse.web.pages.access_invitations import InvitationsPage
@@ -228,6 +229,9 @@ def registration_endpoints(services: Services, pages: PageRenderer) -> list[Endp
         *InvitePage(
             invitations=services.registration.invitations,
             accept_access=partial(accept_access, services),
+            find_application=partial(find_invited_application, services),
+            resumption=resumption,
+            flow_pages=flow_pages,
             accounts=services.storage.accounts,
             completion=completion,
             forms=forms,
@@ -249,6 +253,20 @@ def lazy_access_invitations(services: Services) -> Callable[[], AccessInvitation
         return access_invitations(services)
 
     return load
+
+
+async def find_invited_application(services: Services, user: User) -> FlowReference:
+    """Return the application that the invitation gives a role in, and where it starts, if it gives one."""
+    for one in await services.storage.access_invitations.of_user(user.user_id, services.clock.now(), 1):
+        application_id = one.access.application_id
+        if not application_id or application_id == CENTRAL_APPLICATION:
+            continue
+        application = await services.games.purpose.application_by_id(application_id)
+        clients = await services.storage.clients.clients_of_application(application_id)
+        starts = [client.client_uri or next(map(web_root, client.redirect_uris), "") for client in clients]
+        start = next(filter(None, starts), "")
+        return FlowReference(application=application.name, logo=application.logo, start=start)
+    return FlowReference()
 
 
 async def accept_access(services: Services, user: User, origin: AuditOrigin) -> None:

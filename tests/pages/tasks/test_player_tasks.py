@@ -12,7 +12,7 @@ from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.times import DAY
 from tests.pages.tasks.counting import Person
-from tests.pages.test_account import VirtualKey, set_up_totp
+from tests.pages.test_account import VirtualKey
 from tests.pages.test_oauth import Shop
 from tests.support.browser import LOGIN, PASSWORD, totp_code
 from tests.support.builders import a_record
@@ -34,9 +34,9 @@ NO_AUTOFILL = "PublicKeyCredential.isConditionalMediationAvailable = async () =>
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def anna(service: RunningService) -> User:
+async def anna(service: RunningService, screen: tuple[str, str]) -> User:
     return await service.services.accounts.administration.create(
-        login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN
+        login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN, more={"lang": screen[0]}
     )
 
 
@@ -86,6 +86,19 @@ async def signed_in_at_account(person: Person) -> None:
 
 async def sees_own_account(person: Person) -> None:
     await expect(person.page.get_by_role("heading", level=1, name="Anna")).to_be_visible()
+
+
+async def set_up_totp(person: Person) -> tuple[str, list[str]]:
+    """Set up an app before the task begins; return its secret and the recovery codes."""
+    page = person.page
+    await person.open("/account/totp")
+    secret = "".join((await page.locator("#secret").text_content() or "").split())
+    await page.locator("[name=otp]").fill(totp_code(secret, person.service))
+    await page.locator("[name=otp]").press("Enter")
+    await person.sees_heading("codes.title")
+    codes = await page.locator("#codes li").all_inner_texts()
+    await person.service.clock.advance(60)
+    return secret, codes
 
 
 async def is_in(game: Game) -> str:
@@ -226,8 +239,7 @@ async def test_person_adds_a_passkey_and_signs_in_with_it(person: Person) -> Non
 @pytest.mark.usefixtures("anna")
 async def test_person_signs_in_with_a_code_on_a_second_device(person: Person) -> None:
     await signed_in_at_account(person)
-    secret, _ = await set_up_totp(person.service, person.page)
-    await person.service.clock.advance(60)
+    secret, _ = await set_up_totp(person)
     other = await person.on_another_device()
     await other.open("/account")
     await sign_in(other)
@@ -240,7 +252,7 @@ async def test_person_signs_in_with_a_code_on_a_second_device(person: Person) ->
 @pytest.mark.usefixtures("anna")
 async def test_person_who_lost_the_device_signs_in_with_a_recovery_code(person: Person) -> None:
     await signed_in_at_account(person)
-    _, codes = await set_up_totp(person.service, person.page)
+    _, codes = await set_up_totp(person)
     other = await person.on_another_device()
     await other.open("/account")
     await sign_in(other)

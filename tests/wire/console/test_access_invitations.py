@@ -13,6 +13,7 @@ from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.builders import ORIGIN
 from tests.support.console import ADA, DEV, OLGA, PIA, PROJECT, SHOP, ConsoleBrowsers, login_of
 from tests.support.mailbox import link_in_message, new_messages
+from tests.support.oauth import an_oidc_client
 from tests.support.service import RunningService
 from tests.support.studio import FACTOR, bearer_headers
 from tests.wire.console.test_api_calls import jwt_of
@@ -47,6 +48,18 @@ async def accept_link(browser: HttpBrowser, link: str) -> None:
     await browser.get(link)
     response = await browser.post("/invite", nick="Bob", password=PASSWORD)
     assert response.status_code == 303, response.text
+
+
+async def test_invitation_to_an_application_shows_it_and_leads_there(studio: RunningService) -> None:
+    browser_client = HttpBrowser(studio)
+    client = await an_oidc_client(studio, application_id=SHOP, client_uri="https://shop.example/")
+    await Inviter(studio, ADA).invite(login=BOB, role=MODERATOR)
+    (message,) = await new_messages(studio)
+    page = await browser_client.get(link_in_message(studio, message))
+    assert "Accept and continue to" in page.text
+    done = await browser_client.post("/invite", nick="Bob", password=PASSWORD)
+    assert (done.status_code, done.headers["location"]) == (303, client.client.client_uri)
+    await browser_client.client.aclose()
 
 
 async def account(studio: RunningService, login: str) -> User | None:

@@ -265,6 +265,9 @@ class InviteContext(PageContext, frozen=True, kw_only=True):
     csrf: str
     token: str
     login: str
+    application: str = ""  # of the role that it gives
+    logo: str = ""
+    continues: bool = False  # to the application
     nick: str = ""
     ending: EndedMethods = ENDS_NOTHING
     problem: PageProblem | None = None

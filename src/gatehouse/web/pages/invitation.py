@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.invitations import Invitations
-from gatehouse.accounts.model import OpenLink, SignInMethod, User
+from gatehouse.accounts.model import FlowReference, OpenLink, SignInMethod, User
 from gatehouse.accounts.session_model import PASSWORD_PROOF
 from gatehouse.accounts.store import AccountStore
 from gatehouse.audit.model import AuditOrigin
@@ -28,7 +28,8 @@ from gatehouse.web.pages.forms import (
     proving_browser_of,
 )
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.sign_in_flow import SignInCompletion
+from gatehouse.web.pages.resuming import FlowResumption
+from gatehouse.web.pages.sign_in_flow import SignInCompletion, SignInFlowPages
 from gatehouse.web.pages.vocabulary import PageProblem
 
 
@@ -43,37 +44,57 @@ class InvitePage(Struct, kw_only=True, eq=False):
     accept_access: Callable[[User, AuditOrigin], Awaitable[object]]  # of a role or group, if it came with one
     accounts: AccountStore
     completion: SignInCompletion
+    find_application: Callable[[User], Awaitable[FlowReference]]  # of the role that it came with
+    resumption: FlowResumption
+    flow_pages: SignInFlowPages
     forms: PublicForms
 
     async def show(self, request: Request) -> Response:
         token = read_query(request, MailedLinkQuery).token
         link = await self.invitations.find_link(token)
         browser = await self.forms.read_browser(request)
-        return self.forms.show(request, browser, await self._context(browser, token, link, link.owner.nick))
+        return await self._show_form(request, browser, token, link, link.owner.nick)
 
-    async def _context(
-        self, browser: Browser, token: str, link: OpenLink, nick: str, problem: PageProblem | None = None
-    ) -> InviteContext:
-        return InviteContext(
+    async def _show_form(  # noqa: PLR0917 - the request and what its form says
+        self,
+        request: Request,
+        browser: Browser,
+        token: str,
+        link: OpenLink,
+        nick: str,
+        problem: PageProblem | None = None,
+        *,
+        status: int | None = None,
+    ) -> Response:
+        flow = await self.find_application(link.owner)
+        destination = await self.resumption.destination(browser, flow, here=False)
+        context = InviteContext(
             csrf=self.forms.csrf_token(browser),
             token=token,
             login=link.owner.login or "",
+            application=destination.application,
+            logo=destination.logo,
+            continues=bool(flow.start),
             nick=nick,
             ending=await self.invitations.find_ending(link, proving_browser_of(browser, link.owner)),
             problem=problem,
         )
+        return self.flow_pages.show(request, browser, destination, context, status=status)
 
     async def submit(self, request: Request) -> Response:
         """Accept the invitation and sign this browser in with the password just chosen."""
         browser, form = await self.forms.read(request, InviteForm)
         link = await self.invitations.find_link(form.token)
+        flow = await self.find_application(link.owner)  # before it is accepted
         try:
             accepted = await self._accept(request, browser, link.owner, form)
         except BadAccount as error:
-            context = await self._context(browser, form.token, link, form.nick, problem_with(error))
-            return self.forms.show(request, browser, context, status=BAD_REQUEST)
+            return await self._show_form(
+                request, browser, form.token, link, form.nick, problem_with(error), status=BAD_REQUEST
+            )
+        handle = await self.resumption.start(browser, flow, here=False)
         return await self.completion.accept_first_factor(
-            request, browser, accepted, SignInMethod.LOGIN, "", proved=PASSWORD_PROOF
+            request, browser, accepted, SignInMethod.LOGIN, handle, proved=PASSWORD_PROOF
         )
 
     async def _accept(self, request: Request, browser: Browser, owner: User, form: InviteForm) -> User:

@@ -42,7 +42,7 @@ class FlowResumption(Struct, kw_only=True, eq=False):
 
     async def start(self, browser: Browser, flow: FlowReference, *, here: bool) -> str:
         """Return the handle of a flow that ends where the person wanted to go; empty for their account."""
-        if not flow.handle:
+        if not flow.handle and not flow.start:
             return ""
         if here:
             try:

@@ -9,15 +9,21 @@ from sqlalchemy import bindparam, delete, update
 
 from gatehouse.accounts.errors import LoginTaken
 from gatehouse.audit import verification as verification_module
-from gatehouse.audit.continuous_verification import VERIFY_AGAIN_SECONDS, ContinuousVerifier
+from gatehouse.audit.continuous_verification import (
+    LEASE_SECONDS,
+    VERIFY_AGAIN_SECONDS,
+    ContinuousVerifier,
+    PositionCodec,
+)
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.head import ChainHead, HeadExporter
 from gatehouse.audit.model import AuditRecord, HeadSwap, Seal, SealedMeanwhile
 from gatehouse.audit.retention import Retention
 from gatehouse.audit.verification import ChainVerifier, VerificationResult
 from gatehouse.kernel.errors import Conflict
+from gatehouse.keys.sealing import MasterKeys
 from gatehouse.storage import audit
-from gatehouse.storage.audit import AuditStorage
+from gatehouse.storage.audit import AUDIT_VERIFIED, AuditStorage
 from gatehouse.storage.database import Storage
 from gatehouse.storage.statements import BoundStatement, Statement, Verb
 from gatehouse.storage.tables.audit import audit_events
@@ -25,6 +31,7 @@ from tests.support.builders import AUDIT_KEY, NOW, ORIGIN, RECORDER, a_record, a
 from tests.support.clock import MovableClock
 from tests.support.sealing import BOX, KEY, sealer
 
+POSITIONS = PositionCodec(MasterKeys(bytes(range(1, 33))))
 NOTES = HeadExporter(key=AUDIT_KEY, installation="0123456789abcdef")
 
 
@@ -247,9 +254,26 @@ async def test_verification_holds_no_more_of_a_long_log_than_of_a_short_one(
     assert max(held) <= 6
 
 
+def continuous(storage: Storage, clock: MovableClock) -> ContinuousVerifier:
+    """That of a process which has just started."""
+    return ContinuousVerifier(
+        store=storage.audit,
+        head_codec=BOX,
+        position_codec=POSITIONS,
+        make_verifier=lambda: verification(storage.audit),
+        clock=clock,
+    )
+
+
+async def verified_place(storage: Storage) -> int:
+    position = POSITIONS.decode(await storage.audit.verified_position())
+    assert position is not None
+    return position.walk.place - 1
+
+
 async def test_the_log_is_verified_as_fast_as_it_is_sealed(storage: Storage) -> None:
     clock = MovableClock(NOW)
-    verifier = ContinuousVerifier(make_verifier=lambda: verification(storage.audit), clock=clock)
+    verifier = continuous(storage, clock)
     await storage.runner.write(lambda: audit.add_audit_records([a_record() for _ in range(3_000)]))
     await sealer(storage, clock).seal_all()
     await verifier.run_once(1_000)
@@ -259,3 +283,45 @@ async def test_the_log_is_verified_as_fast_as_it_is_sealed(storage: Storage) -> 
     assert verifier.result.records == 2_000
     await verifier.run_once()
     assert (verifier.result.records, verifier.result.problems) == (3_000, ())
+
+
+async def test_one_process_verifies_and_any_other_goes_on_from_there(storage: Storage) -> None:
+    clock = MovableClock(NOW)
+    await storage.runner.write(lambda: audit.add_audit_records([a_record() for _ in range(1_000)]))
+    await sealer(storage, clock).seal_all()
+    processes = [continuous(storage, clock) for _ in range(3)]
+    await asyncio.gather(*(process.run_once(200) for process in processes))
+    assert await verified_place(storage) % 200 == 0
+    before = await verified_place(storage)
+    started = continuous(storage, clock)
+    await started.run_once(200)
+    assert await verified_place(storage) == started.result.records == before + 200
+    position = POSITIONS.decode(await storage.audit.verified_position())
+    assert position is not None
+    held = replace(position, holder="another", held_until=clock.now() + LEASE_SECONDS)
+    await storage.installation.set_value(AUDIT_VERIFIED, POSITIONS.encode(held))
+    await started.run_once()
+    assert await verified_place(storage) == before + 200
+    await clock.advance(LEASE_SECONDS)  # it has ended
+    await started.run_once()
+    assert await verified_place(storage) == 1_000
+
+
+async def test_a_problem_outlives_the_process_that_found_it_and_a_forged_position_counts_for_nothing(
+    storage: Storage,
+) -> None:
+    clock = MovableClock(NOW)
+    await record(storage, 5)
+    await sealer(storage, clock).seal_all()
+    changed = Statement(lambda: update(audit_events).where(audit_events.c.place == 2).values(actor="someone else"))
+    await tamper(storage, changed)
+    await continuous(storage, clock).run_once()
+    await record(storage, 1)
+    await sealer(storage, clock).seal_all()
+    started = continuous(storage, clock)
+    await started.run_once()
+    assert (started.result.records, len(started.result.problems)) == (6, 1)
+    await storage.installation.set_value(AUDIT_VERIFIED, "AAAA")
+    forged = continuous(storage, clock)
+    await forged.run_once()
+    assert forged.result == started.result

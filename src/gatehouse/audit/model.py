@@ -162,6 +162,12 @@ class AuditStore(Protocol):
         of the records has a place by now or a place is taken.
         """
 
+    async def verified_position(self) -> str | None:
+        """How far the log is verified, as `swap_verified_position` stored it."""
+
+    async def swap_verified_position(self, before: str | None, after: str) -> bool:
+        """Return whether it was still the one that was read; of two processes one is first."""
+
     async def swap_head(self, head: HeadSwap) -> None:
         """Raises SealedMeanwhile when the head was moved meanwhile."""
 

@@ -1,6 +1,6 @@
 """Verify the whole chain and report where it is broken."""
 
-from collections.abc import AsyncIterator, Callable, Container, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -100,6 +100,14 @@ class ChainVerifier:
     @property
     def problems(self) -> tuple[str, ...]:
         return tuple(self._problems)
+
+    @property
+    def links(self) -> dict[int, bytes]:
+        return self._links
+
+    def go_on(self, links: Mapping[int, bytes], problems: Sequence[str]) -> None:
+        """Begin with what an earlier verifier of the same walk knew."""
+        self._links, self._problems = dict(links), list(problems)
 
     async def begin(self) -> ChainWalk:
         """Return the beginning of the log, for `advance`."""

@@ -38,6 +38,7 @@ from gatehouse.storage.tables.installation import installation
 
 CHANNEL: Final = "audit_sealed"
 AUDIT_HEAD: Final = "audit_head"  # the fact that holds the sealed head of the chain
+AUDIT_VERIFIED: Final = "audit_verified"  # the one that holds how far the chain is verified, sealed too
 DELETE_BATCH: Final = 1_000  # records; no sealed batch has more
 INSERT_BATCH: Final = 500  # records in one round trip
 CHAIN_LOCK_ID: Final = 0x6368_6169  # any constant of our own
@@ -304,6 +305,16 @@ def swap_head(head: HeadSwap) -> Verb[None]:
         raise SealedMeanwhile
 
 
+def verified_position() -> Verb[str | None]:
+    return (yield from read_value(AUDIT_VERIFIED))
+
+
+def swap_verified_position(before: str | None, after: str) -> Verb[bool]:
+    if before is None:
+        return (yield from set_value_once(AUDIT_VERIFIED, after))
+    return (yield from replace_value(AUDIT_VERIFIED, before, after))
+
+
 def clear_breaks(head: HeadSwap, entry: AuditRecord) -> Verb[None]:
     yield from swap_head(head)
     yield from add_audit_record(entry)
@@ -419,6 +430,8 @@ class AuditStorage(SqlStore):
     unsealed_records = snapshot_read(unsealed_records)
     chain_end = read(chain_end)
     append_to_chain = write(append_to_chain)
+    verified_position = read(verified_position)
+    swap_verified_position = write(swap_verified_position)
     swap_head = write(swap_head)
     clear_breaks = write(clear_breaks)
     create_head = write(create_head)

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from gatehouse.app.services.core import Core
 from gatehouse.audit.clearing import BreakClearing
-from gatehouse.audit.continuous_verification import ContinuousVerifier
+from gatehouse.audit.continuous_verification import ContinuousVerifier, PositionCodec
 from gatehouse.audit.head import HeadCodec, HeadExporter
 from gatehouse.audit.refusals import RefusalLog
 from gatehouse.audit.retention import Retention
@@ -70,7 +70,13 @@ def build_audit(core: Core, keyring: Keyring) -> AuditServices:
         ),
         retention=Retention(store=store, key=signer, head_codec=codec),
         break_clearing=BreakClearing(store=store, head_codec=codec, recorder=recorder, make_verifier=make_verifier),
-        continuous_verifier=ContinuousVerifier(make_verifier=make_verifier, clock=clock),
+        continuous_verifier=ContinuousVerifier(
+            store=store,
+            head_codec=codec,
+            position_codec=PositionCodec(core.masters),
+            make_verifier=make_verifier,
+            clock=clock,
+        ),
         make_verifier=make_verifier,
     )
 

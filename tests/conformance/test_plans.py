@@ -48,6 +48,7 @@ READ_WHOLE: Final[Mapping[str, Collection[str]]] = {
         *("admin.people.APPLICATIONS_BY_NAME", "admin.projects.APPLICATIONS_WITH_SERVICE_META"),
         *("admin.projects.PROJECT_LIST", "admin.roles.APPLICATIONS", "admin.roles.ROLE_LIST"),
         *("admin.search.FIND_APPLICATIONS", "admin.search.FIND_GROUPS", "admin.search.FIND_PROJECTS"),
+        "admin.search.FIND_CLIENTS",
         *("admin.search.FIND_ROLES", "oauth.clients.CLIENTS_OF_APPLICATION", "oauth.clients.SECRETS_OF_APPLICATION"),
     ),
     "along an index, up to a limit": (
@@ -66,6 +67,7 @@ READ_WHOLE: Final[Mapping[str, Collection[str]]] = {
         *("permissions.full_removal.COUNTS", "permissions.full_removal.DROP_HELD"),
         *("permissions.full_removal.DROP_IN_APPLICATIONS", "permissions.full_removal.DROP_OF_CLIENTS"),
         *("permissions.full_removal.EMPTY_CLIENTS", "permissions.full_removal.FORGET_APPLICATION"),
+        "permissions.full_removal.DROP_INVITATIONS",
         *("personal_data.FAIL_ORPHANED_CALLS", "personal_data.WITH_SOURCES"),
     ),
     "what waits to be sent, or is deleted soon": (

@@ -1,6 +1,7 @@
-"""Write docs/reference/cli.md from the code; with --check only say whether it is up to date."""
+"""Write docs/reference/cli.md and the stored help of commands; with --check only say whether they are up to date."""
 
 import inspect
+import json
 import os
 import re
 import sys
@@ -11,8 +12,11 @@ from typing import Final
 import click
 
 from gatehouse.cli import main as gatehouse
+from gatehouse.cli.groups import first_sentence
+from gatehouse.cli.manifest import FILE, PROGRAM, WIDTH, describe
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "reference" / "cli.md"
+HELP_NAMES: Final = ["-h", "--help"]  # click stores the option that the first context of a command makes
 COMMON: Final = ("--data", "--config", "--dev", "--json", "--help")
 
 INTRODUCTION: Final = f"""\
@@ -46,13 +50,27 @@ def page() -> str:
     return "\n".join([INTRODUCTION, *(section(path, command) for path, command in commands())])
 
 
+def manifest() -> str:
+    """Return what help and completion read."""
+    return json.dumps(described(gatehouse, PROGRAM), ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def described(command: click.Command, path: str) -> dict[str, object]:
+    context = click.Context(command, info_name=path, help_option_names=HELP_NAMES, terminal_width=WIDTH)
+    entry = describe(command, context, first_sentence(command))
+    if isinstance(command, click.Group):
+        found = {name: command.get_command(context, name) for name in command.list_commands(context)}
+        entry["commands"] = {name: described(one, f"{path} {name}") for name, one in found.items() if one is not None}
+    return entry
+
+
 def commands() -> Iterator[tuple[str, click.Command]]:
     """Every command that does something, with the words that call it."""
     yield from commands_below("gatehouse", gatehouse)
 
 
 def commands_below(path: str, group: click.Group) -> Iterator[tuple[str, click.Command]]:
-    context = click.Context(group, info_name=path)
+    context = click.Context(group, info_name=path, help_option_names=HELP_NAMES)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         if command is None:
@@ -64,7 +82,7 @@ def commands_below(path: str, group: click.Group) -> Iterator[tuple[str, click.C
 
 
 def section(path: str, command: click.Command) -> str:
-    context = click.Context(command, info_name=path)
+    context = click.Context(command, info_name=path, help_option_names=HELP_NAMES)
     usage = " ".join([path, *command.collect_usage_pieces(context)])
     lines = [f"## {path.removeprefix('gatehouse ')}", "", f"`{usage}`", "", *paragraphs(command), ""]
     rows = [row(option, context) for option in own_options(command)]
@@ -93,11 +111,13 @@ def escape_cell(text: str) -> str:
 
 def main() -> int:
     if "--check" in sys.argv[1:]:
-        current = PAGE.exists() and PAGE.read_text(encoding="utf-8") == page()
+        files = {PAGE: page(), FILE: manifest()}
+        current = all(file.exists() and file.read_text(encoding="utf-8") == text for file, text in files.items())
         print("up to date" if current else f"out of date: run {Path(__file__).name}")
         return 0 if current else 1
     PAGE.parent.mkdir(parents=True, exist_ok=True)
     PAGE.write_text(page(), encoding="utf-8")
+    FILE.write_text(manifest(), encoding="utf-8")
     return 0
 
 

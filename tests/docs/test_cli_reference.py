@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 import pytest
-from tools.cli_reference import PAGE, commands, own_options, page
+from tools.cli_reference import FILE, PAGE, commands, manifest, own_options, page
 
 from gatehouse.cli import main as gatehouse
 from tests.support.find_programs import ROOT
@@ -20,6 +20,7 @@ WITHOUT_AN_INSTALLATION = {"gatehouse completion", "gatehouse version"}
 
 def test_the_reference_page_is_what_the_code_says() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "run tools/cli_reference.py"
+    assert FILE.read_text(encoding="utf-8") == manifest(), "run tools/cli_reference.py"
 
 
 def test_every_command_has_a_section() -> None:

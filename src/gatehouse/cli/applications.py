@@ -31,6 +31,7 @@ def application() -> None:
 
 
 application.add_command(LIST_APPLICATIONS)
+application.add_command(LIST_APPLICATIONS, "search")
 application.add_command(SHOW_APPLICATION)
 
 

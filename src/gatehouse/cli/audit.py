@@ -14,8 +14,8 @@ from gatehouse.audit.head import EXPORTED_HEAD, HeadCodec
 from gatehouse.audit.model import AuditRecord, Refusal
 from gatehouse.audit.verification import VerificationResult
 from gatehouse.cli.audit_export import export_records, shorten_gsids
-from gatehouse.cli.common import Invocation, common_options, did_you_mean, json_option, print_json
-from gatehouse.cli.groups import CommandGroup
+from gatehouse.cli.common import Invocation, common_options, json_option, print_json
+from gatehouse.cli.groups import CommandGroup, did_you_mean
 from gatehouse.cli.output import format_time, print_wrapped, printable, show_progress
 from gatehouse.cli.services import find_user, names_of_people, operator_origin, run_with_services
 from gatehouse.kernel.errors import NotFound

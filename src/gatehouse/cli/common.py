@@ -3,7 +3,7 @@
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import Final, TypeVar
@@ -100,13 +100,6 @@ class ApplicationId(click.IntRange):
 
     def __init__(self) -> None:
         super().__init__(min=1)
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A suggestion to follow an error; empty when no known word is similar."""
-    from difflib import get_close_matches
-
-    return "".join(f" Did you mean {one}?" for one in get_close_matches(word, known, n=1))
 
 
 def load_settings(

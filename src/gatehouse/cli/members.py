@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from gatehouse.app.services import Services
 from gatehouse.cli.access import parse_resource, scope_options
-from gatehouse.cli.common import Invocation, common_options, did_you_mean, json_option, print_json
+from gatehouse.cli.common import Invocation, common_options, json_option, print_json
+from gatehouse.cli.groups import did_you_mean
 from gatehouse.cli.output import format_time, print_table
 from gatehouse.cli.services import find_application, names_of_people, run_with_services
 from gatehouse.permissions.errors import RoleNotFound

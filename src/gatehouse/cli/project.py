@@ -30,6 +30,7 @@ def project() -> None:
 
 
 project.add_command(LIST_PROJECTS)
+project.add_command(LIST_PROJECTS, "search")
 project.add_command(SHOW_PROJECT)
 
 

@@ -24,6 +24,7 @@ def group() -> None:
 
 
 group.add_command(LIST_GROUPS)
+group.add_command(LIST_GROUPS, "search")
 group.add_command(SHOW_GROUP)
 
 

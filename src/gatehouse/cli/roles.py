@@ -24,6 +24,7 @@ def role() -> None:
 
 
 role.add_command(LIST_ROLES)
+role.add_command(LIST_ROLES, "search")
 role.add_command(SHOW_ROLE)
 
 

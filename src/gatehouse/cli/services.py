@@ -19,7 +19,8 @@ from gatehouse.admin.people import PeopleListStore
 from gatehouse.app.services import Services, open_services
 from gatehouse.app.services.core import open_database
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.cli.common import Invocation, did_you_mean, load_settings
+from gatehouse.cli.common import Invocation, load_settings
+from gatehouse.cli.groups import did_you_mean
 from gatehouse.cli.output import printable
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.kernel.errors import Misconfigured

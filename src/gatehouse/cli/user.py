@@ -15,7 +15,7 @@ from gatehouse.accounts.own_account.export import PersonalDataExport
 from gatehouse.app.services import Services
 from gatehouse.app.services.people import access_invitations
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.cli import user_bans
+from gatehouse.cli import user_bans, user_roles
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.output import format_time, print_table
@@ -419,5 +419,6 @@ def token(invocation: Invocation, *, user_name: str, factor: str, as_json: bool)
         click.echo(jwt)
 
 
-for command in (LIST_USERS, user_bans.ban, user_bans.lift_ban, user_bans.bans):
+for command in (LIST_USERS, user_bans.ban, user_bans.lift_ban, user_bans.bans, user_roles.role):
     user.add_command(command)
+user.add_command(LIST_USERS, "search")

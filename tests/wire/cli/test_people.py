@@ -21,6 +21,23 @@ def claims_of(jwt: str) -> Any:
     return json.loads(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
 
 
+def test_a_role_is_assigned_with_an_end_found_and_taken_away(gatehouse: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "shop.yaml"
+    file.write_text("applications: [{application_id: 50001, name: Shop, roles: {moderator: {}}}]")
+    gatehouse("apply", file)
+    gatehouse("user", "create", *BOB, "--password-stdin", stdin=PASSWORD)
+    bob, role = "bob@studio.example", ("50001", "moderator")
+    assert gatehouse.json("user", "search", "bob") == gatehouse.json("user", "list", "bob")
+    added = gatehouse.json("user", "role", "add", bob, "Shop", "moderator")
+    assert (added["assigned"], added["changed"], added["expired"]) == (True, True, 0)
+    until = gatehouse.json("user", "role", "add", bob, *role, "--until", "2099-01-01")
+    assert (until["changed"], until["expired"]) == (True, 4_070_995_199), "with that day"
+    assert gatehouse.json("user", "role", "add", bob, *role, "--until", "4070995199")["changed"] is False
+    assert gatehouse.json("user", "role", "remove", bob, *role)["changed"]
+    assert not gatehouse.json("user", "role", "remove", bob, *role)["changed"]
+    assert "no role judge" in gatehouse.expect_failure("user", "role", "add", bob, "50001", "judge")
+
+
 def test_an_account_is_made_shown_blocked_and_let_in_again(gatehouse: CommandLine, tmp_path: Path) -> None:
     secret = tmp_path / "password"
     secret.write_text(f"{PASSWORD}\n")

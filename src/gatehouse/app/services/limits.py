@@ -6,14 +6,16 @@ from gatehouse.app.services.core import Core
 from gatehouse.app.services.policies import proof_of_work_policy
 from gatehouse.permissions.authentication.authenticator import PRINCIPAL_RATE_CLASS
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
+from gatehouse.throttle.pending_sign_ins import (
+    AUTHORIZE_LIMIT_KEY,
+    DEVICE_LIMIT_KEY,
+    GAME_SIGN_IN_LIMIT_KEY,
+    SITE_LIMIT_KEY,
+)
 from gatehouse.throttle.proof_of_work import ProofOfWork
 from gatehouse.throttle.quotas import Quota
 from gatehouse.throttle.rate_limiter import RateLimit, RateLimiter
-from gatehouse.web.api.oauth.authorize import AUTHORIZE_LIMIT_KEY
-from gatehouse.web.api.oauth.device import DEVICE_LIMIT_KEY
-from gatehouse.web.forward_auth.sign_in import SITE_LIMIT_KEY
 from gatehouse.web.http.routing import RateClass
-from gatehouse.web.pages.game import GAME_SIGN_IN_LIMIT_KEY
 
 
 class LimitServices(Struct, frozen=True, kw_only=True, eq=False):

@@ -49,8 +49,8 @@ from gatehouse.permissions.authentication.machine_accounts import ServiceAccount
 from gatehouse.permissions.holdings import HoldingsReader
 from gatehouse.throttle.limits import AttemptLimiter
 from gatehouse.throttle.rate_limiter import RateLimiter
-from gatehouse.web.pages.access_denied import DenialReasons
-from gatehouse.web.pages.consent import ApplicationOwners
+from gatehouse.web.pages.application_owners import ApplicationOwners
+from gatehouse.web.pages.denial_reasons import DenialReasons
 
 CACHE_KEY_BYTES: Final = 32
 

@@ -18,6 +18,7 @@ from gatehouse.kernel.errors import TooMany
 from gatehouse.kernel.ids import new_secret
 from gatehouse.sign_in_flow.flows import SignInFlows
 from gatehouse.sign_in_flow.model import FlowStep, SignInProof, proof_of_session
+from gatehouse.throttle.pending_sign_ins import SITE_LIMIT_KEY
 from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.web.forward_auth.cookies import SiteCookies
 from gatehouse.web.forward_auth.denied_page import SiteDeniedPage, host_of
@@ -29,13 +30,12 @@ from gatehouse.web.http.forwarded_request import read_forwarded_request
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import NO_STORE, see_other
 from gatehouse.web.http.routing import Endpoint, RateClass
-from gatehouse.web.pages.consent import ApplicationOwners
+from gatehouse.web.pages.application_owners import ApplicationOwners
 from gatehouse.web.pages.contexts import AccessDeniedContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.sign_in_flow import continue_flow, pack_request, step_address
 
-SITE_LIMIT_KEY: Final = "site_sign_in"  # the name of the limit that counts pending sign-ins
 SERVICE_UNAVAILABLE: Final = 503
 
 

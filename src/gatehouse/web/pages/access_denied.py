@@ -1,8 +1,6 @@
 """Why an application denies access, shown to administrators; other people learn whom to ask."""
 
-from collections.abc import Mapping, Sequence
-from typing import Final
-from urllib.parse import urlencode
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,43 +10,13 @@ from starlette.responses import Response
 from gatehouse.accounts.model import User
 from gatehouse.accounts.session_model import UserSession
 from gatehouse.oauth.model import Client
-from gatehouse.permissions.login_rules import LoginRefusalReason, LoginRules
 from gatehouse.sign_in_flow.model import Continuation
-from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.http.browser import is_full_session
 from gatehouse.web.http.context import content_security_policy
-from gatehouse.web.pages.consent import ApplicationOwners
-from gatehouse.web.pages.contexts import AccessDeniedContext, DenialReason
+from gatehouse.web.pages.application_owners import ApplicationOwners
+from gatehouse.web.pages.contexts import AccessDeniedContext
+from gatehouse.web.pages.denial_reasons import DenialReasons
 from gatehouse.web.pages.rendering import PageRenderer
-
-MISSING_RIGHTS: Final[Mapping[LoginRefusalReason, str]] = {
-    LoginRefusalReason.LOGIN_CAN: "login.can"
-}  # the others do not depend on a permission
-
-
-class DenialReasons(Struct, eq=False):
-    rules: LoginRules
-
-    async def find_refusing_application(self, user: User, application_ids: Sequence[int]) -> int | None:
-        """Return the first application that denies the user access; None when all of them admit the user now."""
-        refused = await self.rules.find_refusal(user.user_id, application_ids)
-        return None if refused is None else refused.application_id
-
-    async def explain(self, signed_in: UserSession | None, application_ids: Sequence[int]) -> DenialReason | None:
-        """Return the reason for an administrator; None for other people, and when access is not denied any more."""
-        if not is_full_session(signed_in) or not await self.rules.is_administrator(signed_in.user):
-            return None
-        user_id = signed_in.user.user_id
-        refused = await self.rules.find_refusal(user_id, application_ids)
-        if refused is None:
-            return None
-        asked = urlencode({"user_id": user_id, "application_id": refused.application_id})
-        return DenialReason(
-            by=refused.reason.value,
-            missing=MISSING_RIGHTS.get(refused.reason, ""),
-            check=f"{ConsoleEntry.ACCESS.path}/check?{asked}",
-        )
-
 
 # An administrator who is denied access sees the rule before the client gets the error. Everyone else is redirected
 # to the client at once (RFC 6749 §4.1.2.1, checklist AZ-31).

@@ -9,18 +9,17 @@ from starlette.responses import Response
 
 from gatehouse.accounts.session_model import UserSession
 from gatehouse.audit.model import AuditRecord
-from gatehouse.kernel.errors import NotFound
 from gatehouse.oauth.authorize.purpose import KIND, AuthorizeSignInPurpose, decode_request
 from gatehouse.oauth.authorize.service import Consents
 from gatehouse.oauth.redirects import document_host
 from gatehouse.oauth.store import ClientStore, scope_texts
-from gatehouse.permissions.store import ApplicationStore, ProjectStore
 from gatehouse.sign_in_flow.flows import SignInFlows
 from gatehouse.sign_in_flow.model import Continuation, FlowStep, SignInFlow, SignInFlowGone, proof_of_flow
 from gatehouse.web.http.browser import Browser, BrowserSessions
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.routing import Endpoint
+from gatehouse.web.pages.application_owners import ApplicationOwners
 from gatehouse.web.pages.contexts import ConsentContext
 from gatehouse.web.pages.forms import page_endpoint
 from gatehouse.web.pages.paths import Path
@@ -38,23 +37,6 @@ class ConsentQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 class ConsentForm(FlowForm, frozen=True, kw_only=True, forbid_unknown_fields=True):
     decision: ConsentDecision
-
-
-class ApplicationOwners(Struct, kw_only=True, eq=False):
-    """Tells who owns an application."""
-
-    applications: ApplicationStore
-    projects: ProjectStore
-
-    async def owner(self, application_id: int) -> str:
-        """Return the title of its project; empty when it belongs to none."""
-        try:
-            application = await self.applications.application(application_id)
-            if application.project_id is None:
-                return ""
-            return (await self.projects.project(application.project_id)).project.title
-        except NotFound:
-            return ""
 
 
 class ConsentPage(Struct, kw_only=True, eq=False):

@@ -15,6 +15,7 @@ from gatehouse.fields.secrets import SecretRecord
 from gatehouse.sign_in_flow.model import DestinationLink, FormPost
 from gatehouse.sign_in_flow.questions import ConsentRequest, NetworkNearness
 from gatehouse.throttle.proof_of_work import Puzzle
+from gatehouse.web.pages.denial_reasons import DenialReason
 from gatehouse.web.pages.vocabulary import FactorMethod, GameEnd, MailPurpose, Notice, PageProblem
 
 
@@ -390,14 +391,6 @@ class ThrottledContext(PageContext, frozen=True, kw_only=True):
 
     retry_after: int  # seconds
     start_again: str
-
-
-class DenialReason(Struct, frozen=True, kw_only=True):
-    """What only administrators see."""
-
-    by: str  # the texts are `denied.why_<by>`
-    missing: str = ""  # the permission that is missing, if any
-    check: str  # the page of the console that explains it
 
 
 class AccessDeniedContext(PageContext, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import TooMany
 from gatehouse.sign_in_flow.flows import SignInFlows
 from gatehouse.sign_in_flow.model import FlowStep, SignInFlowGone, proof_of_session
+from gatehouse.throttle.pending_sign_ins import GAME_SIGN_IN_LIMIT_KEY
 from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.web.http.browser import Browser, BrowserSessions, is_full_session, is_prefetch
 from gatehouse.web.http.client_address import caller_address_of
@@ -25,15 +26,14 @@ from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import NO_STORE, json_response, see_other
 from gatehouse.web.http.routing import Endpoint, RateClass
-from gatehouse.web.pages.access_denied import DenialReasons
-from gatehouse.web.pages.consent import ApplicationOwners
+from gatehouse.web.pages.application_owners import ApplicationOwners
 from gatehouse.web.pages.contexts import GameDeniedContext, GameEndContext
+from gatehouse.web.pages.denial_reasons import DenialReasons
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.sign_in_flow import banned_page, pack_request, step_address
 from gatehouse.web.pages.vocabulary import GameEnd
 
-GAME_SIGN_IN_LIMIT_KEY: Final = "game"  # counts pending sign-ins
 NOT_FOUND: Final = 404
 SERVICE_UNAVAILABLE: Final = 503
 ENDS_BY_CLOSING: Final = {CloseStatus.SUCCESS.value: GameEnd.IN, CloseStatus.ERROR.value: GameEnd.FAILED}

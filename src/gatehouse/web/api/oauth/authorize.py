@@ -23,6 +23,7 @@ from gatehouse.oauth.vocabulary import ResponseMode
 from gatehouse.permissions.login_rules import LoginRules
 from gatehouse.sign_in_flow.flows import SignInFlows
 from gatehouse.sign_in_flow.model import Continuation, FlowStep, proof_of_session
+from gatehouse.throttle.pending_sign_ins import AUTHORIZE_LIMIT_KEY
 from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.web.http import parse_form
 from gatehouse.web.http.browser import Browser, BrowserSessions, is_prefetch
@@ -100,7 +101,6 @@ def document_caller(request: Request) -> DocumentCaller:
 # GET and POST /proxy/oauth/authorize: redirect to the client at once, or to the pages (interface §4.2, R3).
 
 
-AUTHORIZE_LIMIT_KEY: Final = "authorize"  # the name of the limit that counts pending sign-ins
 MAX_QUERY_LENGTH: Final = 8_000  # characters; the whole address stays below the limit for request lines (S-19)
 URI_TOO_LONG: Final = 414
 SERVICE_UNAVAILABLE: Final = 503

@@ -17,6 +17,7 @@ from gatehouse.oauth.model import DeviceRequest
 from gatehouse.oauth.store import ClientStore, deciding_applications, find_granted_api
 from gatehouse.sign_in_flow.flows import SignInFlows
 from gatehouse.sign_in_flow.model import FlowStep, proof_of_session
+from gatehouse.throttle.pending_sign_ins import DEVICE_LIMIT_KEY
 from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.web.api.oauth.credentials import credentials_of, refuse_query
 from gatehouse.web.http.browser import Browser, BrowserSessions, is_full_session
@@ -34,7 +35,6 @@ from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.sign_in_flow import step_address
 from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind
 
-DEVICE_LIMIT_KEY: Final = "device"  # the name of the limit that counts pending requests
 NOT_FOUND: Final = 404
 TOO_MANY_REQUESTS: Final = 429
 

@@ -52,6 +52,9 @@ SCREENS: Final = {
 TABS: Final = {  # more screens, behind tabs
     "people-import": "/console/people/import",
     "person-permissions": f"/console/people/{NOOR}/permissions",
+    "person-timeline": f"/console/people/{NOOR}/timeline",
+    "person-edit": f"/console/people/{NOOR}/edit",
+    "members-invite": f"{RAIDERS}/members/invite",
     "person-access": f"/console/people/{JONAS}/access",
     "person-data": f"/console/people/{NOOR}/data",
     "people-selected": f"/console/people/selected?action=role&user_id={NOOR}&user_id={JONAS}",

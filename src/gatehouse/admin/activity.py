@@ -51,6 +51,7 @@ class ActivityFilter(Struct, frozen=True, kw_only=True):
     subject: str = ""
     subjects: tuple[str, ...] | None = None  # the only ones visible to this viewer; None for administrators
     names: tuple[str, ...] = ()  # subject or actor is any of these
+    history_of: tuple[str, ...] = ()  # only rare events about any of these
     application_id: int = 0
     text: str = ""  # contained in ids or details
     since: int = 0
@@ -138,6 +139,7 @@ class LogScan:
 _SCAN_KEY: Final = bindparam("led", type_=Text())
 SCAN_ALL = LogScan()
 SCAN_BY_SUBJECT = LogScan(audit_events.c.subject == _SCAN_KEY)
+SCAN_ABOUT = LogScan(audit_events.c.subject == _SCAN_KEY, text(RARE_EVENT_SQL))
 SCAN_BY_ACTOR = LogScan(audit_events.c.actor == _SCAN_KEY, text(OTHER_ACTOR_SQL))
 SCAN_BY_RARE_EVENT = LogScan(audit_events.c.event == _SCAN_KEY, text(RARE_EVENT_SQL))
 
@@ -197,7 +199,9 @@ def _scan_end(lead: KeyedScan, shared: Mapping[str, object]) -> Verb[ActivityCur
 
 def _scans(filters: ActivityFilter) -> Iterator[KeyedScan]:
     """The scans with the fewest records that together find every match."""
-    if filters.subject:
+    if filters.history_of:
+        yield from (KeyedScan(SCAN_ABOUT, subject) for subject in filters.history_of)
+    elif filters.subject:
         yield from (
             KeyedScan(SCAN_BY_SUBJECT, subject) for subject in (filters.subject,) if _is_visible(filters, subject)
         )
@@ -246,6 +250,15 @@ def _filter_parameters(filters: ActivityFilter, limit: int) -> Mapping[str, obje
         "application": f"application {number}",
         **{f"app{place}": contains_pattern(mark) for place, mark in enumerate(marks)},
     }
+
+
+FIRST_RECORD = Statement(lambda: select(func.min(audit_events.c.at).label("at")))
+
+
+def first_record_at() -> Verb[int]:
+    """Return when the log begins; 0 for an empty one."""
+    (row,) = yield FIRST_RECORD()
+    return row.at or 0
 
 
 def find_record(record_id: str) -> Verb[AuditRecord | None]:
@@ -373,6 +386,7 @@ def _record_from_row(row: Row) -> AuditRecord:
 class ActivityStore(SqlStore):
     activity = snapshot_read(activity)
     find_record = read(find_record)
+    first_record_at = read(first_record_at)
     chain_end = read(chain_end)
     project_contents = snapshot_read(project_contents)
     refusals = snapshot_read(refusals)

@@ -96,6 +96,9 @@ class TopApplication(Struct, frozen=True, kw_only=True):
     times: int
 
 
+MAX_COUNTED_PEOPLE: Final = 1_000  # of an application's card
+
+
 class ProjectCard(Struct, frozen=True, kw_only=True):
     project_id: str
     title: str
@@ -104,6 +107,15 @@ class ProjectCard(Struct, frozen=True, kw_only=True):
     applications: int
     ending: int  # roles that expire soon
     changed_at: int | None
+
+
+class ApplicationCard(Struct, frozen=True, kw_only=True):
+    application_id: int
+    name: str
+    description: str
+    logo: str  # ID of the image; empty without one
+    people: int  # with a role; at most MAX_COUNTED_PEOPLE
+    ending: int  # roles that expire soon
 
 
 class InstallationCounts(Struct, frozen=True, kw_only=True):
@@ -342,6 +354,53 @@ PROJECT_CARDS = Statement(
 )
 
 
+_THIS_APPLICATION: Final = bindparam("application", type_=BigInteger())
+APPLICATION_CARDS = Statement(
+    lambda: (
+        select(
+            applications.c.application_id,
+            applications.c.name,
+            applications.c.description,
+            applications.c.logo,
+            _count(
+                select(func.count())
+                .select_from(role_assignments)
+                .where(role_assignments.c.application_id == applications.c.application_id, *_ROLE_ENDS),
+                "ending",
+            ),
+        )
+        .where(InNumberList(applications.c.application_id, "ids"), applications.c.removed.is_(False))
+        .order_by(func.lower(applications.c.name), applications.c.application_id)
+        .limit(_MOST)
+    )
+)
+# Counted one application at a time, so that a large one is read only so far.
+PEOPLE_WITH_A_ROLE = Statement(
+    lambda: select(func.count().label("people")).select_from(
+        select(role_assignments.c.user_id)
+        .where(
+            role_assignments.c.application_id == _THIS_APPLICATION,
+            or_(role_assignments.c.expired == 0, role_assignments.c.expired > _NOW),
+        )
+        .distinct()
+        .limit(MAX_COUNTED_PEOPLE)
+        .subquery()
+    )
+)
+
+
+def application_cards(
+    application_ids: Collection[int], now: int, until: int, most: int
+) -> Verb[Sequence[ApplicationCard]]:
+    """Return the first applications by name; `ending` counts roles that expire until then."""
+    rows = yield APPLICATION_CARDS(ids=sorted(application_ids), now=now, until=until, most=most)
+    cards = []
+    for row in rows:
+        (counted,) = yield PEOPLE_WITH_A_ROLE(application=row.application_id, now=now)
+        cards.append(ApplicationCard(**row._asdict(), people=counted.people))
+    return cards
+
+
 def project_cards(project_ids: Collection[str], now: int, until: int, most: int) -> Verb[Sequence[ProjectCard]]:
     """Return the first projects by title; `ending` counts roles that expire until then."""
     rows = yield PROJECT_CARDS(projects=sorted(project_ids), now=now, until=until, most=most)
@@ -352,5 +411,6 @@ class HomeStore(SqlStore):
     period_figures = snapshot_read(period_figures)
     top_applications = snapshot_read(top_applications)
     project_cards = snapshot_read(project_cards)
+    application_cards = snapshot_read(application_cards)
     counts = snapshot_read(counts)
     ending_soon = snapshot_read(ending_soon)

@@ -1,14 +1,15 @@
 """A user's own permissions: in which applications, which rules, and why."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, or_, select, union
+from sqlalchemy import BigInteger, ColumnElement, Text, bindparam, func, literal_column, or_, select, union
 
-from gatehouse.accounts.model import CENTRAL_APPLICATION
+from gatehouse.accounts.bans.model import find_ban
+from gatehouse.accounts.model import CENTRAL_APPLICATION, User
 from gatehouse.admin.names import NamedApplication
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.background import run_off_loop
@@ -28,7 +29,7 @@ from gatehouse.permissions.model.role import ConditionMode
 from gatehouse.permissions.model.rules import Rule, Scope
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
-from gatehouse.storage.statements import EMPTY_DOCUMENT, Row, Statement, Verb
+from gatehouse.storage.statements import EMPTY_DOCUMENT, InNumberList, Row, Statement, Verb
 from gatehouse.storage.tables.oauth import clients, consents
 from gatehouse.storage.tables.permissions import applications, role_assignments, roles, scope_records, user_records
 from gatehouse.storage.tables.projects import group_members, groups, project_services
@@ -81,6 +82,18 @@ APPLICATIONS_OF_USER = Statement(
 _MOST = bindparam("most", type_=BigInteger())
 _BY_NAME = (func.lower(applications.c.name), applications.c.application_id)
 
+
+class MyApplication(Struct, frozen=True, kw_only=True):
+    """An application as those who use it see it."""
+
+    application_id: int
+    name: str
+    description: str
+    project_id: str  # empty outside of projects
+    logo: str  # ID of the image; empty without one
+    address: str  # where it opens; empty if no client of it says
+
+
 # Roles and groups with conditions are few: all are read, and evaluated by the caller.
 CONDITIONAL_ROLES = Statement(
     lambda: (
@@ -112,6 +125,46 @@ CONDITIONAL_GROUPS = Statement(
 )
 
 
+def _of_its_clients(column: ColumnElement[str]) -> ColumnElement[str]:
+    """Return what the first of the application's clients by name says; empty if none does."""
+    return func.coalesce(
+        select(column)
+        .where(clients.c.application_id == applications.c.application_id, clients.c.removed.is_(False), column != "")
+        .order_by(clients.c.name, clients.c.client_id)
+        .limit(1)
+        .scalar_subquery(),
+        literal_column("''", Text),
+    )
+
+
+APPLICATIONS_TO_OPEN = Statement(
+    lambda: (
+        select(
+            applications.c.application_id,
+            applications.c.name,
+            applications.c.description,
+            func.coalesce(applications.c.project_id, "").label("project_id"),
+            func.coalesce(func.nullif(applications.c.logo, ""), _of_its_clients(clients.c.logo)).label("logo"),
+            _of_its_clients(clients.c.client_uri).label("address"),
+        )
+        .where(
+            InNumberList(applications.c.application_id, "ids"),
+            applications.c.application_id != CENTRAL_APPLICATION,
+            applications.c.removed.is_(False),
+        )
+        .order_by(*_BY_NAME)
+    )
+)
+
+
+def applications_to_open(application_ids: Collection[int]) -> Verb[Sequence[MyApplication]]:
+    """Return those of the applications that are not removed, by name, without application 1."""
+    if not application_ids:
+        return ()
+    rows = yield APPLICATIONS_TO_OPEN(ids=sorted(application_ids))
+    return [MyApplication(**row._asdict()) for row in rows]
+
+
 def conditional_grants(most: int) -> Verb[Sequence[ConditionalGrant]]:
     """Return grants by condition, at most so many by roles and so many by groups, ordered by application."""
     by_roles = yield CONDITIONAL_ROLES(most=most)
@@ -140,6 +193,7 @@ def applications_of_user(user_id: str, most: int) -> Verb[Sequence[NamedApplicat
 class OwnPermissionsStore(SqlStore):
     applications_of_user = read(applications_of_user)
     conditional_grants = snapshot_read(conditional_grants)
+    applications_to_open = snapshot_read(applications_to_open)
 
 
 # A user's permissions in an application, rule by rule, with the source of each. Pure.
@@ -307,6 +361,20 @@ class OwnPermissionsLoader:
         ]
         is_cut = len(named) > MAX_APPLICATIONS or len(places) > MAX_SCOPES
         return OwnPermissions(places=places[:MAX_SCOPES], is_cut=is_cut)
+
+    async def find_own_applications(
+        self, user: User, connected: Collection[int], address: Address | None
+    ) -> Sequence[MyApplication]:
+        """Return the applications that the person is connected to or may have permissions in, unless banned there."""
+        named = await self.find_applications(user.user_id, address)
+        application_ids = {*connected, *(one.application_id for one in named)}
+        found = await self._store.applications_to_open(application_ids)
+        now = self._clock.now()
+        return [
+            one
+            for one in found
+            if find_ban(user.bans, now, application_id=one.application_id, project_id=one.project_id) is None
+        ]
 
     async def find_applications(self, user_id: str, address: Address | None) -> Sequence[NamedApplication]:
         """Return applications in which the user may have permissions; one more than MAX_APPLICATIONS at most."""

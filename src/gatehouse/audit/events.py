@@ -141,6 +141,8 @@ class AuditEvent(StrEnum):
     GROUP_REMOVED = "group.removed", "A group was deleted with its role grants."
     GROUP_TAGGED = "group.tagged", "The tags of a group were changed."
     GROUP_ACCESS_SAVED = "group.access_saved", "The members of a group were changed."
+    GROUP_JOINED = "user.joined_group", "A person was added to a group by name."
+    GROUP_LEFT = "user.left_group", "A person was removed from a group, or the group was deleted."
     GROUP_OPENED = "group.opened", "A group was opened to everyone, or its manager joined it; high."
     CLIENT_CREATED = "client.created", "An OAuth client was created."
     CLIENT_CHANGED = "client.changed", "An OAuth client was changed."

@@ -19,8 +19,15 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 PERSON = f"/console/people/{OLGA}"
 # What the tests of every screen and of the phone do not open: forms and confirmations.
 SCREENS = (
-    *("/console/people/new", f"{PERSON}/act/erase", f"{PERSON}/email", f"{PERSON}/methods/remove?factor=email"),
+    *(
+        "/console/people/new",
+        f"{PERSON}/act/erase",
+        f"{PERSON}/email",
+        f"{PERSON}/edit",
+        f"{PERSON}/methods/remove?factor=email",
+    ),
     "/console/settings/keys/rotate?purpose=tokens&alg=RS256",
+    "/console/projects/mind_games/members/invite",
 )
 
 DESKTOP: Final = ViewportSize(width=1_280, height=800)
@@ -123,4 +130,22 @@ async def test_moderator_for_a_week_takes_three_clicks_from_the_page_of_a_person
     assert await page.evaluate(FITS)
     await page.get_by_role("button", name="Assign role", exact=True).press("Enter")
     await expect(page.get_by_role("link", name="cashier", exact=True)).to_be_visible()
+    assert errors == []
+
+
+async def test_space_shows_the_person_of_a_row_beside_the_list(studio: RunningService, page: Page) -> None:
+    await sign_in_to_console(studio, page, ADA, "/console/people")
+    await load_axe_with_every_page(page)
+    errors = listen(page)
+    panel = page.locator("[data-peek-panel]")
+    names = page.locator("[data-peek] tbody th[scope=row] a")
+    await names.nth(1).focus()
+    await page.keyboard.press("Space")
+    await expect(panel.get_by_role("heading")).to_have_text(await names.nth(1).inner_text())
+    await page.keyboard.press("ArrowDown")
+    await expect(panel.get_by_role("heading")).to_have_text(await names.nth(2).inner_text())
+    assert await axe_violations(page) == []
+    await page.keyboard.press("Escape")
+    await expect(panel).to_be_hidden()
+    await expect(names.nth(2)).to_be_focused()
     assert errors == []

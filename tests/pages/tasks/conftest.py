@@ -13,7 +13,9 @@ from playwright.async_api import Browser
 from gatehouse.languages import FALLBACK_LANG, LANGUAGES
 from tests.conftest import CALL_FAILED
 from tests.pages.tasks.counting import VIEWPORTS, Person
+from tests.support.browser import PASSWORD
 from tests.support.chromium import save_screenshot
+from tests.support.console import ADA, apply_document, login_of
 from tests.support.service import RunningService
 
 
@@ -42,3 +44,15 @@ async def person(
     wanted = (ceiling.kwargs["taps"], ceiling.kwargs["fields"])
     done = (someone.count.taps, someone.count.fields)
     assert all(one <= most for one, most in zip(done, wanted, strict=True)), (done, someone.count.done)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def admin(person: Person) -> AsyncIterator[Person]:
+    """An administrator on the console's home page; signing in is no part of their task."""
+    await apply_document(person.service)
+    await person.open("/console")
+    await person.field("sign_in.login").fill(login_of(ADA))
+    await person.field("field.password").fill(PASSWORD)
+    await person.button("sign_in.submit").click()
+    await person.page.wait_for_url("**/console")
+    yield person

@@ -1,9 +1,6 @@
 """What administrators do for the people of their installation, each task within its ceiling."""
 
-from collections.abc import AsyncIterator
-
 import pytest
-import pytest_asyncio
 from msgspec.structs import replace
 from playwright.async_api import expect
 
@@ -12,23 +9,10 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.statements import Verb
 from tests.pages.tasks.counting import Person
-from tests.support.browser import PASSWORD
-from tests.support.console import ADA, PIA, SHOP, apply_document, login_of
+from tests.support.console import PIA, SHOP, login_of
 from tests.support.oauth import an_oidc_client
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def admin(person: Person) -> AsyncIterator[Person]:
-    """An administrator on the console's home page; signing in is no part of their task."""
-    await apply_document(person.service)
-    await person.open("/console")
-    await person.field("sign_in.login").fill(login_of(ADA))
-    await person.field("field.password").fill(PASSWORD)
-    await person.button("sign_in.submit").click()
-    await person.page.wait_for_url("**/console")
-    yield person
 
 
 @pytest.mark.ceiling(taps=6, fields=2)

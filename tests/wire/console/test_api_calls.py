@@ -66,16 +66,24 @@ WITHOUT = {
     "the form of something that is not there yet": (
         *("applications/new", "people/new", "projects/new", "projects/new_account", "roles/new"),
         *("projects/find_member", "applications/import", "people/import", "people/import_result"),
+        *("people/invited", "projects/invite"),
     ),
     "a secret, which no call shows again": ("secret",),
     "a summary before or after it is saved": ("review", "staged_result", "staged_review"),
     "a list of objects, which have their pages": (
-        *("activity/list", "activity/refusals", "applications/list", "games/list"),
-        *("people/activity", "people/bans", "people/list", "projects/applications", "projects/list"),
+        *("activity/list", "activity/refusals", "applications/list", "games/list", "games/recent"),
+        *(
+            "people/activity",
+            "people/bans",
+            "people/list",
+            "people/timeline",
+            "projects/applications",
+            "projects/list",
+        ),
         *("roles/list", "applications/roles", "groups/who"),
     ),
     "a form that is a part of its tab, which has the call": (
-        *("people/email", "projects/lists", "settings/change", "settings/providers", "settings/terms"),
+        *("people/edit", "people/email", "projects/lists", "settings/change", "settings/providers", "settings/terms"),
     ),
     "people, each of whom has a page": ("assignments/table",),
     "no object at all": (

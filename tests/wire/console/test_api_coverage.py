@@ -18,7 +18,7 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "/people/invite": ("user", "invite"),
     "/people/invite/links": ("user", "invite"),  # its answers have the links
     "/people/selected": ("user", "save"),  # and block, unblock; group/access; meta/data
-    "/people/{user_id}": ("user", "save"),
+    "/people/{user_id}/edit": ("user", "save"),
     "/people/{user_id}/email": ("user", "save"),
     "/people/{user_id}/act/{act}": ("user", "block"),  # and unblock, end_sessions, invite, erase; roles: meta/data
     "/people/{user_id}/sessions": ("user", "end_sessions"),
@@ -54,6 +54,7 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "/applications/new/empty": ("application", "save"),
     "/applications/new/game": ("application", "save"),
     "/applications/new/machine": ("accessKey", "save"),  # after ("application", "save"), like the next three
+    "/applications/new/job": ("client", "create"),
     "/applications/new/page": ("client", "create"),
     "/applications/new/product": ("client", "create"),
     "/applications/new/web": ("client", "create"),
@@ -121,6 +122,10 @@ CALLS: Mapping[str, tuple[str, str]] = {
 }
 
 
+# What is about the console itself.
+OF_THE_CONSOLE = {"/people/views", "/people/views/remove"}
+
+
 async def test_everything_the_console_does_has_a_call_of_the_api(service: RunningService) -> None:
     document = (await service.client.get("/openapi.json")).json()
     prefix = "/api/permissions/"
@@ -130,7 +135,7 @@ async def test_everything_the_console_does_has_a_call_of_the_api(service: Runnin
         if path.startswith(prefix) and "post" in methods
         for action in actions_of(document, methods["post"])
     }
-    assert set(console_forms()) == set(CALLS), "a new form needs its call here"
+    assert set(console_forms()) - OF_THE_CONSOLE == set(CALLS), "a new form needs its call here"
     assert set(CALLS.values()) - offered == set()
 
 

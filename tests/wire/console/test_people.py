@@ -255,7 +255,7 @@ async def test_a_new_person_is_invited_or_gets_a_password_that_will_do(
 async def test_an_account_is_changed_field_by_field_and_a_stale_save_changes_nothing(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    ada, page_of_pia = await console_browsers(ADA), f"{HERE}/{PIA}"
+    ada, page_of_pia = await console_browsers(ADA), f"{HERE}/{PIA}/edit"
     await ada.get(page_of_pia)
     await ada.post(page_of_pia, nick="Pia B.", lang="de", country="se", tags="beta\r\nvip", purchases="skins")
     assert "<p>Saved</p>" in (await ada.follow()).text
@@ -275,13 +275,13 @@ async def test_an_account_is_changed_field_by_field_and_a_stale_save_changes_not
     page = await ada.post(page_of_pia, nick="Pia", lang="de", country="SE", tags="email_verified")
     assert page.status_code == 400  # the service manages this one itself
 
-    await ada.get(f"{page_of_pia}/email")
-    await ada.post(f"{page_of_pia}/email", login="pia@studio.example", email_verified="yes")
+    await ada.get(f"{HERE}/{PIA}/email")
+    await ada.post(f"{HERE}/{PIA}/email", login="pia@studio.example", email_verified="yes")
     user = await read_user(studio, PIA)
     assert (user.login, user.email_verified) == ("pia@studio.example", True)
     assert (await studio.services.storage.mail.outbox_status()).waiting == 1  # the old address is notified
-    await ada.get(f"{page_of_pia}/email")
-    assert (await ada.post(f"{page_of_pia}/email", login="OLGA@studio.example")).status_code == 409
+    await ada.get(f"{HERE}/{PIA}/email")
+    assert (await ada.post(f"{HERE}/{PIA}/email", login="OLGA@studio.example")).status_code == 409
 
 
 async def test_blocking_signing_out_and_erasing_end_what_they_say(

@@ -10,7 +10,7 @@ from tests.wire.console.test_files import APPLICATION, MIND_GAMES
 
 MORE_FORMS = (
     "/account",
-    f"/console/people/{PIA}/email",
+    *(f"/console/people/{PIA}/{form}" for form in ("edit", "email")),
     f"{MIND_GAMES}/members/lists",
     *(f"{APPLICATION}/{form}" for form in ("new_client", "rules/new", "rules/several", "rules/import")),
     *(f"/console/settings/{tab}" for tab in ("webhooks/new", "terms", "providers")),
@@ -23,7 +23,7 @@ FIELD = re.compile(r'<(?:input(?! type="hidden")|select|textarea) [^>]*name="')
 ADDS_RULES = {f"{APPLICATION}/rules/{form}" for form in ("several", "import")}  # and shows them before
 WITH_SAVE_BAR = {
     *(f"/account/{form}" for form in ("profile", "username", "look")),
-    *(f"/console/people/{PIA}{form}" for form in ("", "/email")),
+    *(f"/console/people/{PIA}{form}" for form in ("/edit", "/email")),
     *(f"{MIND_GAMES}{form}" for form in ("", f"/members/{DEV}", "/members/lists", f"/services/{SHOP}")),
     *(f"{MIND_GAMES}/groups/*{form}" for form in ("", "/conditions/new")),
     *(f"{APPLICATION}/{form}" for form in ("settings", "settings/service", "api", "clients/web", "new_client")),

@@ -33,7 +33,6 @@ def home_screens(console: ConsoleServices) -> HomeScreens:
         activity=console.activity_store,
         describer=console.shared(record_describer),
         verification=console.shared(log_verification),
-        finding=console.search,
         view=console.view,
         clock=services.clock,
         sends_mail=console.sends_mail,

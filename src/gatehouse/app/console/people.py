@@ -3,6 +3,7 @@
 from gatehouse.admin.bulk_invitations import BulkInvitations
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_import import PeopleImport
+from gatehouse.admin.saved_views import SavedViewStore
 from gatehouse.app.console.activity_log import record_describer
 from gatehouse.app.console.assignments import assignment_editor
 from gatehouse.app.console.groups import group_access
@@ -12,12 +13,13 @@ from gatehouse.web.console.invited import InvitationScreens
 from gatehouse.web.console.people import PeopleScreens
 from gatehouse.web.console.people_import import ImportScreens
 from gatehouse.web.console.people_selected import SelectedPeopleScreens
-from gatehouse.web.console.person import PersonLoader, PersonScreens
+from gatehouse.web.console.person import PersonLoader, PersonScreens, ProfileLoader
 from gatehouse.web.console.person_access import PersonAccessScreens
 from gatehouse.web.console.person_assign import PersonAssignScreens
 from gatehouse.web.console.person_bans import PersonBanScreens
 from gatehouse.web.console.person_data import PersonDataScreens
 from gatehouse.web.console.person_sessions import PersonSessionScreens
+from gatehouse.web.console.person_timeline import PersonTimelineScreens
 from gatehouse.web.console.view import ConsoleRoute
 
 
@@ -84,6 +86,7 @@ def build(console: ConsoleServices) -> list[ConsoleRoute]:
         *PeopleScreens(
             people_admin=console.people_admin,
             lists=lists,
+            views=SavedViewStore(services.storage.runner),
             lookup=console.lookup,
             invitations=invitations,
             view=console.view,
@@ -100,12 +103,21 @@ def build(console: ConsoleServices) -> list[ConsoleRoute]:
         *invitations.routes(),
         *PersonScreens(
             persons,
+            profiles=ProfileLoader(
+                lists=lists,
+                sessions=services.accounts.sessions,
+                account=services.accounts.profile,
+                clock=services.clock,
+            ),
             lookup=console.lookup,
             own_permissions=services.admin.own_permissions,
             base_url=services.base_url,
             sends_mail=console.sends_mail,
         ).routes(),
         *access.routes(),
+        *PersonTimelineScreens(
+            loader=persons, store=console.activity_store, describer=console.shared(record_describer)
+        ).routes(),
         *assign.routes(),
         *sessions.routes(),
         *bans.routes(),

@@ -82,7 +82,8 @@ class GroupCommands(Struct, kw_only=True, eq=False):
     async def delete(self, actor: Actor, group_id: str, version: int | UnsetType = UNSET) -> None:
         group = await self.find_group(actor, group_id, Operation.GROUP_DELETE)
         record = self._record(AuditEvent.GROUP_REMOVED, actor, group, {"title": group.title})
-        await self.store.delete_group(group_id, (record,), seen=expected_version(version))
+        people = self._person_records(actor, group, group.users, ())
+        await self.store.delete_group(group_id, (record, *people), seen=expected_version(version))
 
     async def save_fields(
         self, actor: Actor, group: Group, values: Mapping[str, Any], version: int | UnsetType = UNSET
@@ -112,7 +113,8 @@ class GroupCommands(Struct, kw_only=True, eq=False):
             refuse_groups([*beside, state], [*beside, after])
             details = describe_changes(access_document(state), access_document(after))
             event = AuditEvent.GROUP_OPENED if opens_group(state, after, who) else AuditEvent.GROUP_ACCESS_SAVED
-            return EditResult(after, (self._record(event, actor, after, details),))
+            people = self._person_records(actor, after, state.users, after.users)
+            return EditResult(after, (self._record(event, actor, after, details), *people))
 
         try:
             return await self.store.edit_group_access(group_id, change)
@@ -194,6 +196,17 @@ class GroupCommands(Struct, kw_only=True, eq=False):
     def _record(self, event: AuditEvent, actor: Actor, group: Group, details: Details) -> AuditRecord:
         about = {"project_id": group.project_id, **details}
         return self.recorder.record(event, actor.origin, subject=f"group {group.group_id}", details=about)
+
+    def _person_records(
+        self, actor: Actor, group: Group, before: Sequence[str], after: Sequence[str]
+    ) -> list[AuditRecord]:
+        """Return a record about each person who was added or removed: a history of theirs is found by them."""
+        about = {"project_id": group.project_id, "group_id": group.group_id, "title": group.title}
+        changed = [
+            *((AuditEvent.GROUP_JOINED, one) for one in after if one not in before),
+            *((AuditEvent.GROUP_LEFT, one) for one in before if one not in after),
+        ]
+        return [self.recorder.record(event, actor.origin, subject=one, details=about) for event, one in changed]
 
 
 def apply_group_draft(state: Group, draft: GroupDraft, place: str) -> Group:

@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.activity import ActivityFilter, ActivityStore
 from gatehouse.admin.home import (
+    ApplicationCard,
     EndingSoon,
     HomeStore,
     InstallationCounts,
@@ -18,10 +20,9 @@ from gatehouse.admin.home import (
     TimeBucket,
     TopApplication,
 )
-from gatehouse.admin.names import NamedApplication
 from gatehouse.admin.risks import Risk
-from gatehouse.admin.search import SearchStore
 from gatehouse.admin.visible_audit_log import VisibleAuditLog
+from gatehouse.images.model import image_path
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.times import DAY, HOUR
 from gatehouse.web.console.activity import LogVerification, RecordDescriber, RecordView
@@ -89,7 +90,8 @@ class OwnerHomeContext(PageContext, frozen=True, kw_only=True):
 
     projects: Sequence[ProjectCard]
     project_count: int
-    applications: Sequence[NamedApplication]
+    applications: Sequence[ApplicationCard]
+    application_count: int
     latest: Sequence[RecordView]
     may_publish: bool
 
@@ -105,7 +107,6 @@ class HomeScreens:
         activity: ActivityStore,
         describer: RecordDescriber,
         verification: LogVerification,
-        finding: SearchStore,
         view: ConsoleView,
         clock: Clock,
         sends_mail: Callable[[], bool],
@@ -119,7 +120,6 @@ class HomeScreens:
         self._activity = activity
         self._describer = describer
         self._verification = verification
-        self._finding = finding
         self._view = view
         self._clock = clock
         self._sends_mail = sends_mail
@@ -160,10 +160,14 @@ class HomeScreens:
         if visibility.projects:
             subjects = await self._log.subjects(admin.authenticated, visibility)
             latest = await self._latest(request, admin, ActivityFilter(subjects=subjects))
+        cards = await self._store.application_cards(
+            visibility.applications, now, now + ENDING_SOON_SECONDS, MAX_CARDS
+        )
         context = OwnerHomeContext(
             projects=await self._store.project_cards(visibility.projects, now, now + ENDING_SOON_SECONDS, MAX_CARDS),
             project_count=len(visibility.projects),
-            applications=await self._finding.applications(visibility, "", MAX_CARDS),
+            applications=[replace(one, logo=image_path(one.logo)) for one in cards],
+            application_count=len(visibility.applications),
             latest=latest,
             may_publish=visibility.may_publish,
         )

@@ -16,6 +16,7 @@ from gatehouse.admin.paging import Page
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_admin import PeopleAdmin
 from gatehouse.admin.people_list import PeopleFilter, PeopleListQuery, PeopleSort, PersonListItem, SeenFilter
+from gatehouse.admin.saved_views import SavedView, SavedViewStore, check_view
 from gatehouse.fields.secrets import SecretText
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.errors import Malformed
@@ -36,10 +37,13 @@ from gatehouse.web.console.view import (
     FormProblem,
     problem_from,
 )
+from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.translations import Translator
 
 ENTRY: Final = ConsoleEntry.PEOPLE
+PEOPLE_LIST: Final = "people"  # of saved views
 FILTER_FIELDS: Final = {"application_id": ComboboxKind.APPLICATION, "role": ComboboxKind.ROLE}
 COLUMNS: Final = {
     "id": lambda line: line.user_id,
@@ -99,12 +103,17 @@ class PeopleQuery(ListQuery, frozen=True, kw_only=True):
         return bool(self.provider or self.application_id or self.role or self.tag or self.seen not in ("", "any"))
 
 
+class ViewForm(CsrfForm, frozen=True, kw_only=True):
+    name: str = ""
+
+
 class PeopleContext(PageContext, frozen=True, kw_only=True):
     template = "console/people/list.html"
 
     found: Page[PersonListItem]
     providers: Sequence[str]
     picked: Mapping[str, ComboboxOption]
+    views: Sequence[SavedView] = ()
     problem: FormProblem | None = None
     choices: Sequence[PeopleFilter] = tuple(PeopleFilter)
     seen_choices: Sequence[SeenFilter] = tuple(SeenFilter)
@@ -149,6 +158,7 @@ class PeopleScreens:
         *,
         people_admin: PeopleAdmin,
         lists: PeopleListStore,
+        views: SavedViewStore,
         lookup: Lookup,
         invitations: InvitationScreens,
         view: ConsoleView,
@@ -160,6 +170,7 @@ class PeopleScreens:
         self._sign_in_methods = sign_in_methods
         self._people_admin = people_admin
         self._lists = lists
+        self._views = views
         self._lookup = lookup
         self._invitations = invitations
         self._view = view
@@ -184,9 +195,23 @@ class PeopleScreens:
         return PeopleContext(
             found=found,
             providers=await self._lists.providers(),
+            views=await self._views.views_of(admin.user.user_id, PEOPLE_LIST),
             picked=await self._lookup.describe(admin, query, FILTER_FIELDS),
             problem=problem,
         )
+
+    async def save_view(self, request: Request, admin: AdminRequest, form: ViewForm) -> Response:
+        """Save the search, filters and order of the list; they are in the address."""
+        require_operation(admin.rights, Operation.ADMINISTER)
+        kept = read_query(request, PeopleQuery).kept
+        view = check_view(form.name, kept.removesuffix("&"))
+        await self._views.save_view(admin.user.user_id, PEOPLE_LIST, view, self._clock.now())
+        return self._view.redirect_with_flash(f"{ENTRY.path}?{view.query}", "view_saved")
+
+    async def remove_view(self, _request: Request, admin: AdminRequest, form: ViewForm) -> Response:
+        require_operation(admin.rights, Operation.ADMINISTER)
+        await self._views.remove_view(admin.user.user_id, PEOPLE_LIST, form.name)
+        return self._view.redirect_with_flash(ENTRY.path, "view_removed")
 
     async def _require_right(self, _request: Request, admin: AdminRequest) -> None:
         require_operation(admin.rights, Operation.ADMINISTER)
@@ -251,7 +276,12 @@ class PeopleScreens:
             page=self._new_page,
             save=self._create,
         )
-        return [*people.routes(), *new.routes()]
+        return [
+            *people.routes(),
+            *new.routes(),
+            self._view.form("/people/views", ViewForm, self.save_view, form_suffix="/views"),
+            self._view.form("/people/views/remove", ViewForm, self.remove_view, form_suffix="/views/remove"),
+        ]
 
 
 def people_file(page: PeopleContext) -> CsvFile[PersonListItem]:

@@ -10,15 +10,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION, FORM_FIELDS, AccountField, AccountKind, User
+from gatehouse.accounts.own_account.profile import AccountProfile
 from gatehouse.accounts.profile_fields import AccountChanges
+from gatehouse.accounts.sessions import Sessions
 from gatehouse.admin.names import NamedApplication
 from gatehouse.admin.own_permissions import OwnPermissionsLoader
-from gatehouse.admin.people import AccountState, PeopleListStore, PersonErasureImpact
+from gatehouse.admin.people import AccountState, DirectRole, PeopleListStore, PersonErasureImpact
 from gatehouse.admin.people_admin import PeopleAdmin
 from gatehouse.fields.derive import form_rows, with_members
 from gatehouse.fields.model import DescribedField
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import NotFound
+from gatehouse.kernel.times import DAY, HOUR
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.api.permissions.users import user_entry
 from gatehouse.web.console.combobox import ComboboxOption
@@ -38,14 +41,16 @@ from gatehouse.web.console.view import (
     ConsoleView,
     require_confirmation_text,
 )
+from gatehouse.web.http.browser import device_name
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.translations import Translator
 
 ENTRY: Final = ConsoleEntry.PEOPLE
 MAX_APPLICATIONS: Final = 6  # that are offered by name
+MAX_ROLES: Final = 8  # and groups, of a profile
 TABS: Final = ("overview", "access", "methods", "sessions", "data", "activity")
-ACCESS_PAGES: Final = ("access", "permissions", "bans")  # of the tab Access
+ACCESS_PAGES: Final = ("access", "permissions", "bans", "timeline")  # of the tab Access
 
 
 class PersonAction(StrEnum):
@@ -109,17 +114,44 @@ class PersonHead(Struct, frozen=True, kw_only=True):
         return found
 
 
+class PersonProfile(Struct, frozen=True, kw_only=True):
+    """What one wants to know of a person first."""
+
+    user: User
+    state: AccountState
+    roles: Sequence[DirectRole]  # the first of them
+    more_roles: int
+    groups: Sequence[str]
+    devices: Sequence[str]  # of live sessions, the last seen first
+    failures: int  # failed sign-ins of the last day
+    failed_at: int = 0  # the hour of the last
+    failed_for: str = ""  # its reason
+
+
 class PersonContext(PageContext, frozen=True, kw_only=True):
     template = "console/people/overview.html"
 
     head: PersonHead
-    user: User
-    state: AccountState
-    rows: Sequence[tuple[DescribedField[AccountField], ...]]  # of the form
+    profile: PersonProfile
     assign: AssignRolePanel
     applications: Sequence[NamedApplication]  # that the person uses, to ban them from
     call: ApiCall
     picked: Mapping[str, ComboboxOption] = field(default_factory=dict)
+
+
+class PersonPeekContext(PageContext, frozen=True, kw_only=True):
+    template = "console/people/peek.html"
+
+    head: PersonHead
+    profile: PersonProfile
+
+
+class PersonEditContext(PageContext, frozen=True, kw_only=True):
+    template = "console/people/edit.html"
+
+    head: PersonHead
+    user: User
+    rows: Sequence[tuple[DescribedField[AccountField], ...]]  # of the form
 
 
 class PersonEmailContext(PageContext, frozen=True, kw_only=True):
@@ -167,11 +199,38 @@ class PersonLoader:
         return user, await self.lists.account_state(user.user_id, self.clock.now())
 
 
+class ProfileLoader(Struct, frozen=True, kw_only=True, eq=False):
+    """Loads what a person's page and the peek at them show."""
+
+    lists: PeopleListStore
+    sessions: Sessions
+    account: AccountProfile
+    clock: Clock
+
+    async def load(self, user: User, state: AccountState) -> PersonProfile:
+        given = await self.lists.direct_permissions(user.user_id)
+        since = self.clock.now() - DAY
+        failed = [one for one in await self.account.load_failures(user.user_id) if one.hour > since - HOUR]
+        last = max(failed, key=lambda one: one.hour, default=None)
+        return PersonProfile(
+            user=user,
+            state=state,
+            roles=given.roles[:MAX_ROLES],
+            more_roles=max(len(given.roles) - MAX_ROLES, 0),
+            groups=[one.group for one in given.groups[:MAX_ROLES]],
+            devices=[device_name(one.agent) for one in await self.sessions.of_user(user.user_id)],
+            failures=sum(one.times for one in failed),
+            failed_at=last.hour if last else 0,
+            failed_for=last.reason.value if last else "",
+        )
+
+
 class PersonScreens:
     def __init__(
         self,
         loader: PersonLoader,
         *,
+        profiles: ProfileLoader,
         lookup: Lookup,
         own_permissions: OwnPermissionsLoader,
         base_url: str,
@@ -179,6 +238,7 @@ class PersonScreens:
     ) -> None:
         self._own_permissions = own_permissions
         self._loader = loader
+        self._profiles = profiles
         self._lookup = lookup
         self._base_url = base_url
         self._sends_mail = sends_mail
@@ -188,16 +248,11 @@ class PersonScreens:
     async def _load(self, request: Request, admin: AdminRequest) -> User:
         return await self._people_admin.person(admin.actor, request.path_params["user_id"])
 
-    async def _page(
-        self, request: Request, admin: AdminRequest, user: User, _draft: FormDraft[PersonForm]
-    ) -> PersonContext:
-        now = self._loader.clock.now()
-        _, state = await self._loader.load_with_state(request, admin)
-        return PersonContext(
-            head=person_head(admin, user, state, "overview", now),
-            user=user,
-            state=state,
-            rows=account_rows(user),
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        user, state = await self._loader.load_with_state(request, admin)
+        context = PersonContext(
+            head=person_head(admin, user, state, "overview", self._loader.clock.now()),
+            profile=await self._profiles.load(user, state),
             assign=await role_panel(admin, user.user_id, AssignRoleForm(), lookup=self._lookup),
             applications=await self._used_applications(user.user_id),
             call=ApiCall(
@@ -206,6 +261,20 @@ class PersonScreens:
                 record=user_entry(user, self._base_url),
             ),
         )
+        return self._view.render(request, admin, ENTRY, context)
+
+    async def peek(self, request: Request, admin: AdminRequest) -> Response:
+        """Show the person beside the list."""
+        user, state = await self._loader.load_with_state(request, admin)
+        head = person_head(admin, user, state, "overview", self._loader.clock.now())
+        context = PersonPeekContext(head=head, profile=await self._profiles.load(user, state))
+        return self._view.render(request, admin, ENTRY, context)
+
+    async def _edit_page(
+        self, request: Request, admin: AdminRequest, user: User, _draft: FormDraft[PersonForm]
+    ) -> PersonEditContext:
+        _, head = await self._loader.load(request, admin, "overview")
+        return PersonEditContext(head=head, user=user, rows=account_rows(user))
 
     async def _used_applications(self, user_id: str) -> Sequence[NamedApplication]:
         found = await self._own_permissions.find_applications(user_id, None)
@@ -288,13 +357,13 @@ class PersonScreens:
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view, path = self._view, "/people/{user_id}"
-        overview = EditScreen(
+        edit = EditScreen(
             view=view,
-            path=path,
+            path=f"{path}/edit",
             form=PersonForm,
             load=self._load,
             form_of=form_of,
-            page=self._page,
+            page=self._edit_page,
             save=self._save,
             undoable=True,
         )
@@ -310,7 +379,9 @@ class PersonScreens:
             fresh_page=True,
         )
         return [
-            *overview.routes(),
+            view.page(path, self.show),
+            view.page(f"{path}/peek", self.peek),
+            *edit.routes(),
             *email.routes(),
             *view.confirmation(f"{path}/act/{{act}}", PersonActionForm, self.confirm_action, self.perform_action),
         ]

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.failed_sign_ins.model import FailedSignIn
-from gatehouse.accounts.model import OWN_FIELDS, EnabledMethods, Identity, SignInMethod
+from gatehouse.accounts.model import OWN_FIELDS, EnabledMethods, Identity, SignInMethod, User
 from gatehouse.accounts.own_account.model import AccountActivity, AccountDetails, PastSignIn, may_remove_password
 from gatehouse.accounts.own_account.profile import AccountProfile, activity_of
 from gatehouse.accounts.second_factors.model import Passkey
@@ -150,6 +150,7 @@ class AccountPage:
     ) -> AccountContext:
         user = account.user
         details = await self._profile.load_details(user)
+        given = await self._consents.of_user(user.user_id)
         data = await self._data.export_status(user.user_id)
         lang = self._pages.language_of(request)
         caller = caller_address_of(request.scope)
@@ -194,7 +195,8 @@ class AccountPage:
             sessions=self._sessions(details, account.session, lang),
             sign_ins=sign_in_rows(await self._profile.load_sign_ins(user.user_id), self._places, lang),
             failures=failure_rows(await self._profile.load_failures(user.user_id), self._places, lang),
-            applications=connected_applications(await self._consents.of_user(user.user_id)),
+            applications=connected_applications(given),
+            my_applications=await self._my_applications(user, given, address),
             permissions=await self._permissions.load(user.user_id, address),
             activity=tuple(activity_row(act) for act in activity_of(details.records, user.user_id)),
             lang=lang,
@@ -202,6 +204,15 @@ class AccountPage:
             data_in=tuple(shown.DataRequestStatus(name=name, state=state.value) for name, state in data.applications),
             may_ask_for_data=data.may_request,
             mail_is_logged=self._mail_is_logged(),
+        )
+
+    async def _my_applications(
+        self, user: User, given: Sequence[tuple[Consent, Client]], address: Address | None
+    ) -> tuple[shown.MyApplicationCard, ...]:
+        connected = {client.application_id for _, client in given if client.application_id}
+        return tuple(
+            copy_as(shown.MyApplicationCard, one, logo=image_path(one.logo))
+            for one in await self._permissions.find_own_applications(user, connected, address)
         )
 
     def _sessions(self, held: AccountDetails, current: Session, lang: str) -> tuple[shown.AccountSessionRow, ...]:

@@ -37,6 +37,13 @@ class ConnectedApplication(Struct, frozen=True, kw_only=True):
     logo: str = ""  # path of its logo, or of its application's
 
 
+class MyApplicationCard(Struct, frozen=True, kw_only=True):
+    name: str
+    description: str
+    logo: str  # path of its logo
+    address: str  # where it opens; empty if unknown
+
+
 class AccountActivityRow(Struct, frozen=True, kw_only=True):
     at: int
     event: str  # an audit event; unknown ones are shown by their name
@@ -125,6 +132,7 @@ class AccountContext(PageContext, frozen=True, kw_only=True):
     sign_ins: tuple[SignInHistoryRow, ...] = ()
     failures: tuple[FailureRow, ...] = ()
     applications: tuple[ConnectedApplication, ...] = ()
+    my_applications: tuple[MyApplicationCard, ...] = ()
     permissions: OwnPermissions = NO_PERMISSIONS
     activity: tuple[AccountActivityRow, ...] = ()
     lang: str = "en"  # of the account

@@ -58,7 +58,8 @@ def install(place: Path, requirements: Path, *, anew: bool, builds_alone: bool) 
         sys.exit(f"gatehouse: {place} is a link; it would be emptied where it leads. Remove it first.")
     if anew:
         run(sys.executable, "-m", "venv", "--clear", place)
-    pip = (place / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--quiet", "install")
+    quiet = [] if sys.stdout.isatty() else ["--quiet"]  # people see what pip fetches and builds
+    pip = (place / "bin" / "python", "-m", "pip", "--disable-pip-version-check", *quiet, "install")
     run(*pip, "--require-hashes", "-r", requirements)
     run(*pip, "--no-deps", *([] if builds_alone else ["--no-build-isolation"]), "-e", ROOT)
     say(f"installed in {time.monotonic() - began:.0f} s")

@@ -120,7 +120,7 @@ class RemedySearch(Struct, frozen=True, kw_only=True):
         return tuple(self._describe(before, solution) for solution in islice(solutions, MAX_REMEDIES))
 
     def _find_denying(self) -> Iterator[Situation]:
-        """Remove what gives the rule, until nothing does: each part of it is needed."""
+        """Remove what gives the rule, until nothing does."""
         situation = self.situation
         while self.allows(situation):
             added = list(self._removals(situation))
@@ -128,7 +128,15 @@ class RemedySearch(Struct, frozen=True, kw_only=True):
                 return
             for step in added:
                 situation = self._after(situation, step)
-        yield situation
+        yield self._without_needless(situation)
+
+    def _without_needless(self, situation: Situation) -> Situation:
+        """What a role no longer allows, need not be taken from who has the role too."""
+        for step in situation.steps:
+            fewer = self.after(self.situation, [other for other in situation.steps if other is not step])
+            if fewer is not None and not self.allows(fewer):
+                situation = fewer
+        return situation
 
     def _find_allowing(self) -> Iterator[Situation]:
         """Breadth first, so that smaller ones come first and none contains another."""

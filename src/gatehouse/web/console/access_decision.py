@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
+from markupsafe import Markup
 from msgspec import Struct, field
 
 from gatehouse.accounts.bans.model import UserBan
@@ -52,6 +53,17 @@ class DecisionNode(Struct, frozen=True, kw_only=True):
     ttl: int = 0
     since: int = 0
     parts: tuple["DecisionNode", ...] = ()
+
+    @property
+    def plain_values(self) -> Mapping[str, object]:
+        """The values without links, which a heading that folds cannot have."""
+        return {
+            name: value.striptags() if isinstance(value, Markup) else value for name, value in self.values.items()
+        }
+
+    @property
+    def links(self) -> Sequence[Markup]:
+        return [value for value in self.values.values() if isinstance(value, Markup) and "<a " in value]
 
 
 class DecisionVisibility(Nouns, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ from gatehouse.permissions.rights.guard import Operation, is_open
 NO_ADDRESS_COUNTRY: Final = ""  # the country of the person's address is not known here
 
 
-class Effect(StrEnum):
+class FindingEffect(StrEnum):
     """What a finding does to the sign-in."""
 
     STOPS = "stops"
@@ -54,7 +54,7 @@ class FindingKind(StrEnum):
 
 class SignInFinding(Struct, frozen=True, kw_only=True):
     what: FindingKind
-    effect: Effect
+    effect: FindingEffect
     by: str = ""  # of APPLICATION, a LoginRefusalReason
     names: Sequence[str] = ()  # of factors, providers or documents
     until: int = 0  # Unix seconds; 0 for no end
@@ -72,7 +72,7 @@ class SignInDiagnosis(Struct, frozen=True, kw_only=True):
 
     @property
     def stopped_by(self) -> SignInFinding | None:
-        return next((finding for finding in self.findings if finding.effect is Effect.STOPS), None)
+        return next((finding for finding in self.findings if finding.effect is FindingEffect.STOPS), None)
 
 
 class DoctorStore(Protocol):
@@ -129,7 +129,7 @@ class SignInDoctor(Struct, kw_only=True, eq=False):
             nick=user.nick,
             application_id=application_id,
             of_account=True,
-            findings=sorted(findings, key=lambda finding: list(Effect).index(finding.effect)),
+            findings=sorted(findings, key=lambda finding: list(FindingEffect).index(finding.effect)),
         )
 
     async def _examine_application(self, authenticated: AuthenticatedRequest, user_id: str) -> SignInDiagnosis:
@@ -147,9 +147,9 @@ class SignInDoctor(Struct, kw_only=True, eq=False):
 
     def _find_account_refusals(self, user: User) -> Iterator[SignInFinding]:
         if user.kind is AccountKind.SERVICE:
-            yield SignInFinding(what=FindingKind.SERVICE_ACCOUNT, effect=Effect.STOPS)
+            yield SignInFinding(what=FindingKind.SERVICE_ACCOUNT, effect=FindingEffect.STOPS)
         if user.blocked:
-            yield SignInFinding(what=FindingKind.ACCOUNT_BLOCKED, effect=Effect.STOPS)
+            yield SignInFinding(what=FindingKind.ACCOUNT_BLOCKED, effect=FindingEffect.STOPS)
 
     async def _find_methods(self, user: User) -> Sequence[SignInFinding]:
         if user.kind is AccountKind.SERVICE:
@@ -159,12 +159,16 @@ class SignInDoctor(Struct, kw_only=True, eq=False):
         findings: list[SignInFinding] = []
         if user.password_hash is None:
             others = bool(user.passkeys or providers) or await self.signs_in_by_email(user)
-            what, effect = (FindingKind.NO_PASSWORD, Effect.NOTE) if others else (FindingKind.INVITED, Effect.STOPS)
+            what, effect = (
+                (FindingKind.NO_PASSWORD, FindingEffect.NOTE)
+                if others
+                else (FindingKind.INVITED, FindingEffect.STOPS)
+            )
             findings.append(SignInFinding(what=what, effect=effect, names=providers))
         elif seconds := await self.locked_seconds(user):
-            findings.append(SignInFinding(what=FindingKind.LOCKED, effect=Effect.STOPS, seconds=seconds))
+            findings.append(SignInFinding(what=FindingKind.LOCKED, effect=FindingEffect.STOPS, seconds=seconds))
         if user.login is not None and not user.email_verified:
-            findings.append(SignInFinding(what=FindingKind.EMAIL_UNVERIFIED, effect=Effect.NOTE))
+            findings.append(SignInFinding(what=FindingKind.EMAIL_UNVERIFIED, effect=FindingEffect.NOTE))
         return findings
 
     async def _find_refusals(self, user: User, application_id: int) -> Sequence[SignInFinding]:
@@ -183,23 +187,23 @@ class SignInDoctor(Struct, kw_only=True, eq=False):
         findings = []
         if factors := enabled_factors(user):
             names = tuple(factor.value for factor in factors)
-            findings.append(SignInFinding(what=FindingKind.SECOND_FACTOR, effect=Effect.ASKS, names=names))
+            findings.append(SignInFinding(what=FindingKind.SECOND_FACTOR, effect=FindingEffect.ASKS, names=names))
         if application_id:
             pending = await self.terms.find_pending(user.user_id, (application_id,), country=NO_ADDRESS_COUNTRY)
             if pending is not None and pending.documents:
                 documents = tuple(document.document_id for document in pending.documents)
-                findings.append(SignInFinding(what=FindingKind.TERMS, effect=Effect.ASKS, names=documents))
+                findings.append(SignInFinding(what=FindingKind.TERMS, effect=FindingEffect.ASKS, names=documents))
             if pending is not None and pending.minimum_age:
-                findings.append(SignInFinding(what=FindingKind.AGE, effect=Effect.ASKS))
+                findings.append(SignInFinding(what=FindingKind.AGE, effect=FindingEffect.ASKS))
         return findings
 
 
 def refusal_finding(reason: LoginRefusalReason, ban: UserBan | None) -> SignInFinding:
     if reason is not LoginRefusalReason.BANNED or ban is None:
-        return SignInFinding(what=FindingKind.APPLICATION, effect=Effect.STOPS, by=reason.value)
+        return SignInFinding(what=FindingKind.APPLICATION, effect=FindingEffect.STOPS, by=reason.value)
     return SignInFinding(
         what=FindingKind.BANNED,
-        effect=Effect.STOPS,
+        effect=FindingEffect.STOPS,
         until=ban.until,
         application_id=ban.application_id,
         project_id=ban.project_id,

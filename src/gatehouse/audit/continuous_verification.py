@@ -1,7 +1,7 @@
 """Verify the log all the time, some records at a time, so that the console can say how far it is verified.
 
 One process of the installation does it, and stores how far it came: others and later ones go on from there. The
-position is sealed under the master key, so that nobody who can write to the database can move it.
+position is sealed under the master key, so that write access to the database is not enough to move it.
 """
 
 import asyncio

@@ -290,15 +290,15 @@ class ActivityScreens:
         """Search: the text is first looked up as an id, which is found at any age; otherwise it is searched for."""
         text = query.q.strip()[:SEARCH_LONGEST]
         if not text or activity_filter.subject or activity_filter.actor or activity_filter.subjects is not None:
-            return await self._read(replace(activity_filter, text=text), query)
+            return await self._read_lines(replace(activity_filter, text=text), query)
         one = await self._store.find_record(text) if len(text) == RECORD_ID_LENGTH else None
         if one is not None:
             return ActivityLines(runs=[ActivityRun(first=[one])])
         names = (text, *(f"{kind} {text}" for kind in ("application", "project", "group")))
-        exact = await self._read(replace(activity_filter, names=names), query)
-        return exact if exact.runs else await self._read(replace(activity_filter, text=text), query)
+        exact = await self._read_lines(replace(activity_filter, names=names), query)
+        return exact if exact.runs else await self._read_lines(replace(activity_filter, text=text), query)
 
-    async def _read(self, activity_filter: ActivityFilter, query: ActivityQuery) -> ActivityLines:
+    async def _read_lines(self, activity_filter: ActivityFilter, query: ActivityQuery) -> ActivityLines:
         return await read_full_page(self._store.activity, activity_filter, collapses=not query.each)
 
     async def _filter(self, admin: AdminRequest, query: ActivityQuery) -> ActivityFilter:

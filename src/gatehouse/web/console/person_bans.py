@@ -44,7 +44,7 @@ from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry, is_console_page
 from gatehouse.web.console.person import ENTRY, PersonHead, PersonLoader
 from gatehouse.web.console.person_assign import require_field
-from gatehouse.web.console.remedies import linked
+from gatehouse.web.console.remedies import link_to
 from gatehouse.web.console.view import (
     EXPECTED_ERRORS,
     AdminRequest,
@@ -341,7 +341,7 @@ class PersonBanScreens:
         picked = await self._lookup.describe(admin, form, FIELDS)
         entry = ConsoleEntry.APPLICATIONS if scope.application_id else ConsoleEntry.PROJECTS
         object_id = str(scope.application_id or scope.project_id)
-        return linked(f"{entry.path}/{object_id}", next((one.label for one in picked.values()), object_id))
+        return link_to(f"{entry.path}/{object_id}", next((one.label for one in picked.values()), object_id))
 
     async def lift(self, request: Request, admin: AdminRequest, form: LiftBanForm) -> Response:
         user_id: str = request.path_params["user_id"]

@@ -55,19 +55,19 @@ class Nouns(Struct, frozen=True, kw_only=True):
 
     def role(self, name: str) -> Markup:
         may = is_open(self.authenticated.rights, Operation.ROLES_GET, self.authenticated.target)
-        return linked(role_address(self.application_id, name), name) if may and name else escape(name)
+        return link_to(role_address(self.application_id, name), name) if may and name else escape(name)
 
     def project(self, project_id: str) -> Markup:
         model = self.evaluation_input.structure.projects.get(project_id)
         if model is None or not self._may(Operation.PROJECT_GET, project_id):
             return escape(project_id)
-        return linked(f"{ConsoleEntry.PROJECTS.path}/{project_id}", model.project.title or project_id)
+        return link_to(f"{ConsoleEntry.PROJECTS.path}/{project_id}", model.project.title or project_id)
 
     def group(self, scope: Scope, group: GroupReference) -> Markup:
         name = group.title or group.group_id
         if not self._may(Operation.GROUP_GET, scope.project_id, group.group_id):
             return escape(name)
-        return linked(f"{ConsoleEntry.PROJECTS.path}/{scope.project_id}/groups/{group.group_id}", name)
+        return link_to(f"{ConsoleEntry.PROJECTS.path}/{scope.project_id}/groups/{group.group_id}", name)
 
     def groups(self, scope: Scope, groups: Sequence[GroupReference]) -> Markup:
         return Markup(", ").join(self.group(scope, one) for one in groups)
@@ -76,7 +76,7 @@ class Nouns(Struct, frozen=True, kw_only=True):
         name = self.evaluation_input.models[self.application_id].application.name
         if not is_open(self.authenticated.rights, Operation.APPLICATION_GET, self.authenticated.target):
             return escape(name)
-        return linked(f"{ConsoleEntry.APPLICATIONS.path}/{self.application_id}", name)
+        return link_to(f"{ConsoleEntry.APPLICATIONS.path}/{self.application_id}", name)
 
     def _may(self, operation: Operation, project_id: str, group_id: str | None = None) -> bool:
         return is_open(self.authenticated.rights, operation, GuardTarget(project_id=project_id, group_id=group_id))
@@ -183,5 +183,5 @@ def role_address(application_id: int, name: str) -> str:
     return f"{ConsoleEntry.ROLES.path}/{application_id}/{quote(name)}"
 
 
-def linked(address: str, name: str) -> Markup:
+def link_to(address: str, name: str) -> Markup:
     return Markup('<a href="{}">{}</a>').format(address, name)

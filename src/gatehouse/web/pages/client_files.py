@@ -74,14 +74,14 @@ def client_file(name: str) -> bytes:
     if name in FILES:
         return (folder / FILES[name]).read_bytes()
     place, prefix = ZIPS[name]
-    return zipped(folder / place, prefix)
+    return zip_folder(folder / place, prefix)
 
 
-def zipped(folder: FilePath, prefix: str) -> bytes:
-    kept = BytesIO()
-    with ZipFile(kept, "w", ZIP_DEFLATED) as archive:
+def zip_folder(folder: FilePath, prefix: str) -> bytes:
+    archive_bytes = BytesIO()
+    with ZipFile(archive_bytes, "w", ZIP_DEFLATED) as archive:
         for file in sorted(path for path in folder.rglob("*") if path.is_file()):
             info = ZipInfo(prefix + file.relative_to(folder).as_posix(), EPOCH)
             info.compress_type, info.external_attr = ZIP_DEFLATED, 0o644 << 16
             archive.writestr(info, file.read_bytes())
-    return kept.getvalue()
+    return archive_bytes.getvalue()

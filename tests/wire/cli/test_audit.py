@@ -92,7 +92,7 @@ def test_the_reference_of_an_error_page_shows_its_client_endpoint_and_reason(
     [record] = gatehouse.json("audit", "show", "--reference", found[1])
     assert (record["event"], record["subject"], record["refused"]) == ("page.refused", "shop", True)
     assert record["reason"] == "redirect_uri is not registered for this client"
-    assert record["details"] == {"endpoint": "oauth.authorize"}
+    assert record["details"] == {"endpoint": "oauth.authorize", "received": "https://evil.example/cb"}
     shown = gatehouse("audit", "show", "--reference", found[1])
     assert "page.refused  shop  refused" in shown
     assert "redirect_uri is not registered for this client endpoint=oauth.authorize" in shown

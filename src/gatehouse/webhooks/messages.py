@@ -122,6 +122,8 @@ UNPUBLISHED_EVENTS: Final = frozenset(
             AuditEvent.SETTINGS_CHANGED,
             AuditEvent.PROVIDER_TESTED,
             AuditEvent.SIGN_IN_EXAMINED,
+            AuditEvent.GROUP_JOINED,  # GROUP_CHANGED says it
+            AuditEvent.GROUP_LEFT,
         ),
         *(
             AuditEvent.SETUP_LINK_MADE,

@@ -288,7 +288,7 @@ async def test_refused_requests_are_listed_with_their_reason_for_administrators(
     assert f'<small><span lang="en">wrong secret {ONE_PAGE}</span> · <code' in german  # of another version
     log = "".join((await ada.get("/console/activity")).text.split("\n"))
     assert '<dt>Anmeldeart</dt><dd><span class="piece">Passwort</span></dd>' in log
-    assert '<dt>Sitzungsumfang</dt><dd><span class="piece">voll</span></dd>' in log
+    assert '<dt>Anmeldung</dt><dd><span class="piece">vollständig</span></dd>' in log
 
 
 async def test_a_log_whose_end_was_cut_off_is_shown_as_broken_to_administrators(

@@ -77,7 +77,8 @@ async def test_the_reference_of_a_page_is_stored_with_client_endpoint_and_reason
     assert page.status_code == 400
     found = await stored(service, reference_of(page))
     assert isinstance(found, Refusal)
-    assert (found.event, found.subject, found.details) == ("page.refused", client, {"endpoint": endpoint})
+    received = {"received": EVIL} if reason == WRONG_REDIRECT else {}
+    assert (found.event, found.subject, found.details) == ("page.refused", client, {"endpoint": endpoint, **received})
     assert reason in found.reason
     assert found.personal == {"address": "127.0.0.1", "actor": ""}
 

@@ -181,6 +181,8 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, StreamChangeKind | None]] = {
             AuditEvent.RESET_SHOWN,
             AuditEvent.PROVIDER_TESTED,
             AuditEvent.SIGN_IN_EXAMINED,
+            AuditEvent.GROUP_JOINED,  # GROUP_CHANGED says it
+            AuditEvent.GROUP_LEFT,
             AuditEvent.EMAIL_SIGN_IN_ASKED,
             AuditEvent.RECOVERY_CODES_MADE,
             AuditEvent.RECOVERY_CODE_USED,

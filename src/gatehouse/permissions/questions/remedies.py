@@ -128,13 +128,22 @@ class RemedySearch(Struct, frozen=True, kw_only=True):
                 return
             for step in added:
                 situation = self._after(situation, step)
-        yield self._without_needless(situation)
+        yield self._without_needless(situation, allowed=False)
 
-    def _without_needless(self, situation: Situation) -> Situation:
-        """What a role no longer allows, need not be taken from who has the role too."""
+    def _without_needless(self, situation: Situation, *, allowed: bool) -> Situation:
+        """Leave out steps that later ones make needless, such as removing a role that no longer allows it."""
         for step in situation.steps:
-            fewer = self.after(self.situation, [other for other in situation.steps if other is not step])
-            if fewer is not None and not self.allows(fewer):
+            if step.kind is StepKind.RAISE_LIMIT:  # it belongs to an assignment, and decides nothing
+                continue
+            dropped = {step}
+            if step.kind is StepKind.ASSIGN_ROLE:
+                dropped |= {
+                    other
+                    for other in situation.steps
+                    if other.kind is StepKind.RAISE_LIMIT and other.role == step.role
+                }
+            fewer = self.after(self.situation, [other for other in situation.steps if other not in dropped])
+            if fewer is not None and self.allows(fewer) is allowed:
                 situation = fewer
         return situation
 
@@ -158,8 +167,11 @@ class RemedySearch(Struct, frozen=True, kw_only=True):
                     if after is None:
                         continue
                     if self.allows(after):
-                        solutions.append(steps)
-                        yield after
+                        after = self._without_needless(after, allowed=True)
+                        steps = frozenset(after.steps)
+                        if not any(solution <= steps for solution in solutions):
+                            solutions.append(steps)
+                            yield after
                     elif after.compiled is None:
                         deeper.append(after)
             level = deeper

@@ -283,6 +283,7 @@ class User(SecretRecord, frozen=True, kw_only=True):
         AccountField(
             "Language of pages and emails.",
             section=FORM,
+            hint=False,
             maximum=MAX_LANG_LENGTH,
             check=check_lang,
             is_profile=True,

@@ -154,6 +154,7 @@ NAMES: Final = {
     *("Flask", "Forgejo", "Gitea", "GitHub", "Google", "Grafana", "Microsoft", "Nextcloud"),
     *("Shell", "Spring Boot", "Steam", "Twitch", "TypeScript", "Unity", "openid email profile"),
     *("Central", "Gatehouse 1"),
+    *("Deutsch", "English"),  # each language is named in itself
     *("Demo", f"Gatehouse {__version__}", "= true"),
 }
 

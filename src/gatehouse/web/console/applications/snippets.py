@@ -77,6 +77,7 @@ class Snippet(msgspec.Struct, frozen=True, kw_only=True):
     compiled: Sequence[str] = ()  # files that a test only compiles
     downloads: Sequence[str] = ()  # the client files that it needs (web/pages/client_files.py)
     has_hint: bool = False  # `connect.<name>_hint` says what else is needed
+    verifies_player: bool = False  # `connect.verify_player` is the title, with this one in it
     lacks_pkce: bool = False  # sends none, so that the client must not require it
 
     def check_of(self, file: str) -> SnippetCheck:
@@ -243,9 +244,9 @@ SNIPPETS: Final = (
         has_hint=True,
     ),
     Snippet(name="permissions", title="Python (ASGI)", kind=SnippetKind.API, files=("app.py", "run.sh")),
-    Snippet(name="verify-node", title="Verify a player (Node)", kind=SnippetKind.API, files=("verify.mjs",)),
-    Snippet(name="verify-go", title="Verify a player (Go)", kind=SnippetKind.API, files=("main.go",)),
-    Snippet(name="verify-csharp", title="Verify a player (C#)", kind=SnippetKind.API, files=("Verify.cs",)),
+    Snippet(name="verify-node", title="Node", kind=SnippetKind.API, files=("verify.mjs",), verifies_player=True),
+    Snippet(name="verify-go", title="Go", kind=SnippetKind.API, files=("main.go",), verifies_player=True),
+    Snippet(name="verify-csharp", title="C#", kind=SnippetKind.API, files=("Verify.cs",), verifies_player=True),
     Snippet(name="check", title="curl", kind=SnippetKind.API, files=("check.sh",)),
     Snippet(name="shell", title="Shell", kind=SnippetKind.ANY, files=("sign_in.sh",)),
     Snippet(name="native", title="Shell (native)", kind=SnippetKind.NATIVE, files=("sign_in.sh",)),

@@ -280,7 +280,7 @@ async def test_every_form_of_the_page_works_without_javascript(
     await page.goto(service.base_url + await link_in_new_message(service))
     await page.get_by_role("button", name="Confirm email").click()
     await page.get_by_role("button", name="Go to account").click()
-    await expect(page.locator("#email").get_by_text("confirmed", exact=True)).to_be_visible()
+    await expect(page.locator("#email").get_by_text("verified", exact=True)).to_be_visible()
     assert (await read_user(service, anna)).login == "anne@new.example"
 
     await page.get_by_text("Change password").click()

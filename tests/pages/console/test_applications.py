@@ -142,12 +142,15 @@ async def test_form_values_are_restored_after_a_confirmation(service: RunningSer
     await expect(page.get_by_text("Copy it now")).to_be_visible()
     assert (await service.services.storage.clients.client("wiki")).name == "Wiki"
     await page.goto(f"{service.base_url}/console/people/{OLGA}/bans")
-    await page.get_by_label("Application").fill("sho")
+    await page.get_by_label("An application").check()
+    chosen = page.get_by_role("combobox", name="Application", exact=True)
+    await chosen.fill("sho")
     await page.get_by_role("option", name="Shop").click()
     await service.clock.advance(601)
-    await page.get_by_role("button", name="Review ban").click()
+    await page.get_by_role("button", name="1 day", exact=True).click()
     await prove(page)
-    await expect(page.get_by_label("Application")).to_have_value("Shop")
+    await expect(page.get_by_label("An application")).to_be_checked()
+    await expect(chosen).to_have_value("Shop")
     sent = await page.evaluate("new FormData(document.querySelector('form[data-typed]')).get('application_id')")
     assert sent == str(SHOP)  # two applications may have this name
     assert errors == []

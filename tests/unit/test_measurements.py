@@ -224,7 +224,7 @@ def test_the_page_for_users_shows_what_was_measured_and_a_dash_for_the_rest() ->
     assert "Keycloak on PostgreSQL" in ET.fromstring(cpu_plot(figures)).itertext()  # noqa: S314 - our own
 
 
-MARKS: Final = ("simulated", "capacity", "price")
+MARKS: Final = ("simulated", "capacity", "rates", "price")
 
 
 def test_a_plan_says_what_was_measured_and_what_was_not(tmp_path: Path) -> None:

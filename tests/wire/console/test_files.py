@@ -63,6 +63,7 @@ NO_LISTS = {
     "games/session.html": "the time line of one session",
     "home.html": "the numbers of the chart",
     "matrix/parts.html": "a summary before it is saved",
+    "people/invited_list.html": "whom one form invited, with a download of their links, and the refused",
     "people/import_result.html": "refused rows of one file; the command line writes them into a file",
     "people/person_bans.html": "the bans of one person; the list of bans has the file",
     "roles/table.html": "the rows of two lists, which have the file",

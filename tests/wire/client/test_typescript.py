@@ -28,11 +28,15 @@ from tests.support.service import RunningService
 from tests.support.studio import FACTOR, Studio, create_administrator
 from tests.support.tls import NO_TRUST_STORE
 from tests.wire.client.conftest import KICK, ClientShop
-from tests.wire.client.test_protected_resource import API, RESOURCE
+from tests.wire.client.test_protected_resource import RESOURCE
 
 PACKAGE = ROOT / "clients" / "typescript" / "backend"
 PROGRAMS = Path(__file__).parent / "programs"
 LOGIN = "anna@studio.example"
+API = {
+    "resource": RESOURCE,
+    "scopes": {"match.report": {"title": "Report match results"}, "match.read": {"title": "Read matches"}},
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,6 +146,7 @@ async def test_selected_people_get_links_unless_they_have_signed_in(
     assert message.to == people(1)[0]
 
 
+@pytest.mark.both_databases
 async def test_import_invites_those_without_a_password_and_its_report_leads_to_them(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
@@ -191,6 +192,7 @@ async def test_import_without_the_switch_sends_nothing_and_offers_to(
     assert await new_messages(studio) == []
 
 
+@pytest.mark.both_databases
 async def test_owner_invites_from_the_members_and_withdraws(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:

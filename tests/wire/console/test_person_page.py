@@ -117,6 +117,7 @@ async def test_deleted_group_is_left_by_each_of_its_members(studio: RunningServi
     assert (record.subject, record.actor, record.details["title"]) == (PIA, ADA, "Testers")
 
 
+@pytest.mark.both_databases
 async def test_views_are_saved_for_oneself_replaced_removed_and_erased(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:

@@ -189,6 +189,7 @@ async def test_a_group_is_made_filled_by_list_and_condition_and_removed(
     assert "Insiders" not in (await olga.follow()).text
 
 
+@pytest.mark.both_databases
 async def test_group_manager_opens_the_group_without_access_to_the_project(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:

@@ -44,7 +44,7 @@ UPDATE_CLIENT = Statement(
         update(clients)
         .where(clients.c.client_id == bindparam("of"), clients.c.version == bindparam("seen"))
         .values({name: bindparam(name) for name in CHANGEABLE_COLUMNS} | {"version": clients.c.version + 1})
-        .returning(clients.c.client_id)
+        .returning(exists().where(client_origins.c.client_id == bindparam("of")).label("has_origins"))
     )
 )
 NOT_REMOVED = clients.c.removed.is_(False)
@@ -165,18 +165,23 @@ def replace_client(client: Client) -> Verb[None]:
     """
     columns = columns_of(client)
     changed = {name: columns[name] for name in CHANGEABLE_COLUMNS}
-    if not (yield UPDATE_CLIENT(**changed, of=client.client_id, seen=client.version)):
+    rows = yield UPDATE_CLIENT(**changed, of=client.client_id, seen=client.version)
+    if not rows:
         raise ClientChanged
-    yield from _drop_lists(client.client_id)
+    yield DROP_SECRETS(of=client.client_id)
+    if rows[0].has_origins:
+        yield DROP_ORIGINS(of=client.client_id)
     yield from _put_lists(client)
     if not client.logo:
         yield from remove_image(client_logo_owner(client.client_id))
 
 
 def _put_lists(client: Client) -> Verb[None]:
-    yield INSERT_SECRET.bulk([_secret_columns(client.client_id, secret) for secret in client.secrets])
-    origins = () if client.removed else dict.fromkeys(client.origins)
-    yield INSERT_ORIGIN.bulk([{"origin": origin, "client_id": client.client_id} for origin in origins])
+    if client.secrets:
+        yield INSERT_SECRET.bulk([_secret_columns(client.client_id, secret) for secret in client.secrets])
+    if client.origins and not client.removed:
+        origins = dict.fromkeys(client.origins)
+        yield INSERT_ORIGIN.bulk([{"origin": origin, "client_id": client.client_id} for origin in origins])
 
 
 def _drop_lists(client_id: str) -> Verb[None]:

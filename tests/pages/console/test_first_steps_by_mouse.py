@@ -121,9 +121,10 @@ async def create_permission_and_role(actions: BrowserActions) -> None:
 async def assign_role_to_noor(actions: BrowserActions) -> None:
     await actions.open("People", tab="New person")
     await actions.fill("Email", "noor@players.example")
-    await actions.fill("Name", "Noor")
+    await actions.page.get_by_text("Name, language and sign-in").click()
+    await actions.page.locator("[name=nick]").fill("Noor")
     await actions.page.get_by_label("Don't invite yet").check()
-    await actions.click("Create account")
+    await actions.click("Add")
     await actions.open("Roles", tab="referee")
     await actions.tab("Members")
     await actions.click("Assign or remove")

@@ -179,6 +179,7 @@ CLIENT_FIELDS: Final[Mapping[str, dict[str, object]]] = {
     "explain_errors": {"explain_errors": True},
     "require_pkce": {"require_pkce": False},
     "public": {"public": True},
+    "machine": {"machine": True, "redirect_uris": []},
     "logo": {"logo": None},
     "logo_uri": {"logo_uri": None},
     "redirect_hosts": {**NATIVE, "redirect_hosts": ["shop.example"]},
@@ -233,6 +234,8 @@ REQUESTS: Final[Mapping[str, Mapping[str, object]]] = {
     "user/purchases": {"data": {"user_id": "{user}", "purchases": []}},
     "user get: everywhere": OF_USER,
     "user get: in application": {**ABOUT_SHOP, **OF_USER},
+    "user check_sign_in: everywhere": OF_USER,
+    "user check_sign_in: in application": {**ABOUT_SHOP, **OF_USER},
     "user search: everywhere": {"data": {"query": "Anna"}},
     "user search: in application": about_shop(query="Anna"),
     "user search: by address": {"data": {"filters": {"login": "anna@studio.example"}}},
@@ -364,6 +367,7 @@ SHOWS_ALL: Final[Mapping[str, Callable[[Any], bool]]] = {
     "group list": lists("id", GROUP),
     "group get": lambda body: GROUP in [group["id"] for group in body["data"]["groups"]],
     "user get: everywhere": lambda body: "login" in body.get("data", {}),
+    "user check_sign_in: everywhere": lambda body: body["data"]["of_account"],
     "user search: everywhere": lambda body: any("login" in user for user in body["data"]),
     "user search: in application": lists("user_id", "1000000002"),
     "user/ban save: installation": lambda body: "application_id" not in body["data"],
@@ -593,7 +597,7 @@ async def spare_objects(world: World, operation: str, *, is_open: bool) -> Mappi
         ask = {"action": "save", "data": {"project_id": PROJECT, "name": f"spare{number}"}}
         made = await world.studio.expect_ok("serviceAccount", ask, world.studio.owner.headers)
         spare["spare_account"] = made["data"]["user_id"]
-    if is_open and operation.startswith("user ") and operation != "user get: in application":
+    if is_open and operation.startswith("user ") and not operation.endswith(": in application"):
         spare["user"] = (await create_person_with(world.studio)).user_id
     return spare
 

@@ -133,8 +133,8 @@ class SignInDoctor(Struct, kw_only=True, eq=False):
         )
 
     async def _examine_application(self, authenticated: AuthenticatedRequest, user_id: str) -> SignInDiagnosis:
-        application = authenticated.named_application().application
         refuse_about_others(authenticated)  # about themselves too
+        application = authenticated.named_application().application
         loaded = await self.question_access.load_input(authenticated.caller, user_id)
         reason, ban = self.rules.application_refusal(loaded, application.application_id)
         return SignInDiagnosis(

@@ -43,13 +43,12 @@ READ_WHOLE: Final[Mapping[str, Collection[str]]] = {
         "permissions.service_accounts.ALL_ACCOUNTS",
     ),
     "a list or search of the console: as many as administrators have made": (
-        *("admin.applications.APPLICATION_LIST", "admin.applications.REMOVAL_IMPACT", "admin.clients.CLIENT_LIST"),
+        "admin.applications.APPLICATION_LIST",
         *("admin.home.COUNTS", "admin.own_permissions.CONDITIONAL_GROUPS", "admin.own_permissions.CONDITIONAL_ROLES"),
         *("admin.people.APPLICATIONS_BY_NAME", "admin.projects.APPLICATIONS_WITH_SERVICE_META"),
         *("admin.projects.PROJECT_LIST", "admin.roles.APPLICATIONS", "admin.roles.ROLE_LIST"),
         *("admin.search.FIND_APPLICATIONS", "admin.search.FIND_GROUPS", "admin.search.FIND_PROJECTS"),
-        "admin.search.FIND_CLIENTS",
-        *("admin.search.FIND_ROLES", "oauth.clients.CLIENTS_OF_APPLICATION", "oauth.clients.SECRETS_OF_APPLICATION"),
+        *("admin.search.FIND_CLIENTS", "admin.search.FIND_ROLES"),
     ),
     "along an index, up to a limit": (
         *("admin.people_list.PROVIDERS", "admin.people_search.LAST_SEARCHED"),
@@ -65,9 +64,8 @@ READ_WHOLE: Final[Mapping[str, Collection[str]]] = {
         *("accounts.erasure.DROP_TRACES", "accounts.erasure.DROP_USER_DATA"),
         "accounts.guest_upgrades.MOVE_CREDENTIALS",
         *("permissions.full_removal.COUNTS", "permissions.full_removal.DROP_HELD"),
-        *("permissions.full_removal.DROP_IN_APPLICATIONS", "permissions.full_removal.DROP_OF_CLIENTS"),
-        *("permissions.full_removal.EMPTY_CLIENTS", "permissions.full_removal.FORGET_APPLICATION"),
-        "permissions.full_removal.DROP_INVITATIONS",
+        *("permissions.full_removal.DROP_IN_APPLICATIONS", "permissions.full_removal.FORGET_APPLICATION"),
+        *("permissions.full_removal.DROP_INVITATIONS", "permissions.full_removal.DROP_OF_CLIENTS"),
         *("personal_data.FAIL_ORPHANED_CALLS", "personal_data.WITH_SOURCES"),
     ),
     "what waits to be sent, or is deleted soon": (

@@ -43,6 +43,7 @@ clients = Table(
     time_column("created_at"),
     number_column("version"),
     Column("rev", BigInteger, nullable=False, server_default=text("0")),
+    Index(None, "application_id"),
     Index("ix_clients_rev", "rev"),  # for the highest one (storage/epoch.py)
 )
 

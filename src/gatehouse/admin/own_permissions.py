@@ -342,9 +342,11 @@ class OwnPermissionsLoader:
         self._permission_loader = permission_loader
         self._clock = clock
 
-    async def load(self, user_id: str, address: Address | None) -> OwnPermissions:
-        """Load the user's permissions; `address` is their proven IP address, for conditions."""
-        named = await self.find_applications(user_id, address)
+    async def load(self, user_id: str, named: Sequence[NamedApplication], address: Address | None) -> OwnPermissions:
+        """Load the user's permissions in the applications of `find_applications`.
+
+        `address` is their proven IP address, for conditions.
+        """
         facts = await self._permission_loader.load_facts(
             user_id, {CENTRAL_APPLICATION, *(application.application_id for application in named)}
         )
@@ -363,10 +365,9 @@ class OwnPermissionsLoader:
         return OwnPermissions(places=places[:MAX_SCOPES], is_cut=is_cut)
 
     async def find_own_applications(
-        self, user: User, connected: Collection[int], address: Address | None
+        self, user: User, named: Sequence[NamedApplication], connected: Collection[int]
     ) -> Sequence[MyApplication]:
-        """Return the applications that the person is connected to or may have permissions in, unless banned there."""
-        named = await self.find_applications(user.user_id, address)
+        """Return these applications, `named` and those connected to, unless the person is banned there."""
         application_ids = {*connected, *(one.application_id for one in named)}
         found = await self._store.applications_to_open(application_ids)
         now = self._clock.now()

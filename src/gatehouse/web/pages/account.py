@@ -13,6 +13,7 @@ from gatehouse.accounts.own_account.model import AccountActivity, AccountDetails
 from gatehouse.accounts.own_account.profile import AccountProfile, activity_of
 from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.accounts.session_model import Session
+from gatehouse.admin.names import NamedApplication
 from gatehouse.admin.own_permissions import OwnPermissionsLoader
 from gatehouse.fields.derive import copy_as, form_rows
 from gatehouse.images.model import image_path
@@ -155,6 +156,7 @@ class AccountPage:
         lang = self._pages.language_of(request)
         caller = caller_address_of(request.scope)
         address = caller.address if caller.proven else None  # an unproven address is not recorded
+        named = await self._permissions.find_applications(user.user_id, address)
         return AccountContext(
             may_administer=await self._may_administer(user.user_id, address),
             csrf=self._view.csrf_token(account),
@@ -196,8 +198,8 @@ class AccountPage:
             sign_ins=sign_in_rows(await self._profile.load_sign_ins(user.user_id), self._places, lang),
             failures=failure_rows(await self._profile.load_failures(user.user_id), self._places, lang),
             applications=connected_applications(given),
-            my_applications=await self._my_applications(user, given, address),
-            permissions=await self._permissions.load(user.user_id, address),
+            my_applications=await self._my_applications(user, given, named),
+            permissions=await self._permissions.load(user.user_id, named, address),
             activity=tuple(activity_row(act) for act in activity_of(details.records, user.user_id)),
             lang=lang,
             theme=self._pages.theme_of(request),
@@ -207,12 +209,12 @@ class AccountPage:
         )
 
     async def _my_applications(
-        self, user: User, given: Sequence[tuple[Consent, Client]], address: Address | None
+        self, user: User, given: Sequence[tuple[Consent, Client]], named: Sequence[NamedApplication]
     ) -> tuple[shown.MyApplicationCard, ...]:
         connected = {client.application_id for _, client in given if client.application_id}
         return tuple(
             copy_as(shown.MyApplicationCard, one, logo=image_path(one.logo))
-            for one in await self._permissions.find_own_applications(user, connected, address)
+            for one in await self._permissions.find_own_applications(user, named, connected)
         )
 
     def _sessions(self, held: AccountDetails, current: Session, lang: str) -> tuple[shown.AccountSessionRow, ...]:

@@ -49,6 +49,7 @@ from gatehouse.web.pages.api_docs import (
 from gatehouse.web.pages.assets import Assets
 from gatehouse.web.pages.branding import ColorPreviewContext, swatches
 from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.denial_reasons import DenialReason
 from gatehouse.web.pages.markdown import render_markdown
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.provider_test import ProviderTestContext, claim_lines, person_lines
@@ -357,7 +358,7 @@ TESTED_PERSON: Final = ForeignPerson(
     name="Anna Berg",
     claims={"email": ANNA, "email_verified": True, "name": "Anna Berg", "sub": "110169484474386276334"},
 )
-WHY_DENIED: Final = page.DenialReason(
+WHY_DENIED: Final = DenialReason(
     by="restricted_domains", check="/console/access/check?user_id=1000000001&application_id=50001"
 )
 

@@ -43,7 +43,7 @@ async def test_profile_shows_roles_sessions_and_failures_and_leads_to_the_form(
     assert f'href="{PERSON}/edit"' in (await ada.get(PERSON)).text
     assert "<html" not in (await ada.get(f"{PERSON}/peek")).text  # a part of a page
     form = (await ada.get(f"{PERSON}/edit")).text
-    assert '<select name="lang"><option value="en" selected>' in form
+    assert '<select name="lang"><option value="en" lang="en" selected>' in form
     await stranger.client.aclose()
 
 

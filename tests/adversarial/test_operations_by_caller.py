@@ -178,6 +178,7 @@ CLIENT_FIELDS: Final[Mapping[str, dict[str, object]]] = {
     "device_grant": {"device_grant": True},
     "explain_errors": {"explain_errors": True},
     "require_pkce": {"require_pkce": False},
+    "require_pushed_authorization_requests": {"require_pushed_authorization_requests": True},
     "public": {"public": True},
     "machine": {"machine": True, "redirect_uris": []},
     "logo": {"logo": None},

@@ -26,6 +26,7 @@ from gatehouse.web.api.oauth.device import DeviceAuthorizationEndpoint, DevicePa
 from gatehouse.web.api.oauth.exchange import ExchangeEndpoints
 from gatehouse.web.api.oauth.introspection import IntrospectionEndpoint
 from gatehouse.web.api.oauth.logout import LogoutEndpoints
+from gatehouse.web.api.oauth.par import PushedRequestEndpoint
 from gatehouse.web.api.oauth.revocation import RevocationEndpoints
 from gatehouse.web.api.oauth.tokens import TokenHttpEndpoint
 from gatehouse.web.api.oauth.userinfo import UserInfoEndpoint
@@ -105,6 +106,11 @@ def oauth_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
             )
         ).endpoints(),
         *authorize.endpoints(),
+        PushedRequestEndpoint(
+            authentication=services.oauth.clients.authenticator,
+            authorize=services.oauth.authorize,
+            pushed_requests=services.oauth.authorize.pushed_requests,
+        ).endpoint(),
         TokenHttpEndpoint(services.oauth.token_endpoint).endpoint(),
         UserInfoEndpoint(services.oauth.userinfo).endpoint(),
         *RevocationEndpoints(services.oauth.revocation).endpoints(),

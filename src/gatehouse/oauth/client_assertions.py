@@ -12,7 +12,7 @@ from gatehouse.oauth.errors import InvalidClient
 from gatehouse.oauth.model import Client
 from gatehouse.oauth.private_key_jwt import parse_client_keys
 from gatehouse.oauth.store import GrantStore
-from gatehouse.oauth.vocabulary import TOKEN_PATH
+from gatehouse.oauth.vocabulary import PAR_PATH, TOKEN_PATH
 from gatehouse.tokens.claims import InvalidToken, Seconds
 from gatehouse.tokens.request_signatures import cached_rsa_key
 from gatehouse.tokens.verifier import (
@@ -51,7 +51,7 @@ class ClientAssertions:
     def __init__(self, *, store: GrantStore, clock: Clock, issuer: str) -> None:
         self._store = store
         self._clock = clock
-        self._audiences = frozenset({issuer, issuer + TOKEN_PATH})
+        self._audiences = frozenset({issuer, issuer + TOKEN_PATH, issuer + PAR_PATH})  # RFC 9126 §2
 
     def client_id_in(self, assertion: str) -> str:
         """Return the client that the assertion names; nothing is verified yet."""

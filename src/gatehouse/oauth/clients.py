@@ -46,6 +46,7 @@ SIGN_IN_FIELDS: Final = (
     "device_grant",
     "game_id_token",
     "may_exchange",
+    "require_pushed_authorization_requests",
 )
 
 RuleCheck = tuple[object, str, str]  # whether it holds, its field, and the error text
@@ -143,6 +144,8 @@ def _profile_checks(client: Client) -> Iterable[RuleCheck]:
     yield is_oidc or not client.public, "public", "a public client needs profile oidc"
     # A native client's only proof needs its redirect_uri, which a device does not have (interface §5.1).
     yield is_oidc or not client.device_grant, "device_grant", "the device grant needs profile oidc"
+    pushed = "require_pushed_authorization_requests"
+    yield is_oidc or not getattr(client, pushed), pushed, "pushed authorization requests need profile oidc"
     # A native id_token has two audiences, which other back ends refuse (R2, R10).
     game = "game_id_token needs profile oidc, an application and the scope openid"
     for_games = is_oidc and client.application_id is not None and OPENID in client.scopes

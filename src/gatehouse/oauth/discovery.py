@@ -7,7 +7,7 @@ from gatehouse.oauth.acr import ACR_VALUES
 from gatehouse.oauth.authorize.request import PROMPTS
 from gatehouse.oauth.model import SCOPES
 from gatehouse.oauth.user_claims import SCOPE_OF_CLAIM
-from gatehouse.oauth.vocabulary import AuthMethod, GrantName, ResponseMode
+from gatehouse.oauth.vocabulary import PAR_PATH, AuthMethod, GrantName, ResponseMode
 
 CLIENT_AUTH_METHODS = tuple(method.value for method in AuthMethod)
 ALGORITHMS = (Algorithm.ES256.value, Algorithm.RS256.value, Algorithm.EDDSA.value)  # the default first (R2)
@@ -54,6 +54,9 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     introspection_endpoint_auth_methods_supported: tuple[str, ...] = CLIENT_AUTH_METHODS[:-1]
     introspection_endpoint_auth_signing_alg_values_supported: tuple[str, ...] = ALGORITHMS
     device_authorization_endpoint: str
+    # RFC 9126
+    pushed_authorization_request_endpoint: str
+    require_pushed_authorization_requests: bool = False
     # RFC 7636, RFC 9207
     code_challenge_methods_supported: tuple[str, ...] = ("S256",)
     authorization_response_iss_parameter_supported: bool = True
@@ -75,5 +78,6 @@ def provider_metadata(issuer: str, *, languages: tuple[str, ...], documents: boo
         revocation_endpoint=f"{oauth}/revoke",
         introspection_endpoint=f"{oauth}/introspect",
         device_authorization_endpoint=f"{oauth}/device_authorization",
+        pushed_authorization_request_endpoint=f"{issuer}{PAR_PATH}",
         client_id_metadata_document_supported=documents,
     )

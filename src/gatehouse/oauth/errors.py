@@ -135,6 +135,13 @@ class NoClientCredentials(OAuthError):
     public = "A public client cannot get tokens for itself."
 
 
+class NoPushedRequests(OAuthError):
+    """RFC 6749 §5.2: 400, as above."""
+
+    code = "unauthorized_client"
+    public = "A client of profile native cannot push authorization requests."
+
+
 class MayNotExchange(OAuthError):
     """RFC 6749 §5.2: 400, as above."""
 

@@ -223,6 +223,10 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
             section=FormSection.MAIN,
         ),
     ] = False  # new clients of profile oidc: true (R9)
+    require_pushed_authorization_requests: Annotated[  # RFC 9126 §6
+        bool,
+        Field("Require pushed authorization requests (oidc).", section=FormSection.MAIN),
+    ] = False
     public: Annotated[bool, Field("Public client without a secret: SPA, mobile or desktop app (oidc).")] = False
     machine: Annotated[  # R9
         bool,
@@ -354,6 +358,17 @@ class DeviceRequest(msgspec.Struct, frozen=True, kw_only=True):
     grant_id: str = ""  # of the grant that the confirmation made
     interval: int = 5  # seconds between two polls
     polled_at: int = 0
+    created_at: int
+    ends_at: int
+
+
+class PushedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """An authorization request that a client sent before the browser brings its request_uri (RFC 9126)."""
+
+    digest: bytes  # of the request_uri
+    client_id: str
+    source: str  # the caller as the throttles count them
+    request: str  # the checked AuthorizationRequest, as JSON
     created_at: int
     ends_at: int
 

@@ -22,6 +22,7 @@ from gatehouse.oauth.model import (
     Grant,
     GrantHolder,
     LogoutCall,
+    PushedRequest,
 )
 from gatehouse.oauth.vocabulary import OPENID
 
@@ -198,6 +199,21 @@ class DeviceStore(Protocol):
 
     async def redeem_request(self, request: DeviceRequest, now: int, *, generation: int) -> GrantHolder | None:
         """Remove the approved request and return its live grant, once: of any number of callers one gets it."""
+
+
+class PushedRequestStore(Protocol):
+    async def add_pushed_request(self, request: PushedRequest, *, most: int) -> int:
+        """Store the request; return 0, or the seconds until it can be stored.
+
+        Of one client and source at most `most` are stored and unexpired at a time, with any number of concurrent
+        callers.
+        """
+
+    async def find_pushed_request(self, digest: bytes, client_id: str, now: int) -> PushedRequest | None:
+        """Return the unexpired request of this client."""
+
+    async def take_pushed_request(self, digest: bytes, client_id: str, now: int) -> PushedRequest | None:
+        """Remove the unexpired request of this client and return it: of any number of callers one gets it."""
 
 
 class LogoutStore(Protocol):

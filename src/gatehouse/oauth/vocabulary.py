@@ -18,6 +18,8 @@ ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 # RFC 6749 §3.3
 SCOPE_TEXT: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+( +[\x21\x23-\x5b\x5d-\x7e]+)*", re.ASCII)
 TOKEN_PATH: Final = "/proxy/oauth/token"  # noqa: S105 - a path
+PAR_PATH: Final = "/proxy/oauth/par"
+REQUEST_URI_PREFIX: Final = "urn:ietf:params:oauth:request_uri:"  # of pushed requests (RFC 9126 §2.2)
 
 
 class GrantName(StrEnum):

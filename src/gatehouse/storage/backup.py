@@ -170,7 +170,7 @@ def dump_rows(put: WriteRows) -> Verb[None]:
 EPHEMERAL_TABLES: Final = frozenset(
     {
         *("gdpr_leases", "idempotency_keys", "interactions", "login_tokens", "outbox", "sessions", "site_sessions"),
-        *("consents", "device_requests", "grants", "logout_calls"),
+        *("consents", "device_requests", "grants", "logout_calls", "pushed_requests"),
         *("game_sessions", "game_watchers", "nodes"),
         *("active_people", "sign_in_targets", "tallies", "failed_sign_ins"),
     }

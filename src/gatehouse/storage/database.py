@@ -34,6 +34,7 @@ from gatehouse.storage.oauth.consents import ConsentStorage
 from gatehouse.storage.oauth.device_requests import DeviceStorage
 from gatehouse.storage.oauth.grants import GrantStorage
 from gatehouse.storage.oauth.logout_calls import LogoutStorage
+from gatehouse.storage.oauth.pushed_requests import PushedRequestStorage
 from gatehouse.storage.permissions.applications import ApplicationStorage
 from gatehouse.storage.permissions.candidates import CandidateStorage
 from gatehouse.storage.permissions.facts import PermissionStorage
@@ -87,6 +88,7 @@ class Storage(Struct, frozen=True, kw_only=True):
     passkeys: PasskeyStorage
     profile: OwnAccountStorage
     projects: ProjectStorage
+    pushed_requests: PushedRequestStorage
     registration: RegistrationStorage
     failed_sign_ins: FailedSignInStorage
     dry_runs: DryRunStorage
@@ -171,6 +173,7 @@ def build_storage(runner: Runner) -> Storage:
         passkeys=PasskeyStorage(runner),
         profile=OwnAccountStorage(runner, ban_copies),
         projects=ProjectStorage(runner),
+        pushed_requests=PushedRequestStorage(runner),
         registration=RegistrationStorage(runner, ban_copies),
         failed_sign_ins=FailedSignInStorage(runner),
         dry_runs=DryRunStorage(runner),

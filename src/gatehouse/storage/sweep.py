@@ -22,6 +22,7 @@ from gatehouse.storage.tables.gamesessions import game_sessions, game_watchers
 from gatehouse.storage.tables.installation import attempts, once
 from gatehouse.storage.tables.invitations import access_invitations
 from gatehouse.storage.tables.oauth import grants as granted
+from gatehouse.storage.tables.oauth import pushed_requests
 
 RETENTION_AFTER_END: Final = 86_400  # seconds; a second use is distinguished from an unknown secret
 BATCH_ROWS: Final = 1_000  # rows
@@ -46,6 +47,7 @@ SESSIONS = batch_delete(
 )
 SITE_SESSIONS = batch_delete(site_sessions, site_sessions.c.ends_at <= bindparam("by"))
 TOKENS = batch_delete(login_tokens, login_tokens.c.ends_at <= bindparam("by"))
+PUSHED_REQUESTS = batch_delete(pushed_requests, pushed_requests.c.ends_at <= bindparam("by"))
 INTERACTIONS = batch_delete(interactions, interactions.c.ends_at <= bindparam("by"))
 GAMES = batch_delete(game_sessions, game_sessions.c.ends_at <= bindparam("by"))
 WATCHERS = batch_delete(game_watchers, game_watchers.c.seen_at <= bindparam("by"))
@@ -71,6 +73,7 @@ def expired_deletes(now: int) -> Iterator[BoundStatement]:
         SITE_SESSIONS,
         TOKENS,
         INTERACTIONS,
+        PUSHED_REQUESTS,
         GAMES,
         INVITATIONS,
         IDEMPOTENCY_KEYS,

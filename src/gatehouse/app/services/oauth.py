@@ -18,6 +18,7 @@ from gatehouse.oauth.access_token_verifier import AccessTokenVerifier
 from gatehouse.oauth.api_tokens import ApiTokens, OpaqueTokens
 from gatehouse.oauth.authorize.grant_creator import GrantCreator
 from gatehouse.oauth.authorize.purpose import AuthorizeSignInPurpose
+from gatehouse.oauth.authorize.pushed import PushedRequests
 from gatehouse.oauth.authorize.service import AuthorizeService, Consents
 from gatehouse.oauth.backchannel_logout import BackchannelLogoutWorker
 from gatehouse.oauth.client_assertions import ClientAssertions
@@ -122,6 +123,7 @@ def build_oauth(
     authorize = AuthorizeService(
         clients=storage.clients,
         metadata_clients=clients.metadata,
+        pushed_requests=PushedRequests(store=storage.pushed_requests, clock=clock),
         consents=consents,
         grant_creator=GrantCreator(
             store=storage.grants,

@@ -5,7 +5,6 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from gatehouse.accounts.model import User
 from gatehouse.accounts.store import AccountStore
@@ -34,7 +33,7 @@ REQUEST_KEY: Final = "request"
 
 def encode_request(request: AuthorizationRequest) -> Mapping[str, str]:
     """Encode the parts of a request that a sign-in flow stores."""
-    return {REQUEST_KEY: msgspec.json.encode(replace(request, id_token_hint="")).decode()}
+    return {REQUEST_KEY: request.encode()}
 
 
 def decode_request(interaction: SignInFlow) -> AuthorizationRequest:

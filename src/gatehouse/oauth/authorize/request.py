@@ -22,7 +22,7 @@ from gatehouse.oauth.errors import (
 from gatehouse.oauth.model import SCOPES, Client, ClientProfile
 from gatehouse.oauth.redirects import is_web_uri
 from gatehouse.oauth.user_claims import ID_TOKEN, SCOPE_OF_CLAIM, USERINFO
-from gatehouse.oauth.vocabulary import OPENID, ResponseMode
+from gatehouse.oauth.vocabulary import OPENID, REQUEST_URI_PREFIX, ResponseMode
 from gatehouse.tokens.claim_sizes import MAX_NONCE_BYTES, json_length
 
 SCOPE_TEXT: Final = re.compile(r"[\x20\x21\x23-\x5b\x5d-\x7e]*", re.ASCII)  # RFC 6749 §3.3
@@ -59,8 +59,9 @@ class AuthorizeParameters(dict[str, str]):
     One without a value counts as absent (RFC 6749 §3.1); an absent one is empty.
     """
 
-    def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, pairs: Iterable[tuple[str, str]], *, is_pushed: bool = False) -> None:
         super().__init__()
+        self.is_pushed = is_pushed  # by the client itself (RFC 9126)
         self.repeated: set[str] = set()
         for name, value in pairs:
             if name in self:
@@ -69,6 +70,11 @@ class AuthorizeParameters(dict[str, str]):
 
     def __missing__(self, name: str) -> str:
         return ""
+
+    @property
+    def names_pushed_request(self) -> bool:
+        """Whether its request_uri can be one of ours (RFC 9126)."""
+        return "request_uri" not in self.repeated and self["request_uri"].startswith(REQUEST_URI_PREFIX)
 
     @property
     def state(self) -> str:
@@ -98,6 +104,10 @@ class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True):
     def wants(self, prompt: str) -> bool:
         return prompt in self.prompts
 
+    def encode(self) -> str:
+        """Encode what is stored until the sign-in ends: an id_token_hint was read already."""
+        return msgspec.json.encode(msgspec.structs.replace(self, id_token_hint="")).decode()
+
     @property
     def consent_scopes(self) -> tuple[str, ...]:
         """The scopes that need consent: the requested ones, and those of claims that are requested by name."""
@@ -116,6 +126,12 @@ RequestCheck = Callable[[AuthorizeParameters, Client], None]
 def nothing_is_repeated(asked: AuthorizeParameters, _client: Client) -> None:
     if asked.repeated:
         raise AskedWrongly("a parameter is given more than once")
+
+
+def request_is_pushed_if_required(asked: AuthorizeParameters, client: Client) -> None:
+    """The request of a browser; one that the client pushed is not checked again."""
+    if client.require_pushed_authorization_requests and not asked.is_pushed:
+        raise AskedWrongly("this client must push its authorization requests")
 
 
 def request_object_is_absent(asked: AuthorizeParameters, _client: Client) -> None:
@@ -224,6 +240,7 @@ def wanted_resource(asked: AuthorizeParameters, client: Client) -> str:
 CHECKS: Final[tuple[RequestCheck, ...]] = (
     nothing_is_repeated,
     request_object_is_absent,  # first: a request object could contain the other parameters
+    request_is_pushed_if_required,
     response_type_is_code,
     response_mode_is_supported,
     openid_is_asked_for,

@@ -18,6 +18,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.acr import acr_of, best_acr, includes, met_value
 from gatehouse.oauth.api_model import Api
 from gatehouse.oauth.authorize.grant_creator import GrantCreator
+from gatehouse.oauth.authorize.pushed import PushedRequests
 from gatehouse.oauth.authorize.request import (
     AuthorizationRequest,
     AuthorizeParameters,
@@ -25,7 +26,7 @@ from gatehouse.oauth.authorize.request import (
     read_request,
     wanted_resource,
 )
-from gatehouse.oauth.authorize.response import ResponseTarget, respond_to, response_target
+from gatehouse.oauth.authorize.response import ResponseTarget, error_target, respond_to, response_target
 from gatehouse.oauth.clients import check_client_id
 from gatehouse.oauth.errors import (
     AuthorizeRefused,
@@ -42,7 +43,7 @@ from gatehouse.oauth.errors import (
     UnmetAuthenticationRequirements,
 )
 from gatehouse.oauth.metadata_clients import DocumentCaller, MetadataClients
-from gatehouse.oauth.model import Client, Consent
+from gatehouse.oauth.model import Client, ClientProfile, Consent
 from gatehouse.oauth.redirects import document_host, is_on_device, is_registered_redirect, reserved_parameter_in
 from gatehouse.oauth.store import ClientStore, ConsentStore, deciding_applications, find_granted_api, scopes_for_api
 from gatehouse.sign_in_flow.model import Continuation, SignInProof, proof_of_session
@@ -99,9 +100,33 @@ class NextStep(Enum):
     CONSENT = auto()
 
 
+class ReceivedRequest(Struct, frozen=True, kw_only=True):
+    """An authorization request whose client and redirect_uri are known."""
+
+    client: Client
+    target: ResponseTarget
+    may_ask: bool  # without prompt=none
+    asked: AuthorizeParameters
+    pushed: AuthorizationRequest | None = None
+
+
+def check_redirect(client: Client, uri: str) -> None:
+    """Raise NotRedirected unless the redirect_uri is registered for this client."""
+    if is_registered_redirect(client, uri):
+        return
+    reserved = reserved_parameter_in(uri)
+    why = (
+        f"reserved parameter {reserved} in the query of redirect_uri"
+        if reserved
+        else "redirect_uri is not registered for this client"
+    )
+    raise NotRedirected(why, client=client, received=uri)
+
+
 class AuthorizeService(Struct, kw_only=True, eq=False):
     clients: ClientStore
     metadata_clients: MetadataClients
+    pushed_requests: PushedRequests
     consents: Consents
     grant_creator: GrantCreator
     rules: ApplicationAccess
@@ -110,31 +135,38 @@ class AuthorizeService(Struct, kw_only=True, eq=False):
     clock: Clock
     issuer: str
 
-    async def find_client(self, asked: AuthorizeParameters, caller: DocumentCaller) -> Client:
-        """Return the client after checking that the redirect_uri is its own. Raises NotRedirected, TooMany."""
-        if {"client_id", "redirect_uri"} & asked.repeated:
-            raise NotRedirected("client_id or redirect_uri is given more than once", client_id=asked["client_id"])
-        try:
-            client = await self._find_client(asked["client_id"], caller)
-        except ClientNotFound as error:
-            raise NotRedirected("the client is unknown or removed", client_id=asked["client_id"]) from error
-        except BadDocument as error:
-            raise NotRedirected(error.detail, client_id=asked["client_id"]) from error
-        wanted = asked["redirect_uri"]
-        if not is_registered_redirect(client, wanted):
-            reserved = reserved_parameter_in(wanted)
-            why = (
-                f"reserved parameter {reserved} in the query of redirect_uri"
-                if reserved
-                else "redirect_uri is not registered for this client"
-            )
-            raise NotRedirected(why, client=client, received=wanted)
-        return client
+    async def receive(self, asked: AuthorizeParameters, caller: DocumentCaller, *, take: bool) -> ReceivedRequest:
+        """Find the client, and check that the redirect_uri is its own. Raises NotRedirected, TooMany.
 
-    async def _find_client(self, client_id: str, caller: DocumentCaller) -> Client:
-        if document_host(client_id):
-            return await self.metadata_clients.find(client_id, caller)
-        return await self.clients.client(check_client_id(client_id))
+        Of a pushed request only client_id and request_uri count (R11); with `take` no one can use it again.
+        """
+        if "client_id" in asked.repeated or ("redirect_uri" in asked.repeated and not asked.names_pushed_request):
+            raise NotRedirected("client_id or redirect_uri is given more than once", client_id=asked["client_id"])
+        client = await self.find_client(asked["client_id"], caller)
+        if asked.names_pushed_request and client.profile is ClientProfile.OIDC:
+            pushed = await self.pushed_requests.find(client, asked["request_uri"], take=take)
+            check_redirect(client, pushed.redirect_uri)
+            may_ask = not pushed.wants(Prompt.NONE)
+            target = response_target(pushed)
+            return ReceivedRequest(client=client, target=target, may_ask=may_ask, asked=asked, pushed=pushed)
+        check_redirect(client, asked["redirect_uri"])
+        may_ask = Prompt.NONE not in asked["prompt"].split(" ")
+        return ReceivedRequest(client=client, target=error_target(asked, client), may_ask=may_ask, asked=asked)
+
+    async def find_client(self, client_id: str, caller: DocumentCaller) -> Client:
+        """Return the client, as its document describes it now. Raises NotRedirected, TooMany."""
+        try:
+            if document_host(client_id):
+                return await self.metadata_clients.find(client_id, caller)
+            return await self.clients.client(check_client_id(client_id))
+        except ClientNotFound as error:
+            raise NotRedirected("the client is unknown or removed", client_id=client_id) from error
+        except BadDocument as error:
+            raise NotRedirected(error.detail, client_id=client_id) from error
+
+    async def read_received(self, received: ReceivedRequest) -> AuthorizationRequest:
+        """Return the request; a pushed one was read when its client sent it. Raises AuthorizeRefused."""
+        return received.pushed or await self.read_request(received.asked, received.client)
 
     async def read_request(self, asked: AuthorizeParameters, client: Client) -> AuthorizationRequest:
         """Read and check the request. Raises AuthorizeRefused, which is reported to the client's redirect_uri."""

@@ -36,6 +36,7 @@ from gatehouse.storage.tables.oauth import (
     device_requests,
     grants,
     logout_calls,
+    pushed_requests,
 )
 from gatehouse.storage.tables.permissions import (
     access_keys,
@@ -174,7 +175,7 @@ EMPTY_CLIENTS = Statement(
     )
 )
 DROP_OF_CLIENTS = Statement.for_each(
-    (client_secrets, client_origins, grants, consents, device_requests, logout_calls),
+    (client_secrets, client_origins, grants, consents, device_requests, pushed_requests, logout_calls),
     lambda table: delete(table).where(InStringList(table.c.client_id, "clients")),
 )
 DROP_IN_APPLICATIONS = Statement.for_each(

@@ -37,6 +37,7 @@ clients = Table(
     flag_column("first_party"),
     flag_column("may_exchange"),
     flag_column("require_pkce"),
+    flag_column("require_pushed_authorization_requests", server_default=false()),
     flag_column("public"),
     flag_column("machine", server_default=false()),
     flag_column("removed"),
@@ -137,6 +138,20 @@ device_requests = Table(  # RFC 8628
     time_column("ends_at"),
     Index(None, "ends_at"),
     postgresql_with=UPDATED_IN_PLACE,
+)
+
+pushed_requests = Table(  # RFC 9126
+    "pushed_requests",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True, nullable=False),
+    text_column("client_id"),
+    text_column("source"),
+    text_column("request"),
+    number_column("epoch"),  # the installation's when it was stored; with another one it ended
+    time_column("created_at"),
+    time_column("ends_at"),
+    Index(None, "client_id", "source"),
+    Index(None, "ends_at"),
 )
 
 logout_calls = Table(  # back-channel logout calls to clients

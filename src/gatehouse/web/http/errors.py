@@ -25,7 +25,7 @@ from gatehouse.kernel.errors import (
     TooMany,
     Unavailable,
 )
-from gatehouse.oauth.errors import DeviceDenied, MayNotExchange, NoClientCredentials, NoDeviceGrant
+from gatehouse.oauth.errors import DeviceDenied, MayNotExchange, NoClientCredentials, NoDeviceGrant, NoPushedRequests
 from gatehouse.permissions.errors import AdministratorsOnly, ApplicationTooLarge, ProtectedHeld, TooMuch
 from gatehouse.tokens.claims import InvalidToken
 from gatehouse.web.http.responses import html_response, json_response
@@ -181,7 +181,7 @@ CODE_STATUSES: Final[Mapping[str, int]] = {
 }
 
 # Whatever others with their code are.
-ALWAYS_400: Final = (DeviceDenied, MayNotExchange, NoClientCredentials, NoDeviceGrant)
+ALWAYS_400: Final = (DeviceDenied, MayNotExchange, NoClientCredentials, NoDeviceGrant, NoPushedRequests)
 
 # Pages without a reference: they say what there is to say, and strangers cause any number of them.
 SELF_EXPLANATORY: Final = frozenset({404, 405, 429, 503})

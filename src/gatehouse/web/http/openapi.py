@@ -53,8 +53,8 @@ GROUPS: Final = (
         "Sign-in",
         "Sign people in to websites, apps, devices and protected sites.",
         (
-            *("/proxy/oauth/authorize", "/proxy/oauth/logout", "/proxy/oauth/device_authorization"),
-            *("/proxy/api/login", "/proxy/auth"),
+            *("/proxy/oauth/authorize", "/proxy/oauth/par", "/proxy/oauth/logout"),
+            *("/proxy/oauth/device_authorization", "/proxy/api/login", "/proxy/auth"),
         ),
     ),
     OperationGroup(

@@ -14,8 +14,7 @@ from gatehouse.accounts.model import SessionStrength
 from gatehouse.kernel.errors import TooMany
 from gatehouse.oauth.authorize.purpose import KIND, encode_request
 from gatehouse.oauth.authorize.request import AuthorizationRequest, AuthorizeParameters, Prompt
-from gatehouse.oauth.authorize.response import error_target
-from gatehouse.oauth.authorize.service import AuthorizeService, NextStep
+from gatehouse.oauth.authorize.service import AuthorizeService, NextStep, ReceivedRequest
 from gatehouse.oauth.errors import AuthorizeRefused, InteractionRequired, NotLetIn, NotRedirected
 from gatehouse.oauth.metadata_clients import DocumentCaller
 from gatehouse.oauth.model import Client
@@ -108,12 +107,17 @@ FORM_ONLY: Final = frozenset({BodyKind.FORM})
 
 
 class AuthorizeFields(msgspec.Struct, frozen=True, kw_only=True):
-    """Authorization request parameters; errors are returned to the client."""
+    """Authorization request parameters; errors are returned to the client.
+
+    With a request_uri from /proxy/oauth/par only client_id counts besides; without one redirect_uri, response_type
+    and scope are required.
+    """
 
     client_id: str
-    redirect_uri: str
-    response_type: Literal["code"]
-    scope: str
+    request_uri: str = ""
+    redirect_uri: str = ""
+    response_type: Literal["code", ""] = ""
+    scope: str = ""
     response_mode: ResponseMode = ResponseMode.QUERY
     state: str = ""
     nonce: str = ""
@@ -140,16 +144,17 @@ class AuthorizeEndpoint(Struct, kw_only=True, eq=False):
 
     async def handle_get(self, request: Request) -> Response:
         asked = AuthorizeParameters(query_pairs(request))
+        take = not is_prefetch(request)
         try:
-            client = await self.authorize.find_client(asked, document_caller(request))
+            received = await self.authorize.receive(asked, document_caller(request), take=take)
         except NotRedirected as refused:
             return await self.error_page.show(request, await self.browsers.read(request), refused)
         try:
-            return await self._respond(request, asked, client)
+            return await self._respond(request, received)
         except AuthorizeRefused as refused:
-            answer = self.authorize.refusal(error_target(asked, client), refused)
+            answer = self.authorize.refusal(received.target, refused)
             page = (
-                await self._access_denied(request, asked, client, answer, refused)
+                await self._access_denied(request, received, answer, refused)
                 if isinstance(refused, NotLetIn)
                 else None
             )
@@ -158,20 +163,19 @@ class AuthorizeEndpoint(Struct, kw_only=True, eq=False):
     async def _access_denied(
         self,
         request: Request,
-        asked: AuthorizeParameters,
-        client: Client,
+        received: ReceivedRequest,
         answer: Continuation,
         refused: NotLetIn,
     ) -> Response | None:
         """Return the page of a person without access, unless the client wants no page or the browser prefetches."""
-        if "none" in asked["prompt"].split(" ") or is_prefetch(request):
+        if not received.may_ask or is_prefetch(request):
             return None
         browser = await self.browsers.read(request)
         if browser.signed_in is not None:
             user = browser.signed_in.user
             await self.authorize.count_denial(user, refused, origin_of(request, user.user_id).address)
         return await self.denied_page.show(
-            request, browser.signed_in, client, answer, application_ids=refused.application_ids
+            request, browser.signed_in, received.client, answer, application_ids=refused.application_ids
         )
 
     async def handle_head(self, request: Request) -> Response:  # noqa: ARG002 - every HEAD gets the same
@@ -194,8 +198,8 @@ class AuthorizeEndpoint(Struct, kw_only=True, eq=False):
             raise HTTPException(URI_TOO_LONG)
         return see_other(f"{Path.AUTHORIZE}?{query}")
 
-    async def _respond(self, request: Request, asked: AuthorizeParameters, client: Client) -> Response:
-        wanted = await self.authorize.read_request(asked, client)
+    async def _respond(self, request: Request, received: ReceivedRequest) -> Response:
+        client, wanted = received.client, await self.authorize.read_received(received)
         browser = await self.browsers.read(request)
         step = await self.authorize.next_step(wanted, client, browser.signed_in)
         if is_prefetch(request):
@@ -209,7 +213,9 @@ class AuthorizeEndpoint(Struct, kw_only=True, eq=False):
             origin = origin_of(request, session.user_id)
             answer = await self.authorize.create_grant(wanted, client, proof_of_session(session), origin)
             return continue_browser(self.pages, request, answer)
-        response = await self._begin_sign_in(request, browser, wanted, step)
+        # A pushed request is in the flow alone, which cannot start again without it.
+        again = "" if received.pushed else pack_request(request.scope["query_string"])
+        response = await self._begin_sign_in(request, browser, wanted, step, again=again)
         return self.browsers.set_browser_cookie(response, browser)
 
     async def _has_pending_terms(
@@ -224,13 +230,12 @@ class AuthorizeEndpoint(Struct, kw_only=True, eq=False):
         return pending_terms is not None
 
     async def _begin_sign_in(
-        self, request: Request, browser: Browser, wanted: AuthorizationRequest, next_step: NextStep
+        self, request: Request, browser: Browser, wanted: AuthorizationRequest, next_step: NextStep, *, again: str
     ) -> Response:
         """Start a sign-in flow; how many one source may start is limited (AZ-33)."""
         wait = self.rate_limiter.admit(AUTHORIZE_LIMIT_KEY, caller_address_of(request.scope).source)
         if wait:
             raise TooMany(wait, "sign-ins begun from one source")
-        query = pack_request(request.scope["query_string"])
         signed_in = browser.signed_in
         if next_step is NextStep.CONSENT and signed_in is not None:
             proof = proof_of_session(signed_in.session)
@@ -240,12 +245,12 @@ class AuthorizeEndpoint(Struct, kw_only=True, eq=False):
                 proof,
                 browser=browser.browser_id,
                 address=origin_of(request, proof.user_id).address,
-                request=query,
+                request=again,
             )
             # Consent may have been given meanwhile, in another window.
             return await continue_flow(self.sign_in_flows, self.pages, request, interaction, handle)
         handle = await self.sign_in_flows.start(
-            KIND, encode_request(wanted), browser=browser.browser_id, request=query
+            KIND, encode_request(wanted), browser=browser.browser_id, request=again
         )
         if next_step is NextStep.CHOOSE_ACCOUNT:
             return see_other(f"{Path.SIGN_IN_AS}?{urlencode({'interaction': handle})}")

@@ -195,6 +195,7 @@ PRIVILEGED: Final[Mapping[str, dict[str, object]]] = {
     "hosts-native": {**NATIVE, "redirect_hosts": ["shop.example"], "may_exchange": False},
     "exchange-oidc": {"may_exchange": True},
     "claims-oidc": {"claims": {"roles": {"application_id": "{elsewhere}", "told": "roles"}}},
+    "plain-scheme": {"redirect_uris": ["oc://shop.example"]},
     "claims-native": {
         **NATIVE,
         "may_exchange": False,

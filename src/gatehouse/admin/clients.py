@@ -14,6 +14,7 @@ from gatehouse.images.loading import NewImage
 from gatehouse.oauth.client_document import ClientPatch, apply_patch
 from gatehouse.oauth.errors import BadClient
 from gatehouse.oauth.model import SINGLE_FIELDS, Client, ClientProfile
+from gatehouse.oauth.redirects import has_plain_scheme
 from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.errors import AdministratorsOnly, Malformed
 from gatehouse.permissions.rights.actor import Actor
@@ -152,6 +153,8 @@ def privileges(client: Client) -> Iterator[str]:
         yield "may_exchange in profile oidc"
     if any(source.application_id != client.application_id for source in client.claims.values()):
         yield "claims of another application"
+    if any(map(has_plain_scheme, client.redirect_uris)):
+        yield "a redirect URI whose scheme has no dot, which any program on a device can claim"
 
 
 def require_client_right(actor: Actor, before: Client | None, after: Client | None = None) -> None:

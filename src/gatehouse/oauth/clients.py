@@ -23,6 +23,7 @@ from gatehouse.oauth.redirects import (
     LOGOUT_PARAMETERS,
     RESPONSE_PARAMETERS,
     document_host,
+    has_plain_scheme,
     is_registrable_host,
     is_registrable_origin,
     is_registrable_uri,
@@ -105,7 +106,7 @@ def _address_checks(client: Client) -> Iterable[RuleCheck]:
     host = "a redirect host must be a lower-case host name only"
     yield from _check_each("redirect_hosts", client.redirect_hosts, is_registrable_host, host)
     uri = "a redirect URI must be https (or http on loopback), without user info or fragment"
-    yield from _check_each("redirect_uris", client.redirect_uris, is_registrable_uri, uri)
+    yield from _check_each("redirect_uris", client.redirect_uris, _is_redirect_uri, uri)
     yield from _check_each("post_logout_uris", client.post_logout_uris, is_registrable_uri, uri)
     yield from _reserved_name_checks("redirect_uris", client.redirect_uris, RESPONSE_PARAMETERS)
     yield from _reserved_name_checks("post_logout_uris", client.post_logout_uris, LOGOUT_PARAMETERS)
@@ -123,6 +124,10 @@ def _address_checks(client: Client) -> Iterable[RuleCheck]:
     yield is_outbound_url(client.backchannel_logout_uri), "backchannel_logout_uri", called
 
 
+def _is_redirect_uri(uri: str) -> bool:
+    return is_registrable_uri(uri) or has_plain_scheme(uri)
+
+
 def _check_each(field: str, values: Iterable[str], fits: Callable[[str], object], words: str) -> Iterable[RuleCheck]:
     return ((fits(value), f"{field}[{place}]", words) for place, value in enumerate(values))
 
@@ -135,6 +140,9 @@ def _reserved_name_checks(field: str, uris: Iterable[str], reserved: frozenset[s
 
 def _profile_checks(client: Client) -> Iterable[RuleCheck]:
     is_oidc = client.profile is ClientProfile.OIDC
+    plain = sum(map(has_plain_scheme, client.redirect_uris))
+    yield is_oidc or not plain, "redirect_uris", "a scheme without a dot needs profile oidc"
+    yield plain <= 1, "redirect_uris", "a client has at most one redirect URI whose scheme has no dot"
     exact = "profile oidc accepts exact redirect URIs only"
     yield not is_oidc or not client.redirect_hosts, "redirect_hosts", exact
     names = ", ".join(APPLICATION_SCOPES)

@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from gatehouse.kernel.web_urls import is_host_name
-from gatehouse.oauth.model import Client
+from gatehouse.oauth.model import Client, ClientProfile
 
 MAX_URI_LENGTH: Final = 2_048
 HOSTNAME: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*"
@@ -18,6 +18,22 @@ REST: Final = r"(?P<rest>(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?(\?[A-Za-z0-9._~!$&'
 WEB_URI: Final = re.compile(rf"(?P<scheme>https?)://(?P<host>{HOSTNAME}|\[::1\])({PORT})?{REST}", re.ASCII)
 # A private-use scheme for an installed application, reversed domain name style (RFC 8252 §7.1).
 APP_URI: Final = re.compile(r"[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", re.ASCII)
+# One without a dot, such as oc://. Anyone can claim the name, so administrators register it, one exact URI (R11). A
+# single letter is a drive of Windows.
+PLAIN_APP_URI: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+-]+):/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", re.ASCII)
+# Schemes that browsers and operating systems handle themselves; no program answers for them.
+SYSTEM_SCHEMES: Final = frozenset(
+    (
+        *("about", "afp", "blob", "bluetooth", "chrome", "chrome-extension", "cid", "content", "data", "dav", "davs"),
+        *("dict", "dns", "edge", "facetime", "feed", "file", "filesystem", "ftp", "ftps", "geo", "git", "gopher"),
+        *("http", "https", "imap", "imaps", "intent", "irc", "ircs", "jar", "javascript", "ldap", "ldaps", "magnet"),
+        *("mailto", "market", "mhtml", "mid", "mms", "moz-extension", "nfs", "nntp", "opera", "pop", "res"),
+        *("resource", "rlogin", "rtsp", "search", "search-ms", "sftp", "shell", "shttp", "sip", "sips", "sms", "smb"),
+        *("smtp", "ssh", "steam", "svn", "tel", "telnet", "urn", "vbscript", "view-source", "wais", "webcal", "ws"),
+        *("wss", "wyciwyg", "xmpp"),
+    )
+)
+SYSTEM_SCHEME_PREFIX: Final = "ms-"  # of Windows and Office
 HOST: Final = re.compile(rf"(?P<host>{HOSTNAME}|\[::1\])({PORT})?", re.ASCII)
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 HIGHEST_PORT: Final = 65_535
@@ -67,6 +83,14 @@ def is_registrable_uri(uri: str) -> bool:
     if parts is None:
         return APP_URI.fullmatch(uri) is not None
     return _port_fits(parts["port"]) and (parts["scheme"] == "https" or parts["host"] in LOOPBACK)
+
+
+def has_plain_scheme(uri: str) -> bool:
+    """Whether it is a URI of an installed application whose scheme has no dot."""
+    parts = PLAIN_APP_URI.fullmatch(uri) if len(uri) <= MAX_URI_LENGTH else None
+    if parts is None or parts["scheme"].startswith(SYSTEM_SCHEME_PREFIX):
+        return False
+    return parts["scheme"] not in SYSTEM_SCHEMES
 
 
 def reserved_parameter_in(uri: str, reserved: frozenset[str] = RESPONSE_PARAMETERS) -> str:
@@ -127,6 +151,8 @@ def is_registered_redirect(client: Client, uri: str) -> bool:
 
     Exact URIs if there are any, otherwise hosts (R3).
     """
+    if has_plain_scheme(uri):
+        return client.profile is ClientProfile.OIDC and uri in client.redirect_uris and not reserved_parameter_in(uri)
     if not is_registrable_uri(uri) or reserved_parameter_in(uri):
         return False
     if not client.redirect_uris:

@@ -216,6 +216,58 @@ async def test_az_17_dangerous_and_relative_schemes_are_refused(
     await expect_refusal(signed_in_browser, host_client, exact_client, uris=uris)
 
 
+async def test_az_17_a_scheme_without_a_dot_is_one_exact_uri_and_no_system_scheme(
+    service: RunningService, signed_in_browser: HttpBrowser
+) -> None:
+    uri = "oc://ios.cloud.example/callback"
+    app = await a_public_client(service, "files", redirect_uris=(uri, HOST))
+    await expect_accepted(signed_in_browser, app, uri, **PKCE)
+    for other in (
+        *(
+            "oc://ios.cloud.example",
+            "oc:/callback",
+            f"{uri}/",
+            f"{uri}?a=1",
+            f"{uri}#x",
+            "OC://ios.cloud.example/callback",
+        ),
+        *("oc://android.cloud.example/callback", "ocx://ios.cloud.example/callback", f" {uri}"),
+    ):
+        assert is_error_page(await signed_in_browser.get(app.authorize_path(redirect_uri=other, **PKCE))), other
+    form = app.authorize_path(redirect_uri=uri, response_mode="form_post", **PKCE)
+    assert redirect_error(await signed_in_browser.get(form), uri) == "invalid_request"
+    for wrong in (
+        *("javascript:/alert(1)", "data:/text/html,x", "file:///etc/passwd", "intent://shop.example/x", "c:/windows"),
+        *("ms-msdt:/id", "ms-word:/ofe", "search-ms:/query=x", "vbscript:/x", "http:/x"),
+        *("oc:x", "oc:", f"{uri}?code=1", "ws://shop.example/", "blob:/x", "view-source:/x", "Oc://x"),
+    ):
+        with pytest.raises(BadClient):
+            await an_oidc_client(service, "wrong", redirect_uris=(wrong,))
+    for fields in (
+        {"redirect_uris": (uri, "other://callback")},
+        {"redirect_uris": (HOST,), "post_logout_uris": (uri,)},
+    ):
+        with pytest.raises(BadClient):
+            await an_oidc_client(service, "wrong", **fields)
+    with pytest.raises(BadClient, match="needs profile oidc"):
+        await a_native_client(service, "wrong", redirect_uris=(uri,))
+
+
+async def test_az_36_a_scheme_without_a_dot_asks_for_consent_each_time(
+    service: RunningService, signed_in_browser: HttpBrowser
+) -> None:
+    uri = "oc://ios.cloud.example"
+    app = await a_public_client(service, "files", redirect_uris=(uri,), first_party=False)
+    for _ in range(2):
+        await signed_in_browser.get(app.authorize_path(redirect_uri=uri, **PKCE))
+        page = await signed_in_browser.follow()
+        assert "form-action 'self' oc:" in page.headers["content-security-policy"]
+        answer = await signed_in_browser.post("/sign-in/consent", decision="allow")
+        assert "code" in redirect_parameters(answer, uri)
+    silent = app.authorize_path(redirect_uri=uri, prompt="none", **PKCE)
+    assert redirect_error(await signed_in_browser.get(silent), uri) == "interaction_required"
+
+
 async def test_az_18_a_fragment_is_refused(
     service: RunningService,
     signed_in_browser: HttpBrowser,

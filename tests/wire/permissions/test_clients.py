@@ -122,9 +122,10 @@ async def test_client_fields_beyond_the_application_require_an_administrator_in_
         {"may_exchange": True},
         {"redirect_hosts": ["shop.example"], "profile": "native"},
         {"claims": claim},
+        {"redirect_uris": ["oc://shop.example"], "profile": "oidc"},
     ):
         for headers in (studio.owner.headers, vouched):
-            await studio.expect_error(403, "client", client_request("create", shop, **native, **reaching), headers)
+            await studio.expect_error(403, "client", client_request("create", shop, **native | reaching), headers)
     for headers, exchanges in ((studio.owner.headers, False), (admin.headers, True)):
         of = native | {"client_id": f"native-{exchanges}".lower()}
         new = (await studio.expect_ok("client", client_request("create", shop, **of), headers))["data"]

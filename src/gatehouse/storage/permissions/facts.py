@@ -98,7 +98,9 @@ def _mentioned_projects(user_id: ColumnElement[str], *others: Select[Any]) -> Se
         select(service_accounts.c.project_id).where(service_accounts.c.user_id == user_id),
         *(
             select(table.c.project_id).where(
-                table.c.user_id == user_id, InNumberList(table.c.application_id, "applications")
+                table.c.user_id == user_id,
+                InNumberList(table.c.application_id, "applications"),
+                table.c.project_id != "",  # most: the whole application
             )
             for table in (role_assignments, scope_records)
         ),

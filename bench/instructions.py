@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from bench import permission_requests
-from bench.figures import Figure
+from bench.figures import RATIO, Figure
 from bench.load import LoadResult
 from bench.permission_requests import CHECK
+from bench.processes import process_tree
 from bench.server import EMPTY, Program, get_request, measure_requests
 from bench.single_sign_on import Contender, gatehouse
 from tests.support.find_programs import find_callgrind_control
@@ -41,6 +42,9 @@ GOALS: Final[Mapping[str, float]] = {
 }
 
 SIGN_ON: Final = tuple(work for work in GOALS if work != CHECK)
+SHARED: Final = ("userinfo", "sign-in ES256")  # counted with several processes too
+PROCESSES: Final = (2, 4)
+SHARE: Final = 1.05  # times the instructions of one process, at most
 SEQUENCES: Final = {"sign-in ES256": "flow", "refresh ES256": "refresh"}
 
 Measure = Callable[[int], LoadResult]  # sends this many operations
@@ -56,44 +60,49 @@ class Callgrind:
             "valgrind",
             "--tool=callgrind",
             "--instr-atstart=no",
-            f"--callgrind-out-file={self._output}",
+            "--trace-children=yes",
+            f"--callgrind-out-file={self._output}.%p",
         )
 
     def count(self, pid: int, measure: Measure) -> float:
-        """Return thousands of instructions of one operation.
+        """Return thousands of instructions of one operation, in all processes of the server.
 
         It is the difference of two runs, without their start and without what the server does by itself meanwhile.
         """
-        self._control(pid, "--instr=on")
-        measure(WARM_UP)
+        pids = process_tree(pid)
+        self._control(pids, "--instr=on")
+        measure(WARM_UP * len(pids))
         if self._idle_rate is None:
             time.sleep(SETTLE_SECONDS)
-            instructions, seconds = self._count_run(pid, partial(time.sleep, IDLE_SECONDS))
+            instructions, seconds = self._count_run(pids, partial(time.sleep, IDLE_SECONDS))
             self._idle_rate = instructions / seconds
         few, many = (
             instructions - self._idle_rate * seconds
             for operations in (FEW, FEW + OPERATIONS)
-            for instructions, seconds in [self._count_run(pid, partial(measure, operations))]
+            for instructions, seconds in [self._count_run(pids, partial(measure, operations))]
         )
-        self._control(pid, "--instr=off")
+        self._control(pids, "--instr=off")
         return (many - few) / OPERATIONS / THOUSAND
 
-    def _count_run(self, pid: int, run: Callable[[], object]) -> tuple[int, float]:
+    def _count_run(self, pids: Sequence[int], run: Callable[[], object]) -> tuple[int, float]:
         """Return the instructions and the seconds of a run."""
-        self._control(pid, "--zero")
+        self._control(pids, "--zero")
         begin = time.monotonic()
         run()
         seconds = time.monotonic() - begin
-        self._control(pid, "--dump")
-        newest = max(self._output.parent.glob("callgrind.out.*"), key=lambda path: int(path.suffix[1:]))
-        totals = TOTALS.search(newest.read_text())
-        assert totals is not None  # noqa: S101 - every dump ends with it
-        return int(totals[1]), seconds
+        self._control(pids, "--dump")
+        return sum(map(self._newest_total, pids)), seconds
 
-    def _control(self, pid: int, command: str) -> None:
+    def _newest_total(self, pid: int) -> int:
+        dumps = self._output.parent.glob(f"{self._output.name}.{pid}.*")
+        totals = TOTALS.search(max(dumps, key=lambda path: int(path.suffix[1:])).read_text())
+        assert totals is not None  # noqa: S101 - every dump ends with it
+        return int(totals[1])
+
+    def _control(self, pids: Sequence[int], command: str) -> None:
         program = find_callgrind_control()
         assert program is not None  # noqa: S101 - the caller has checked
-        subprocess.run([program, command, str(pid)], check=True, capture_output=True)
+        subprocess.run([program, command, *map(str, pids)], check=True, capture_output=True)
 
 
 def instructions(program: Program, scratch: Path, new_url: Callable[[], str], kind: str) -> Iterator[Figure]:
@@ -103,14 +112,29 @@ def instructions(program: Program, scratch: Path, new_url: Callable[[], str], ki
     for work, thousands in counts:
         goal = GOALS[work] if kind == "SQLite" else None
         yield Figure(name=f"instructions of one {work}, {kind}", value=thousands, unit="k", goal=goal)
+    if kind != "SQLite":
+        yield from count_processes(program, scratch, new_url, kind, dict(counts))
+
+
+def count_processes(
+    program: Program, scratch: Path, new_url: Callable[[], str], kind: str, alone: Mapping[str, float]
+) -> Iterator[Figure]:
+    """What the same requests cost in several processes (goal P8)."""
+    for number in PROCESSES:
+        counted = count_sign_on(program, scratch / f"processes-{number}", new_url(), kind, SHARED, processes=number)
+        for work, thousands in counted:
+            name = f"instructions of one {work}, {kind}, {number} processes"
+            yield Figure(name=f"{name}: times one process", value=thousands / alone[work], unit=RATIO, goal=SHARE)
+            yield Figure(name=name, value=thousands, unit="k")
 
 
 def count_sign_on(
-    program: Program, scratch: Path, url: str, kind: str, works: Sequence[str]
+    program: Program, scratch: Path, url: str, kind: str, works: Sequence[str], *, processes: int = 1
 ) -> Iterator[tuple[str, float]]:
     scratch.mkdir()
     callgrind = Callgrind(scratch)
-    with gatehouse(program, scratch / "data", url, kind, settings=HASH_SEED, under=callgrind.command) as (
+    settings = {**HASH_SEED, "GATEHOUSE__SERVER__WORKERS": str(processes)}
+    with gatehouse(program, scratch / "data", url, kind, settings=settings, under=callgrind.command) as (
         _,
         contender,
     ):

@@ -24,6 +24,12 @@ SITE: Final = ROOT / "site"
 DOCS: Final = ROOT / "docs"
 LINK: Final = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]+)?(?=\))")
 CODE: Final = re.compile(r"^ *```.*?^ *```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+PROGRAM: Final = re.compile(r"^( *```\w+) (run|compiled|not-run)\b\S*$", re.MULTILINE)
+BADGES: Final[Mapping[str, str]] = {
+    "run": "Run by our tests",
+    "compiled": "Compiled by our tests",
+    "not-run": "Not run",
+}
 TITLE: Final = re.compile(r"^# (.+)$", re.MULTILINE)
 PICTURES: Final = {".png", ".svg"}
 SITE_PAGES: Final[Mapping[str, str]] = {  # pages outside docs/, with their names on the site
@@ -111,6 +117,11 @@ def rewrite_links(text: str, source: Path) -> str:
     return "".join([*parts, LINK.sub(target, text[at:])])
 
 
+def rewrite_badges(text: str) -> str:
+    """Turn what tests do with a program, after its language, into the title of the code block."""
+    return PROGRAM.sub(lambda match: f'{match[1]} title="{BADGES[match[2]]}"', text)
+
+
 def navigation() -> str:
     """List the pages: the general ones, then the sections, each by the title of its pages."""
     top = ["index.md", "architecture.md", "interface.md", "performance.md", "compare.md"]
@@ -132,7 +143,8 @@ def write_sources(workshop: Path) -> None:
         place = workshop / "pages" / (site_path(source) or "")
         place.parent.mkdir(parents=True, exist_ok=True)
         if source.suffix == ".md":
-            place.write_text(rewrite_links(source.read_text(encoding="utf-8"), source), encoding="utf-8")
+            text = rewrite_badges(source.read_text(encoding="utf-8"))
+            place.write_text(rewrite_links(text, source), encoding="utf-8")
         else:
             shutil.copy(source, place)
     configuration = CONFIGURATION.format(repository=repository_url(), nav=navigation())

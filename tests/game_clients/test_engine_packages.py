@@ -13,7 +13,7 @@ from tests.game_clients.support.desktop import Desktop
 from tests.game_clients.support.games import BUILT, CLIENTS, GAMES, Game, output_of
 from tests.game_clients.support.player import NICK, Player
 from tests.game_clients.support.responder import ScriptedReply, scripted_responder
-from tests.support.find_programs import ROOT
+from tests.support.guides import programs_for
 
 EXAMPLES: Final = {
     "godot": ("gdscript", "example.gd"),
@@ -153,10 +153,9 @@ def test_ed25519_signs_like_rfc_8032(engine: Game, device: dict[str, str]) -> No
 def test_the_example_of_the_guide_is_the_example_and_signs_a_player_in(
     engine: Game, studio: GameStudio, device: dict[str, str], desktop: Desktop
 ) -> None:
-    guide = (ROOT / "docs" / "guides" / f"{engine.language}.md").read_text()
     language, file = EXAMPLES[engine.language]
-    code = re.findall(rf"^```{language}\n(.*?)^```", guide, flags=re.MULTILINE | re.DOTALL)
-    assert code[0] == (CLIENTS / engine.language / file).read_text()
+    (code,) = programs_for(__file__, engine.language, language)
+    assert code == (CLIENTS / engine.language / file).read_text()
     words = (studio.base_url, str(studio.application_id))
     for seen_before in (False, True):  # the second run resumes
         environment = {**desktop.environment, **device}

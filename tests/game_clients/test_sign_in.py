@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from pathlib import Path
 from typing import Final
 
@@ -12,11 +11,10 @@ import pytest
 from tests.game_clients.conftest import TRIES, GameStudio, turn_guests_on
 from tests.game_clients.support.games import Game, output_of
 from tests.game_clients.support.player import ELSEWHERE, NICK, Player, choices_in
-from tests.support.find_programs import ROOT
+from tests.support.guides import programs_for
 from tests.support.oauth import claims_of
 
 FACTOR = "device-factor-of-this-machine"
-BACK_ENDS: Final = (ROOT / "docs" / "guides" / "game-back-ends.md").read_text()
 ASKS_TERMS: Final = 50020  # an application of its own: the other tests accept nothing
 TERMS: Final = {"title": "Terms", "url": "https://studio.example/terms", "version": "1", "applications": ASKS_TERMS}
 
@@ -90,7 +88,7 @@ def test_a_session_that_someone_else_closes_ends_with_a_record(game: Game, studi
 def test_id_token_for_the_back_end_of_the_guide_is_in_the_login_data(
     game: Game, studio: GameStudio, tmp_path: Path
 ) -> None:
-    [client] = re.findall(r"^```yaml\n(.*?)^```", BACK_ENDS, flags=re.MULTILINE | re.DOTALL)
+    [client] = programs_for(__file__, "game-back-ends", "yaml")
     described = tmp_path / "back-end.yaml"
     described.write_text(client)
     studio.commands("apply", described)

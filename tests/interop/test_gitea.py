@@ -1,7 +1,6 @@
 """Gitea, set up as its guide says."""
 
 import pwd
-import re
 import shlex
 import shutil
 import subprocess
@@ -20,13 +19,15 @@ from tests.interop.conftest import WHOLE, GatehouseNode, RegisteredClient
 from tests.interop.person import LOGIN, PersonInBrowser
 from tests.interop.toolchains import CLIENTS, find_gitea
 from tests.support.capabilities import Capability, require_program
-from tests.support.find_programs import ROOT
+from tests.support.guides import programs_for
 from tests.support.nginx import wait_until_listening
 from tests.support.postgres import make_server_directory, server_user
 from tests.support.processes import LOOPBACK, WatchedProcess, free_port, inherited_environment
 
 GITEA: Final = Capability(name="Gitea", find=cache(find_gitea), optional=True)
-GUIDE: Final = (ROOT / "docs" / "guides" / "connect-gitea.md").read_text()
+GUIDE: Final = "connect-gitea"
+COMMANDS: Final = programs_for(__file__, GUIDE, "console")
+(GITEA_SETTINGS,) = programs_for(__file__, GUIDE, "ini")
 CONFIGURATION: Final = Template((CLIENTS / "gitea" / "app.ini").read_text())
 TIMEOUT: Final = 60  # seconds for a command
 
@@ -43,9 +44,10 @@ class GiteaInstallation:
 
     def words_of_guide(self, command: str, gatehouse: GatehouseNode, secret: str = "") -> list[str]:
         """The command of the guide, with the addresses and the secret of the test."""
-        found = re.search(rf"^\$ {command} (.*?)\n```", GUIDE, re.DOTALL | re.MULTILINE)
-        assert found is not None, command
-        line = found[1].replace("\\\n", " ").replace("https://git.studio.example", self.home)
+        (shown,) = (one for one in COMMANDS if one.startswith(f"$ {command} "))
+        line = (
+            shown.removeprefix(f"$ {command} ").replace("\\\n", " ").replace("https://git.studio.example", self.home)
+        )
         return shlex.split(line.replace("https://sso.studio.example", gatehouse.issuer).replace("SECRET", secret))
 
     def set_up(self, gatehouse: GatehouseNode, secret: str) -> None:
@@ -57,8 +59,7 @@ class GiteaInstallation:
             "home": self.home,
             "static": self.program.parent,
         }
-        guide = "\n".join(re.findall(r"```ini\n(.*?)```", GUIDE, re.DOTALL))
-        (self.place / "app.ini").write_text(CONFIGURATION.substitute(settings) + guide)
+        (self.place / "app.ini").write_text(CONFIGURATION.substitute(settings) + GITEA_SETTINGS)
         if owner is not None:
             shutil.chown(self.place / "app.ini", owner.pw_uid, owner.pw_gid)
         self.run("migrate")

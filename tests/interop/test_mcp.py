@@ -1,11 +1,13 @@
-"""MCP servers and clients of the official SDKs, protected by Gatehouse.
+"""MCP servers of docs/guides/protect-an-mcp-server.md and clients of the official SDKs.
 
 The client finds the service by the metadata of the server (RFC 9728), is known by its client ID metadata document,
 signs a person in through the real pages and calls a tool. A token for another server is refused.
 """
 
 import json
+import re
 import ssl
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,6 +26,7 @@ from tests.interop.toolchains import MCP_PROGRAMS, find_mcp_for_node, find_mcp_f
 from tests.support.capabilities import Capability, require_program
 from tests.support.client_documents import HOST
 from tests.support.command_line import InstallationPaths
+from tests.support.guides import programs_for
 from tests.support.oauth import claims_of
 from tests.support.processes import LOOPBACK, Node, WatchedProcess, free_port
 from tests.support.stub_server import tls_contexts_for
@@ -33,24 +36,40 @@ PYTHON: Final = Capability(name="MCP for Python", find=cache(find_mcp_for_python
 NODE: Final = Capability(name="MCP for Node", find=cache(find_mcp_for_node))
 PAIRS: Final = [("python", "python"), ("node", "node"), ("python", "node"), ("node", "python")]
 DOCUMENT: Final = "/oauth/client.json"
-CONFIGURATION: Final = """
-applications:
-  - name: {name}
-    api:
-      resource: {resource}
-      scopes: {{notes.read: {{title: Read your notes}}}}
-      access: any
-"""
+PUBLIC_RESOURCE: Final = "https://notes.studio.example/mcp"  # of the guide
+GUIDE: Final = "protect-an-mcp-server"
+(APPLICATION,) = programs_for(__file__, GUIDE, "yaml")
+(SETTINGS,) = programs_for(__file__, GUIDE, "toml")
+START_PYTHON, START_NODE = programs_for(__file__, GUIDE, "sh")
+(PYTHON_SERVER,) = programs_for(__file__, GUIDE, "python")
+(NODE_SERVER,) = programs_for(__file__, GUIDE, "js")
 
 
-def command(language: str, program: str) -> Sequence[str]:
+def client_command(language: str) -> Sequence[str]:
     if language == "python":
-        return (str(require_program(PYTHON)), str(MCP_PROGRAMS / f"{program}.py"))
-    home = require_program(NODE)
+        return (str(require_program(PYTHON)), str(MCP_PROGRAMS / "client.py"))
+    links = ("--preserve-symlinks", "--preserve-symlinks-main", "--no-deprecation")
+    return (node(), *links, str(require_program(NODE) / "programs" / "client.mjs"))
+
+
+def node() -> str:
     node_and_npm = find_node()
     assert node_and_npm is not None
-    links = ("--preserve-symlinks", "--preserve-symlinks-main", "--no-deprecation")
-    return (node_and_npm[0], *links, str(home / "programs" / f"{program}.mjs"))
+    return node_and_npm[0]
+
+
+@contextmanager
+def write_server(language: str) -> Iterator[tuple[Path, str]]:
+    """Write the server of the guide; yield its directory and the command that starts it there."""
+    if language == "python":
+        parent, file, text, start = None, "server.py", PYTHON_SERVER, START_PYTHON
+        program = str(require_program(PYTHON))
+    else:  # Node finds packages in the directories above a program
+        parent, file, text, start = require_program(NODE), "server.mjs", NODE_SERVER, START_NODE
+        program = node()
+    with tempfile.TemporaryDirectory(dir=parent, prefix="server-") as place:
+        (Path(place) / file).write_text(text)
+        yield Path(place), re.sub(rf"\b(python|node) {file}", f"exec {program} {file} 2>&1", start)
 
 
 @contextmanager
@@ -90,7 +109,7 @@ class McpSetup:
 
     def declare_api(self, name: str, resource: str) -> None:
         file = self.home / f"{name}.yaml"
-        file.write_text(CONFIGURATION.format(name=name, resource=resource))
+        file.write_text(APPLICATION.replace("Notes", name).replace(PUBLIC_RESOURCE, resource))
         self.installation.command_line()("apply", file)
 
 
@@ -99,8 +118,9 @@ def setup(tmp_path_factory: pytest.TempPathFactory) -> Iterator[McpSetup]:
     home = tmp_path_factory.mktemp("mcp")
     installation = InstallationPaths(data=home / "data", url=f"sqlite:///{home / 'gatehouse.db'}")
     with serve_document(home) as client_id:
+        installation.data.mkdir()
+        (installation.data / "gatehouse.toml").write_text(SETTINGS.replace("client.example", client_id.split("/")[2]))
         settings = {
-            "GATEHOUSE__OAUTH__CLIENT_DOCUMENT_HOSTS": client_id.split("/")[2],
             "GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8,::1/128",
             "GATEHOUSE__OUTBOUND__CA_FILE": str(home / f"{HOST}.pem"),
         }
@@ -118,16 +138,17 @@ def run_server(setup: McpSetup, language: str, name: str) -> Iterator[str]:
     port = free_port()
     url = f"http://{LOOPBACK}:{port}/mcp"
     setup.declare_api(name, url)
-    environment = {"ISSUER": setup.issuer, "RESOURCE": url, "PORT": str(port)}
-    with WatchedProcess(command(language, "server"), environment=environment) as process:
-        process.wait_until_started("^ready", process.stdout)
-        yield url
+    with write_server(language) as (place, start):
+        words = start.replace(PUBLIC_RESOURCE, url).replace("https://sso.studio.example", setup.issuer)
+        with WatchedProcess(["sh", "-c", words], cwd=place, environment={"PORT": str(port)}) as process:
+            process.wait_until_started("unning on", process.stdout)
+            yield url
 
 
 def call_tool(setup: McpSetup, language: str, url: str, person: PersonInBrowser) -> Mapping[str, Any]:
     """Run the client until it has called the tool; the person signs in when it asks for that."""
     environment = {"SERVER": url, "CLIENT_ID": setup.client_id, "PORT": str(free_port())}
-    with WatchedProcess(command(language, "client"), environment=environment) as process:
+    with WatchedProcess(client_command(language), environment=environment) as process:
         address = process.wait_for_line("^open (.*)", process.stdout)[1]
         assert person.open_address(address).text == "done"
         answer: Mapping[str, Any] = json.loads(process.wait_for_line("^result (.*)", process.stdout)[1])

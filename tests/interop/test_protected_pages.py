@@ -4,10 +4,9 @@ The person is sent to sign in, gets a 403 without the permission, and sees the p
 """
 
 import os
-import re
 import shlex
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -22,13 +21,14 @@ from tests.interop.person import PersonInBrowser
 from tests.interop.programs import NODE
 from tests.interop.toolchains import find_flask_and_fastapi, find_nextjs, find_node
 from tests.support.capabilities import Capability, require_program
-from tests.support.find_programs import ROOT
+from tests.support.guides import programs_for
 from tests.support.processes import WatchedProcess, free_port
 
 WHOLE: Final = "INTEROP_WHOLE" in os.environ  # noqa: TID251 - set by `make interop`
-GUIDE: Final = (ROOT / "docs" / "guides" / "protect-a-page.md").read_text(encoding="utf-8")
+GUIDE: Final = "protect-a-page"
 PORT: Final = "3000"  # of the guide
 APPLICATION: Final = "50040"
+ENVIRONMENT: Final = {"PYTHONDONTWRITEBYTECODE": "1", "NEXT_TELEMETRY_DISABLED": "1"}
 COMPILE_TIMEOUT: Final = 120.0  # seconds; Next.js compiles a page at its first request
 PYTHON: Final = Capability(name="Flask and FastAPI", find=cache(find_flask_and_fastapi))
 NEXTJS: Final = Capability(name="Next.js", find=cache(find_nextjs), optional=True)
@@ -67,13 +67,12 @@ class Framework:
 
     def write_files(self, home: Path, port: str) -> Sequence[str]:
         """Write the files that the guide shows; return the words of the command that starts them."""
-        section = re.split(r"^## ", GUIDE.partition(f"\n## {self.name}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
-        shown = re.findall(r"^```(?:python|js)\n(.*?)^```", section.replace(PORT, port), re.MULTILINE | re.DOTALL)
+        shown = [*blocks("python", self.name), *blocks("js", self.name)]
         for file, text in zip(self.files, shown, strict=True):
             (home / file).parent.mkdir(parents=True, exist_ok=True)
-            (home / file).write_text(text, encoding="utf-8")
-        (script,) = re.findall(r"^```sh\n(.*?)^```", section.replace(PORT, port), re.MULTILINE | re.DOTALL)
-        return shlex.split(script.splitlines()[-1])
+            (home / file).write_text(text.replace(PORT, port), encoding="utf-8")
+        (command,) = blocks("sh", self.name)
+        return shlex.split(command.replace(PORT, port))
 
 
 FLASK: Final = Framework(
@@ -89,8 +88,8 @@ NEXT: Final = Framework(name="Next.js", needs=NEXTJS, files=NEXTJS_FILES, comman
 FRAMEWORKS: Final = (FLASK, EXPRESS, FASTAPI, NEXT) if WHOLE else (FLASK, EXPRESS)
 
 
-def blocks(kind: str) -> list[str]:
-    return re.findall(rf"^```{kind}\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
+def blocks(kind: str, section: str = "") -> list[str]:
+    return programs_for(__file__, GUIDE, kind, section=section)
 
 
 @pytest.fixture(scope="module")
@@ -120,14 +119,14 @@ def create_client(gatehouse: GatehouseNode, port: str) -> RegisteredClient:
 
 
 @contextmanager
-def run_program(framework: Framework, environment: Mapping[str, str], port: str) -> Iterator[None]:
+def run_program(framework: Framework, exports: str, port: str) -> Iterator[None]:
     program = require_program(framework.needs)
     # Node finds packages in the directories above a program.
     parent = program if program.is_dir() else None
     with tempfile.TemporaryDirectory(dir=parent, prefix="reports-") as home:
         words = framework.command(program, framework.write_files(Path(home), port))
         with WatchedProcess(
-            ["sh", "-c", 'exec "$@" 2>&1', "sh", *words], cwd=Path(home), environment=environment
+            ["sh", "-c", f'{exports}exec "$@" 2>&1', "sh", *words], cwd=Path(home), environment=ENVIRONMENT
         ) as process:
             process.wait_until_started(framework.started, process.stdout)
             yield
@@ -141,18 +140,12 @@ def test_page_is_shown_to_people_with_the_permission_only(
     port = str(free_port())
     registered = create_client(gatehouse, port)
     app_url = f"http://localhost:{port}"
-    environment = {
-        "ISSUER": gatehouse.issuer,
-        "CLIENT_ID": registered.client_id,
-        "CLIENT_SECRET": registered.client_secret,
-        "APP_URL": app_url,
-        "SESSION_SECRET": "a secret for the session cookies of this test",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "NEXT_TELEMETRY_DISABLED": "1",
-    }
+    (exports,) = blocks("sh", "Create the permission and the client")
+    exports = exports.replace("https://sso.studio.example", gatehouse.issuer).replace(PORT, port)
+    exports = exports.replace("=reports ", f"={registered.client_id} ").replace("…", registered.client_secret)
     person.client.timeout = COMPILE_TIMEOUT
     assign_role(gatehouse, application)
-    with run_program(framework, environment, port):
+    with run_program(framework, exports, port):
         redirect = person.open_address(f"{app_url}/reports", until=gatehouse.issuer)
         query = parse_qs(redirect.headers["location"].partition("?")[2])
         assert query["code_challenge_method"] == ["S256"]

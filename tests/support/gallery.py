@@ -324,7 +324,12 @@ FULL_ACCOUNT: Final = replace(
     sign_ins=SIGN_INS,
     applications=(
         account.ConnectedApplication(
-            client_id="atlas", name="Sky Atlas", scopes=SCOPES, since=NOW - 12 * DAY, logo="/static/0/mark.svg"
+            client_id="atlas",
+            name="Sky Atlas",
+            scopes=SCOPES,
+            shown_scopes=SCOPES,
+            since=NOW - 12 * DAY,
+            logo="/static/0/mark.svg",
         ),
     ),
     permissions=OwnPermissions(

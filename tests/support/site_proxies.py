@@ -15,7 +15,6 @@ from tests.support.find_programs import ROOT
 from tests.support.nginx import HOST, nginx_proxy, wait_until_listening, write_certificate
 from tests.support.processes import LOOPBACK, WatchedProcess, free_port
 
-SITE_GUIDE: Final = ROOT / "docs" / "guides" / "protect-a-site.md"
 PROXY_GUIDE: Final = ROOT / "docs" / "operations" / "behind-a-proxy.md"
 MAIN_FILE: Final = """\
 daemon off;
@@ -65,13 +64,15 @@ class ProxiedSite:
         return self.host.partition(":")[0]
 
 
-def nginx_sites(*sites: ProxiedSite, service: int) -> AbstractContextManager[ssl.SSLContext]:
+def nginx_sites(shown: str, *sites: ProxiedSite, service: int) -> AbstractContextManager[ssl.SSLContext]:
     return running_nginx(
-        *site_ports(sites), names=site_names(sites), server="".join(nginx_server(site, service) for site in sites)
+        *site_ports(sites),
+        names=site_names(sites),
+        server="".join(nginx_server(shown, site, service) for site in sites),
     )
 
 
-def nginx_server(site: ProxiedSite, service: int) -> str:
+def nginx_server(shown: str, site: ProxiedSite, service: int) -> str:
     changes = {
         "listen 443 ssl;": " ".join(f"listen {LOOPBACK}:{port} ssl;" for port in site.ports),
         "server_name wiki.example": f"server_name {site.name}",
@@ -82,15 +83,15 @@ def nginx_server(site: ProxiedSite, service: int) -> str:
         "127.0.0.1:3000": f"127.0.0.1:{site.upstream}",
         "127.0.0.1:8080": f"127.0.0.1:{service}",
     }
-    return replace_each(guide_block(SITE_GUIDE, "nginx"), changes)
+    return replace_each(shown, changes)
 
 
-def caddy_sites(*sites: ProxiedSite, service: int) -> AbstractContextManager[ssl.SSLContext]:
-    server = "".join(caddy_server(site, service) for site in sites)
+def caddy_sites(shown: str, *sites: ProxiedSite, service: int) -> AbstractContextManager[ssl.SSLContext]:
+    server = "".join(caddy_server(shown, site, service) for site in sites)
     return running_caddy(*site_ports(sites), names=site_names(sites), server=server)
 
 
-def caddy_server(site: ProxiedSite, service: int) -> str:
+def caddy_server(shown: str, site: ProxiedSite, service: int) -> str:
     addresses = ", ".join(f"https://{site.name}:{port}" for port in site.ports)
     changes = {
         "wiki.example {": f"{addresses} {{{TLS_PLACE}",
@@ -99,7 +100,7 @@ def caddy_server(site: ProxiedSite, service: int) -> str:
         "127.0.0.1:3000": f"127.0.0.1:{site.upstream}",
         "127.0.0.1:8080": f"127.0.0.1:{service}",
     }
-    return replace_each(guide_block(SITE_GUIDE, "caddyfile"), changes)
+    return replace_each(shown, changes)
 
 
 def site_ports(sites: Sequence[ProxiedSite]) -> list[int]:

@@ -128,7 +128,8 @@ def command_for(loaded: LoadedSettings, command: str) -> str:
     """The command line that runs a command of this program for this installation."""
     program = f"{sys.executable} -m gatehouse" if sys.argv[0].endswith(MAIN) else sys.argv[0]
     data = f" --data {shlex.quote(str(shortest_path(loaded.data)))}" if loaded.data != DEFAULT_DATA.absolute() else ""
-    return f"{program} {command}{' --dev' if loaded.dev else ''}{data}"
+    dev = " --dev" if loaded.dev and not is_development(loaded.data, None) else ""
+    return f"{program} {command}{dev}{data}"
 
 
 def shortest_path(path: Path) -> Path:

@@ -76,6 +76,12 @@ class Api(msgspec.Struct, frozen=True, kw_only=True):
             name for name in (*self.scopes, *application_scopes) if f"{self.resource}{SCOPE_MARK}{name}" in qualified
         )
 
+    def scope_texts(self) -> Mapping[str, str]:
+        """Return how pages show its scopes: by title, and what has none by the name of the application."""
+        texts = {name: f"{self.name}{SCOPE_MARK}{name}" for name in ("", *APPLICATION_SCOPES)}
+        texts |= {name: scope.title for name, scope in self.scopes.items()}
+        return {f"{self.resource}{SCOPE_MARK}{name}": text for name, text in texts.items()}
+
     def is_banned(self, user: User, now: int) -> bool:
         """Whether the person is banned from its application now."""
         return (

@@ -1,6 +1,7 @@
 """Storage of OAuth, and what it needs of other packages."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Protocol
 
@@ -251,14 +252,16 @@ VerifyAccountJwt = Callable[[str, Address | None, str], Awaitable[MachineAccount
 
 
 async def scope_texts(clients: ClientStore, scopes: Sequence[str]) -> tuple[str, ...]:
-    """Return scopes as pages show them: those of an API by their titles, `roles` and the like by its application."""
-    api = await find_api_in(clients, scopes)
-    if api is None:
-        return tuple(scopes)
-    texts = {name: scope.title for name, scope in api.scopes.items()}
-    texts |= {name: f"{api.name}{SCOPE_MARK}{name}" for name in APPLICATION_SCOPES}
-    qualified = {f"{api.resource}{SCOPE_MARK}{name}": text for name, text in texts.items()}
-    return tuple(qualified.get(scope, scope) for scope in scopes)
+    """Return scopes as pages show them; those of an API that no live application declares stay as they are."""
+    texts = await api_scope_texts(clients, scopes)
+    return tuple(texts.get(scope, scope) for scope in scopes)
+
+
+async def api_scope_texts(clients: ClientStore, scopes: Iterable[str]) -> Mapping[str, str]:
+    """Return how pages show scopes of APIs: by their titles; access and `roles` and the like by the application."""
+    resources = sorted({scope.rpartition(SCOPE_MARK)[0] for scope in scopes if SCOPE_MARK in scope})
+    found = await asyncio.gather(*map(clients.find_api, resources))
+    return {scope: text for api in found if api is not None for scope, text in api.scope_texts().items()}
 
 
 async def find_api_in(clients: ClientStore, scopes: Sequence[str]) -> Api | None:

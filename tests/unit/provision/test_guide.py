@@ -7,14 +7,13 @@ import msgspec
 from gatehouse.provision.document import read_document
 from gatehouse.provision.plan import SECTIONS
 from gatehouse.provision.sections.section import read_entries
-from tests.support.find_programs import ROOT
+from tests.support.guides import guide_text, texts_of
 
-GUIDE = (ROOT / "docs" / "guides" / "apply.md").read_text()
+GUIDE = guide_text("apply")
 
 
 def test_every_file_in_the_guide_can_be_read() -> None:
-    files = re.findall(r"^```yaml\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
-    documents = [read_entries(read_document(file.encode(), ".yaml"), SECTIONS) for file in files]
+    documents = [read_entries(read_document(file.encode(), ".yaml"), SECTIONS) for file in texts_of("apply", "yaml")]
     section_names = [entries.section.name for file in documents for entries in file]
     assert section_names == [section.name for section in SECTIONS]
 

@@ -26,7 +26,7 @@ from gatehouse.web.console.applications.snippets import (
     example_site,
     render_snippet,
 )
-from tests.support.find_programs import ROOT
+from tests.support.guides import programs_of, texts_of
 
 ISSUER: Final = "https://sso.studio.example"
 REDIRECT: Final = "https://wiki.example/callback?a=b'c"
@@ -155,16 +155,13 @@ def test_plain_http_is_allowed_by_name_only() -> None:
 
 @pytest.mark.parametrize(("name", "block"), [("nginx", "nginx"), ("caddy", "caddyfile")])
 def test_proxies_are_configured_as_in_the_guide_that_tests_run(name: str, block: str) -> None:
-    guide = (ROOT / "docs" / "guides" / "protect-a-site.md").read_text()
-    (shown,) = re.findall(rf"^```{block}\n(.*?)\n```", guide, flags=re.MULTILINE | re.DOTALL)
-    assert [*texts(name).values()] == [shown]
+    assert [f"{text}\n" for text in texts(name).values()] == texts_of("protect-a-site", block)
 
 
 def test_every_proxy_of_the_guide_names_host_and_application_literally() -> None:
-    guide = (ROOT / "docs" / "guides" / "protect-a-site.md").read_text().partition("## 3.")[2]
-    blocks = re.findall(r"^```(nginx|caddyfile|yaml)\n(.*?)\n```", guide, flags=re.MULTILINE | re.DOTALL)
-    assert [kind for kind, _ in blocks] == ["nginx", "caddyfile", "yaml"]
-    for kind, block in blocks:
+    shown = [one for one in programs_of("protect-a-site") if one.section.startswith("3.")]
+    assert [one.language for one in shown] == ["nginx", "caddyfile", "yaml"]
+    for kind, block in ((one.language, one.text) for one in shown):
         assert re.search(r"/proxy/auth\?\S*\bapplication_id=50001\b", block), kind
         hosts = re.findall(r"X-Forwarded-Host:? (\S+?);?$", block, flags=re.MULTILINE)
         assert set(hosts) == {"wiki.example"}, kind
@@ -192,18 +189,18 @@ def test_proxies_are_shown_with_the_first_site_that_fits(origins: list[str], sit
 
 
 def test_gitea_is_set_up_as_in_the_guide_that_tests_run() -> None:
-    guide = (ROOT / "docs" / "guides" / "connect-gitea.md").read_text()
-    (command,) = re.findall(r"^\$ (gitea admin .*?)\n```", guide, flags=re.MULTILINE | re.DOTALL)
-    (settings,) = re.findall(r"^```ini\n(.*?)\n```", guide, flags=re.MULTILINE | re.DOTALL)
+    _, command = texts_of("connect-gitea", "console")
+    (settings,) = texts_of("connect-gitea", "ini")
     shown = texts("gitea", replace(a_client(), client_id="gitea"))
     words = shlex.split(shown["add.sh"].partition("set +a\n")[2].replace("\\\n", " "))
-    assert [word.replace("$OIDC_CLIENT_", "") for word in words] == shlex.split(command.replace("\\\n", " "))
-    assert shown["app.ini"] == settings
+    assert [word.replace("$OIDC_CLIENT_", "") for word in words] == shlex.split(
+        command.removeprefix("$ ").replace("\\\n", " ")
+    )
+    assert f"{shown['app.ini']}\n" == settings
 
 
 def test_permissions_are_checked_as_in_the_guide_that_tests_run() -> None:
-    guide = (ROOT / "docs" / "guides" / "connect-a-python-app.md").read_text()
-    program = re.findall(r"^```python\n(.*?)\n```", guide, flags=re.MULTILINE | re.DOTALL)[0]
+    program = texts_of("connect-a-python-app", "python")[0].removesuffix("\n")
     filled_in = re.sub(r"  # https://.*", "", program.replace('os.environ["GATEHOUSE_URL"]', f'"{ISSUER}"'))
     shown = texts("permissions")["app.py"]
     assert shown == filled_in.replace('int(os.environ["GATEHOUSE_APPLICATION"])', "50001")

@@ -11,23 +11,21 @@ from typing import Final
 import pytest
 
 from tests.support.command_line import CommandLine, InstallationPaths
-from tests.support.find_programs import ROOT
+from tests.support.guides import guide_text, programs_for
 
-GUIDE: Final = ROOT / "docs/guides/import.md"
 EXAMPLE: Final = re.compile(r"^`(?P<name>[\w.]+)`\n\n```\w+\n(?P<content>.*?)^```", re.MULTILINE | re.DOTALL)
-COMMANDS: Final = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def guide_files(folder: Path) -> dict[str, Path]:
     """Write the files that the guide shows."""
-    found = {match["name"]: match["content"] for match in EXAMPLE.finditer(GUIDE.read_text())}
+    found = {match["name"]: match["content"] for match in EXAMPLE.finditer(guide_text("import"))}
     for name, content in found.items():
         (folder / name).write_text(content)
     return {name: folder / name for name in found}
 
 
 def guide_commands(files: dict[str, Path]) -> list[list[str]]:
-    lines = [line for block in COMMANDS.findall(GUIDE.read_text()) for line in block.splitlines()]
+    lines = [line for block in programs_for(__file__, "import", "sh") for line in block.splitlines()]
     return [[str(files.get(word, word)) for word in shlex.split(line)[1:]] for line in lines]
 
 

@@ -1,16 +1,13 @@
 """The management API through the Python client; the code of its guide runs."""
 
-import re
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
 from gatehouse.client import CallRefused, Denied, Management, Person, Unauthenticated
+from tests.support.guides import programs_for
 from tests.support.service import RunningService
 from tests.support.studio import FACTOR, Studio, a_studio, create_administrator
-
-GUIDE: Final = Path(__file__).parents[3] / "docs" / "guides" / "management-api.md"
 
 
 @pytest.fixture
@@ -49,11 +46,11 @@ async def test_people_are_managed_with_types_and_errors_are_told_apart(studio: S
 
 async def test_the_code_of_the_guide_runs(studio: Studio) -> None:
     admin = await create_administrator(studio)
-    code = "\n".join(re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL))
+    code = "\n".join(programs_for(__file__, "management-api", "python"))
     code = code.replace("https://sso.studio.example", studio.service.base_url)
     code = code.replace("token=token)", f'token=token, factor="{FACTOR}")')
     names: dict[str, Any] = {}
-    exec(compile(code, GUIDE.name, "exec"), names)  # noqa: S102 - our own guide
+    exec(compile(code, "management-api.md", "exec"), names)  # noqa: S102 - our own guide
     assert await names["invite_testers"](admin.jwt) == ["Tester"]
     assert await names["invite_testers"](admin.jwt) == ["Tester"]  # the key of the create is the same
     await names["open_registration"](admin.jwt)

@@ -1,10 +1,8 @@
 """An application behind the middleware, and the guide that explains it."""
 
 import logging
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -16,16 +14,9 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from gatehouse.client import AccessKey, Gatehouse, GatehouseMiddleware, peer_address, permission_required, require
-from gatehouse.kernel.clock import SystemClock
 from tests.support.builders import ORIGIN
-from tests.support.clock import MovableClock
-from tests.support.find_programs import ROOT
-from tests.support.service import running_service
-from tests.support.studio import FACTOR, PROJECT, a_studio
+from tests.support.studio import FACTOR, PROJECT
 from tests.wire.client.conftest import KICK, ClientShop
-
-GUIDE = ROOT / "docs" / "guides" / "connect-a-python-app.md"
-PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 async def show(request: Request) -> JSONResponse:
@@ -243,35 +234,3 @@ async def test_a_websocket_is_closed_to_who_may_not(shop: ClientShop) -> None:
     assert allowed == ["websocket.accept", "websocket.send", "websocket.close 1000"]
     assert await socket_messages(app, shop.studio.owner.jwt) == ["websocket.accept", "websocket.close 1008"]
     assert await socket_messages(app, "a.b.c") == ["websocket.close 1008"]
-
-
-def blocks() -> list[str]:
-    return PYTHON.findall(GUIDE.read_text())
-
-
-async def test_the_application_of_the_guide_does_what_the_guide_says(
-    installed_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    [source] = [block for block in blocks() if "app = Starlette" in block]
-    clock = MovableClock(SystemClock().now())  # the application of the guide uses the real clock
-    async with running_service(installed_url, tmp_path, clock=clock) as service:
-        studio = await a_studio(service)
-        monkeypatch.setenv("GATEHOUSE_URL", service.base_url)
-        monkeypatch.setenv("GATEHOUSE_APPLICATION", str(studio.shop.application_id))
-        monkeypatch.setenv("GATEHOUSE_KEY", await studio.access_key())
-        created: dict[str, Any] = {}
-        exec(compile(source, GUIDE.name, "exec"), created)  # noqa: S102 - our own page
-        ask = {"action": "save", "application_id": studio.shop.application_id}
-        data = {"user_id": studio.other_user.user_id, "private_data": KICK}
-        await studio.expect_ok("meta/data", {**ask, "data": data}, studio.owner.headers)
-        async with created["gatehouse"], client_of(created["app"]) as client:
-            statuses = [
-                (await client.post("/kick", headers=headers)).status_code
-                for headers in (bearer_headers(studio.other_user.jwt), bearer_headers(studio.owner.jwt), {})
-            ]
-        assert statuses == [200, 403, 401]
-
-
-def test_every_example_of_the_guide_compiles_as_python() -> None:
-    for block in blocks():
-        compile(block, GUIDE.name, "exec")

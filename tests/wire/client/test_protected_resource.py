@@ -1,8 +1,6 @@
 """The guide "Protect an API": its code runs against the service, and refuses what is not for the API (R9)."""
 
-import re
 import shlex
-from pathlib import Path
 from typing import Any, Final
 
 import httpx2
@@ -12,10 +10,10 @@ from gatehouse.cli.client import client_from_options, create
 from gatehouse.client import ProtectedResource, StandardTransport, TokenSource, Unauthenticated, Unavailable
 from tests.support.builders import ORIGIN
 from tests.support.console import apply_document
+from tests.support.guides import programs_for
 from tests.support.service import RunningService
 from tests.support.studio import Studio, a_studio
 
-GUIDE: Final = Path(__file__).parents[3] / "docs" / "guides" / "protect-an-api.md"
 RESOURCE: Final = "https://api.sky.example/matches"
 
 
@@ -25,7 +23,7 @@ async def studio(service: RunningService) -> Studio:
 
 
 def code_blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    return programs_for(__file__, "protect-an-api", language)
 
 
 async def run_guide(service: RunningService) -> dict[str, Any]:
@@ -40,7 +38,7 @@ async def run_guide(service: RunningService) -> dict[str, Any]:
     names: dict[str, Any] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OIDC_CLIENT_SECRET", secret or "")
-        exec(compile(code, GUIDE.name, "exec"), names)  # noqa: S102 - our own guide
+        exec(compile(code, "protect-an-api.md", "exec"), names)  # noqa: S102 - our own guide
     for one in (names["matches"], names["tokens"]):
         one._clock = service.clock
     return names

@@ -3,6 +3,7 @@
 import re
 import shlex
 import stat
+import subprocess
 from collections.abc import Mapping
 from html import unescape
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from gatehouse.cli import main
+from tests.support.command_line import CommandLine
+from tests.support.guides import programs_for, session_steps, type_command
 from tests.support.processes import LOOPBACK, Node, WatchedProcess, free_port
 from tests.support.service import FAST_SETTINGS
 from tests.support.setup_link import FORM, setup_token
@@ -58,6 +61,7 @@ def test_a_demo_is_made_once_told_once_and_can_be_walked_through(tmp_path: Path)
         assert ">Demo<" in httpx2.get(f"{node.address}/sign-in").text
         sample_app = node.process.wait_for_line(SAMPLE_APP, node.process.stdout)[1]
         use_demo(node, sample_app, accounts, tmp_path)
+        follow_guide(data, tmp_path)
 
         node.restart()
         output = "".join(node.process.stdout)
@@ -83,6 +87,17 @@ def use_demo(node: Node, sample_app: str, accounts: Mapping[str, str], tmp_path:
         assert play_game(shlex.split(command), noor, tmp_path / "factor") == "Welcome aboard, Noor Haddad!\n"
         assert "<h1>Welcome</h1>" in noor.sign_out_of(sample_app).text
         assert 'name="password"' in noor.browser.get(f"{node.base_url}/").text  # signed out there too
+
+
+def follow_guide(data: Path, home: Path) -> None:
+    """Type the commands of docs/guides/demo.md, without --dev: they see what kind of installation it is."""
+    gatehouse, file = CommandLine(()), home / "lucas.yaml"
+    steps = [step for program in programs_for(__file__, "demo", "console") for step in session_steps(program)]
+    (write, _), (audit, _) = steps[0], steps[-1]
+    subprocess.run(["sh", "-euc", write], check=True, cwd=home)
+    for command, printed in steps[1:-1]:
+        assert type_command(gatehouse, command, {"demo-data": data, "lucas.yaml": file}) == printed
+    assert "role.saved" in type_command(gatehouse, audit, {"demo-data": data})
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from tests.support.builders import ORIGIN
 from tests.support.console import apply_document
 from tests.support.echo import echo_server
 from tests.support.game import GET_GSID, OTHER_ADDRESS, RESULT, wait_until_held
+from tests.support.guides import programs_for
 from tests.support.nginx import HOST
 from tests.support.processes import LOOPBACK, free_port
 from tests.support.raw_http import RawConnection, RawResponse
@@ -55,6 +56,14 @@ PAGE = {"Accept": "text/html"}
 FORWARDED = {"X-Forwarded-For": VISITOR, "Forwarded": f"for={OUTSIDER}"}
 
 
+def guide_nginx(*sites: ProxiedSite, service: int) -> AbstractContextManager[ssl.SSLContext]:
+    return nginx_sites(*programs_for(__file__, "protect-a-site", "nginx"), *sites, service=service)
+
+
+def guide_caddy(*sites: ProxiedSite, service: int) -> AbstractContextManager[ssl.SSLContext]:
+    return caddy_sites(*programs_for(__file__, "protect-a-site", "caddyfile"), *sites, service=service)
+
+
 @pytest.fixture
 async def service(installed_sqlite_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
     async with running_service(installed_sqlite_url, tmp_path, environment=TRUSTED) as running:
@@ -62,7 +71,7 @@ async def service(installed_sqlite_url: str, tmp_path: Path) -> AsyncIterator[Ru
         yield running
 
 
-@pytest.mark.parametrize("open_proxy", [nginx_sites, caddy_sites])
+@pytest.mark.parametrize("open_proxy", [guide_nginx, guide_caddy])
 async def test_fa_01_real_proxy_lets_only_people_with_the_permission_through(
     open_proxy: OpenSites, service: RunningService
 ) -> None:
@@ -93,6 +102,15 @@ async def test_fa_01_real_proxy_lets_only_people_with_the_permission_through(
                     f"{proxy.origin}/.gatehouse/sign-in?to=%2Fwiki",
                 )
                 assert len(site.echo.started) == reached
+
+
+async def test_site_of_the_guide_is_registered_by_its_file(installed_sqlite_url: str, tmp_path: Path) -> None:
+    async with running_service(installed_sqlite_url, tmp_path, environment=TRUSTED) as running:
+        ask = "/proxy/auth", forwarding_headers(WIKI_SITE)
+        assert (await running.client.get(ask[0], headers=ask[1])).status_code == 403
+        await apply_document(running, *programs_for(__file__, "protect-a-site", "yaml"))
+        answer = await running.client.get(ask[0], headers=ask[1])
+        assert (answer.status_code, "location" in answer.headers) == (401, True)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -178,7 +196,7 @@ async def assert_opens(sites: TwoSites, site: ProxiedSite, cookie: str) -> None:
         assert (answer.status, len(sites.reached[site.host])) == (200, before + 1)
 
 
-@pytest.mark.parametrize("open_proxy", [nginx_sites, caddy_sites])
+@pytest.mark.parametrize("open_proxy", [guide_nginx, guide_caddy])
 async def test_fa_11_cookie_of_one_site_does_not_open_a_site_of_another_application(
     open_proxy: OpenSites, service: RunningService
 ) -> None:
@@ -191,7 +209,7 @@ async def test_fa_11_cookie_of_one_site_does_not_open_a_site_of_another_applicat
         await assert_opens(sites, sites.closed, site_cookie(rea, sites.closed))
 
 
-@pytest.mark.parametrize("open_proxy", [nginx_sites, caddy_sites])
+@pytest.mark.parametrize("open_proxy", [guide_nginx, guide_caddy])
 async def test_fa_11_cookie_of_one_site_does_not_open_a_site_with_another_permission(
     open_proxy: OpenSites, service: RunningService
 ) -> None:
@@ -208,7 +226,7 @@ async def test_fa_11_cookie_of_one_site_does_not_open_a_site_with_another_permis
         await assert_opens(sites, sites.open, site_cookie(rea, sites.open))
 
 
-@pytest.mark.parametrize("open_proxy", [nginx_sites, caddy_sites])
+@pytest.mark.parametrize("open_proxy", [guide_nginx, guide_caddy])
 async def test_fa_01_headers_that_programs_read_as_ours_do_not_reach_the_site(
     open_proxy: OpenSites, service: RunningService
 ) -> None:

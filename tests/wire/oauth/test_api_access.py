@@ -32,7 +32,7 @@ API: Final = {
     "access": "any",
     "scopes": {
         "match.report": {"title": "Report match results"},
-        "match.read": {"title": "Read <matches>"},
+        "match.read": {"title": "Read <matches> #1"},
     },
 }
 VERIFIER: Final = "v" * 43
@@ -97,7 +97,7 @@ async def test_openid_with_a_resource_gives_an_id_token_beside(agent: RelyingPar
     assert claims_of(tokens["id_token"])["sub"] == anna.user_id
 
 
-async def test_consent_page_shows_titles_and_asks_again_for_more(
+async def test_consent_page_names_the_api_by_its_application_and_asks_again_for_more(
     agent: RelyingPartyClient, signed_in_browser: HttpBrowser
 ) -> None:
     async def consent_page(**changes: str) -> httpx2.Response:
@@ -106,14 +106,16 @@ async def test_consent_page_shows_titles_and_asks_again_for_more(
 
     page = await consent_page(scope="match.report match.read")
     assert "Report match results" in page.text
-    assert "Read &lt;matches&gt;" in page.text
-    assert RESOURCE in unescape(page.text)
+    assert "Read &lt;matches&gt; #1" in page.text
+    assert "use of Matches in your name" in page.text
+    assert RESOURCE not in unescape(page.text)
     await agent.walk_authorize(signed_in_browser, "", **api_request(scope="match.report"))
     back = await signed_in_browser.get(agent.authorize_path(**api_request(scope="match.report")))
     assert "code" in query_of(back.headers["location"])
-    assert "Read &lt;matches&gt;" in (await consent_page(scope="match.report match.read")).text
+    assert "Read &lt;matches&gt; #1" in (await consent_page(scope="match.report match.read")).text
     account = await signed_in_browser.get("/account")
-    assert f"match.report ({RESOURCE})" in account.text
+    assert "use of Matches in your name, Report match results" in account.text
+    assert RESOURCE not in unescape(account.text)
 
 
 async def test_mt_08_only_admitted_clients_may_name_a_resource(
@@ -195,7 +197,7 @@ async def test_a_device_signs_in_for_an_api(service: RunningService, browser_cli
     assert oauth_error(await service.client.post(ASK, data=unknown)) == (400, "invalid_target")
     device = await ask(tv, scope="match.read", resource=RESOURCE)
     await type_code(browser_client, device["user_code"])
-    assert "Read &lt;matches&gt;" in (await sign_in_here(browser_client)).text
+    assert "Read &lt;matches&gt; #1" in (await sign_in_here(browser_client)).text
     await browser_client.post("/sign-in/confirm", decision="confirm")
     other = await poll(tv, device["device_code"], resource="https://other.example/")
     assert oauth_error(other) == (400, "invalid_target")

@@ -297,7 +297,7 @@ async def test_mt_21_consent_names_the_application_whose_roles_an_api_is_told(
     tokens = await other.tokens(code, code_verifier=VERIFIER)
     assert tokens["scope"] == "match.read roles"
     assert "roles" in claims_of(tokens["access_token"])
-    assert f"your roles in {RESOURCE}" in (await browser.get("/account")).text
+    assert f"your roles in {api.studio.shop.name}" in (await browser.get("/account")).text
 
 
 async def test_mt_21_a_client_that_asks_for_no_consent_gets_no_roles_of_another_projects_application(

@@ -2,20 +2,18 @@
 
 import asyncio
 import json
-import re
 import shutil
 from pathlib import Path
 
 import pytest
-from tools.package_index import ROOT
 
 from gatehouse.accounts.model import User
 from tests.support.command_line import InstallationPaths
+from tests.support.guides import programs_for
 from tests.support.oauth import RelyingPartyClient, claims_of
 from tests.support.service import RunningService
 from tests.support.studio import FACTOR, a_studio
 
-GUIDE = (ROOT / "docs" / "guides" / "connect-a-client.md").read_text()
 REDIRECT = "http://localhost:3000/callback"
 
 
@@ -26,7 +24,7 @@ def installation(installed_url: str, tmp_path: Path) -> InstallationPaths:
 
 
 def blocks(kind: str) -> list[str]:
-    return re.findall(rf"^```{kind}\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
+    return programs_for(__file__, "connect-a-client", kind)
 
 
 def run_client_create(words: str, installation: InstallationPaths) -> str:

@@ -14,8 +14,9 @@ import yaml
 from msgspec.structs import replace
 
 from gatehouse.permissions.documents.conditions import parse_condition
-from gatehouse.permissions.model.rules import ROOT
+from gatehouse.permissions.model.rules import ROOT, Scope
 from tests.support.command_line import CommandLine, CommandResult
+from tests.support.guides import programs_for
 from tests.support.studio import FACTOR, OTHER_USER, PROJECT, Studio, put_roles, role_granting, set_user_roles
 
 MODEL: Mapping[str, Any] = yaml.safe_load("""\
@@ -209,6 +210,23 @@ async def run_tests(
     file.write_text(yaml.safe_dump(server))
     commands = CommandLine(("--data", tmp_path / "none"), environment)
     return await asyncio.to_thread(commands.run, "test", file)
+
+
+async def test_file_of_the_guide_asks_a_running_service(studio: Studio, tmp_path: Path) -> None:
+    (shown,) = programs_for(__file__, "test-permissions", "yaml")
+    file = tmp_path / "cases.yaml"
+    changes = {"https://sso.studio.example": studio.service.base_url, "50020": str(studio.shop.application_id)}
+    for word, ours in {**changes, '"1001"': f'"{OTHER_USER}"'}.items():
+        shown = shown.replace(word, ours)
+    file.write_text(shown)
+    jwt = {"GATEHOUSE_TEST_JWT": studio.owner.jwt, "GATEHOUSE_TEST_FACTOR": FACTOR}
+    commands = CommandLine(("--data", tmp_path / "none"), jwt)
+    denied = await asyncio.to_thread(commands.run, "test", file)
+    assert (denied.code, denied.out.splitlines()[-1]) == (1, "1 cases, 1 failed.")
+    await put_roles(studio, role_granting("moderator"))
+    await set_user_roles(studio, OTHER_USER, {Scope(PROJECT): ["moderator"]})
+    allowed = await asyncio.to_thread(commands.run, "test", file)
+    assert (allowed.code, allowed.out) == (0, "1 cases, 0 failed.\n"), allowed.err
 
 
 async def test_a_running_service_is_asked_with_a_jwt_and_a_factor_or_an_access_key(

@@ -1,6 +1,6 @@
 """Permissions in a file: applied, exported and used as an operator does (R7)."""
 
-import re
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from gatehouse.provision.sections.section import Options, read_entries
 from tests.support.builders import ORIGIN
 from tests.support.command_line import InstallationPaths
 from tests.support.find_programs import ROOT
+from tests.support.guides import programs_for, session_steps, texts_of, type_command
 from tests.support.service import RunningService
 
 CI_KEY = "c1" * 32
@@ -24,7 +25,6 @@ SECRETS = {
     "CI_KEY": CI_KEY,
 }
 R7 = ROOT / "tests" / "conformance" / "interface_r7.yaml"
-GUIDES = ROOT / "docs" / "guides"
 NOTHING = "No changes.\n"
 
 
@@ -179,23 +179,29 @@ def test_sc_22_a_user_applied_without_a_last_entry_loses_it(place: InstallationP
 
 def test_the_files_of_the_guide_are_applied(place: InstallationPaths, tmp_path: Path) -> None:
     gatehouse = place.command_line()
-    (tmp_path / "web-secret.txt").write_text(SECRETS["WEB_SECRET"])
-    (tmp_path / "web-secret.txt").chmod(0o600)
-    people, rights = yaml_in("apply.md")
+    (make_secrets,) = programs_for(__file__, "apply", "sh")
+    subprocess.run(["bash", "-euc", make_secrets], check=True, cwd=tmp_path)
+    assert (tmp_path / "web-secret.txt").stat().st_mode & 0o777 == 0o600
+    people, rights = programs_for(__file__, "apply", "yaml")
+    applied, exported = programs_for(__file__, "apply", "console")
     file = tmp_path / "studio.yaml"
+    file.write_text(people)
+    for command, printed in session_steps(applied):
+        assert type_command(gatehouse, command, {"studio.yaml": file}) == printed
     file.write_text(people + rights)
     gatehouse("apply", file)
     assert gatehouse("apply", file) == NOTHING
-    exported = tmp_path / "export.yaml"
-    gatehouse("export", "--output", exported)
-    assert gatehouse("apply", exported, "--dry-run", "--prune") == NOTHING
+    file.unlink()
+    for command, printed in session_steps(exported):
+        assert type_command(gatehouse, command, {"studio.yaml": file}) == printed
+    assert gatehouse("apply", file, "--dry-run", "--prune") == NOTHING
 
 
 def test_the_file_of_the_interface_page_is_applied_as_it_stands(place: InstallationPaths, tmp_path: Path) -> None:
     secret = tmp_path / "harbour"
     secret.write_text(SECRETS["WEB_SECRET"])
     secret.chmod(0o600)
-    example = next(text for text in yaml_in("../interface.md") if text.startswith("users:"))
+    example = next(text for text in texts_of("../interface", "yaml") if text.startswith("users:"))
     file = tmp_path / "harbour.yaml"
     file.write_text(example.replace("/run/secrets/harbour_web", str(secret)))
     keys = {"MIRA_PASSWORD": SECRETS["ANNA_PASSWORD"], "BUILD_KEY": CI_KEY}
@@ -205,18 +211,15 @@ def test_the_file_of_the_interface_page_is_applied_as_it_stands(place: Installat
 
 def test_the_test_of_the_guide_passes_and_fails_as_told(place: InstallationPaths, tmp_path: Path) -> None:
     gatehouse, file = place.command_line(), tmp_path / "permissions.yaml"
-    example, *_ = yaml_in("test-permissions.md")
-    guide = GUIDES.joinpath("test-permissions.md").read_text()
+    (example,) = programs_for(__file__, "test-permissions", "yaml")
+    passes, fails = programs_for(__file__, "test-permissions", "console")
+    [(command, printed)] = session_steps(passes)
     file.write_text(example)
-    assert gatehouse("test", file) in guide
+    assert type_command(gatehouse, command, {"permissions.yaml": file}) == printed
     file.write_text(example.replace('title: Testers, users: ["1001"]', "title: Testers"))
     failed = gatehouse.run("test", file)
     assert failed.code == 1
-    assert failed.out.replace(str(file), file.name) in guide
-
-
-def yaml_in(page: str) -> list[str]:
-    return re.findall(r"^```yaml\n(.*?)^```$", GUIDES.joinpath(page).read_text(), re.MULTILINE | re.DOTALL)
+    assert [(command, failed.out.replace(str(file), file.name))] == session_steps(fails)
 
 
 async def apply_document(service: RunningService, document: Mapping[str, Any]) -> dict[str, str]:

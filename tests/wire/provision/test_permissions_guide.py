@@ -1,17 +1,13 @@
 """Run docs/guides/permissions.md."""
 
-import re
 from pathlib import Path
 
-from tools.package_index import ROOT
-
 from tests.support.command_line import CommandLine
-
-GUIDE = (ROOT / "docs" / "guides" / "permissions.md").read_text()
+from tests.support.guides import programs_for
 
 
 def blocks(kind: str) -> list[str]:
-    return re.findall(rf"^```{kind}\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
+    return programs_for(__file__, "permissions", kind)
 
 
 def steps() -> list[tuple[list[str], list[str]]]:

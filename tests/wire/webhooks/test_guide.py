@@ -1,19 +1,16 @@
 """Run docs/guides/webhooks.md: commands, with no server running."""
 
 import asyncio
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.package_index import ROOT
 
 from tests.support.command_line import InstallationPaths
+from tests.support.guides import programs_for, session_steps, type_command
 from tests.support.stub_server import ReceivedRequest, StubServer, run_stub_server
 from tests.wire.webhooks.conftest import ALLOWED
-
-GUIDE = (ROOT / "docs" / "guides" / "webhooks.md").read_text()
 
 
 @pytest.fixture
@@ -22,7 +19,7 @@ def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
 
 
 def verifier() -> Callable[..., bool]:
-    [source] = re.findall(r"^```python\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
+    [source] = programs_for(__file__, "webhooks", "python")
     names: dict[str, Any] = {}
     exec(source, names)  # noqa: S102 - our own guide
     assert len(source.split("def ")[1].splitlines()) <= 10
@@ -64,6 +61,30 @@ async def test_commands_make_try_repair_and_remove_a_webhook(place: Installation
     assert "Webhook not found." in await asyncio.to_thread(gatehouse.expect_failure, "webhook", "test", name)
     unknown = ("webhook", "add", "https://10.0.0.1/", "--event", "account")
     assert "private and local addresses" in await asyncio.to_thread(gatehouse.expect_failure, *unknown)
+
+
+async def test_commands_of_the_guide_add_a_webhook_list_its_deliveries_and_enable_it(
+    place: InstallationPaths,
+) -> None:
+    gatehouse = place.command_line()
+    [add], repair = map(session_steps, programs_for(__file__, "webhooks", "console"))
+
+    async def run(command: str, **replaced: str) -> str:
+        return await asyncio.to_thread(
+            type_command, gatehouse, command, {f"<{name}>": to for name, to in replaced.items()}
+        )
+
+    async with run_stub_server(StubServer()) as receiver:
+        url = f"http://127.0.0.1:{receiver.port}/gatehouse"
+        printed = await run(add[0].replace("https://crm.studio.example/gatehouse", url))
+        name, secret, *rest = printed.splitlines()
+        shown = add[1].splitlines()
+        assert ([len(name), len(secret)], rest) == ([len(one) for one in shown[:2]], shown[2:])
+        [tried] = await asyncio.to_thread(gatehouse.json, "webhook", "test", name)
+        listed, redelivered, enabled = [await run(step, id=name, delivery=tried["delivery_id"]) for step, _ in repair]
+    assert tried["delivery_id"] not in listed
+    assert "webhook.ping" in redelivered
+    assert name in enabled
 
 
 def check_signatures(received: ReceivedRequest, secret: str) -> tuple[bool, bool, bool]:

@@ -119,7 +119,7 @@ def build_oauth(
     )
     tokens = build_tokens(core, keys=keys, accounts=accounts, permissions=permissions, clients=clients)
     authentication = clients.authenticator
-    consents = Consents(store=storage.consents, recorder=recorder, clock=clock)
+    consents = Consents(store=storage.consents, clients=storage.clients, recorder=recorder, clock=clock)
     authorize = AuthorizeService(
         clients=storage.clients,
         metadata_clients=clients.metadata,

@@ -1,6 +1,6 @@
 """The authorize endpoint: consents to clients that are not trusted, and the decision about a request (R3)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 
 from msgspec import Struct
@@ -45,7 +45,14 @@ from gatehouse.oauth.errors import (
 from gatehouse.oauth.metadata_clients import DocumentCaller, MetadataClients
 from gatehouse.oauth.model import Client, ClientProfile, Consent
 from gatehouse.oauth.redirects import document_host, is_on_device, is_registered_redirect, reserved_parameter_in
-from gatehouse.oauth.store import ClientStore, ConsentStore, deciding_applications, find_granted_api, scopes_for_api
+from gatehouse.oauth.store import (
+    ClientStore,
+    ConsentStore,
+    api_scope_texts,
+    deciding_applications,
+    find_granted_api,
+    scopes_for_api,
+)
 from gatehouse.sign_in_flow.model import Continuation, SignInProof, proof_of_session
 from gatehouse.tokens.claims import InvalidToken
 from gatehouse.tokens.verifier import TokenVerifier
@@ -53,6 +60,7 @@ from gatehouse.tokens.verifier import TokenVerifier
 
 class Consents(Struct, kw_only=True, eq=False):
     store: ConsentStore
+    clients: ClientStore
     recorder: Recorder
     clock: Clock
 
@@ -86,6 +94,10 @@ class Consents(Struct, kw_only=True, eq=False):
     async def of_user(self, user_id: str) -> Sequence[tuple[Consent, Client]]:
         """Consents of a person, and grants of trusted clients, which need no consent."""
         return await self.store.consents(user_id, self.clock.now())
+
+    async def scope_texts(self, given: Sequence[tuple[Consent, Client]]) -> Mapping[str, str]:
+        """Return how pages show the scopes of APIs in them."""
+        return await api_scope_texts(self.clients, (scope for consent, _ in given for scope in consent.scopes))
 
 
 # Authorize: the client, its request, and whether a person has to be asked first (interface §4.2, R3).

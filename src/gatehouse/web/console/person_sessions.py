@@ -160,7 +160,7 @@ class PersonSessionScreens:
         sessions = [self._session_entry(one, admin.user.lang, current) for one in live]
         sign_ins = sign_in_rows(await self._profile.load_sign_ins(user.user_id), self._places, admin.user.lang)
         given = await self._consents.of_user(user.user_id)
-        applications = connected_applications(given)
+        applications = connected_applications(given, await self._consents.scope_texts(given))
         return SessionsContext(
             head=head,
             sessions=sessions,

@@ -62,12 +62,15 @@ class ConnectedApplicationForms(Struct, kw_only=True, eq=False):
         ]
 
 
-def connected_applications(given: Sequence[tuple[Consent, Client]]) -> tuple[ConnectedApplication, ...]:
+def connected_applications(
+    given: Sequence[tuple[Consent, Client]], scope_texts: Mapping[str, str]
+) -> tuple[ConnectedApplication, ...]:
     return tuple(
         ConnectedApplication(
             client_id=client.client_id,
             name=client.name,
             scopes=consent.scopes,
+            shown_scopes=tuple(scope_texts.get(scope, scope) for scope in consent.scopes),
             since=consent.given_at,
             logo=image_path(client.logo),
         )
@@ -197,7 +200,7 @@ class AccountPage:
             sessions=self._sessions(details, account.session, lang),
             sign_ins=sign_in_rows(await self._profile.load_sign_ins(user.user_id), self._places, lang),
             failures=failure_rows(await self._profile.load_failures(user.user_id), self._places, lang),
-            applications=connected_applications(given),
+            applications=connected_applications(given, await self._consents.scope_texts(given)),
             my_applications=await self._my_applications(user, given, named),
             permissions=await self._permissions.load(user.user_id, named, address),
             activity=tuple(activity_row(act) for act in activity_of(details.records, user.user_id)),

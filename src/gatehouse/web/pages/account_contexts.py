@@ -33,6 +33,7 @@ class ConnectedApplication(Struct, frozen=True, kw_only=True):
     client_id: str
     name: str
     scopes: tuple[str, ...]
+    shown_scopes: tuple[str, ...]  # those of APIs by title or application
     since: int
     logo: str = ""  # path of its logo, or of its application's
 

@@ -1,17 +1,30 @@
-"""Renders Markdown that we wrote: no HTML of its own, links only where they lead somewhere."""
+"""Renders Markdown that we wrote: no HTML of its own, links only where they lead somewhere.
+
+A program has a badge that says what our tests do with it. The line that opens its code block says which test:
+`python run=wire/client/test_middleware.py`, `csharp compiled=…` or `go not-run` (docs/decisions/0056).
+"""
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from typing import Any, Final
 
 from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
+from markdown_it.utils import OptionsDict
 from markupsafe import Markup
 
 MARKDOWN: Final = MarkdownIt("commonmark").enable("table")
 HTML: Final = frozenset({"html_block", "html_inline"})
 NOT_IN_ANCHORS: Final = re.compile(r"[^\w\- ]")
+# By the word after the language of a code block: the color of the badge, its text and its title.
+BADGES: Final[Mapping[str, tuple[str, str, str]]] = {
+    "run": ("good", "Run", "Our tests run this."),
+    "compiled": ("plain", "Compiled", "Our tests compile or parse this, and do not run it."),
+    "not-run": ("warned", "Not run", "Our tests do not run this."),
+}
+PROGRAM: Final = '<div class="program"><p><span class="badge {}" title="{}">{}</span></p>\n{}</div>\n'
 # A table, and code, may be wider than a phone: it scrolls by itself, also with the keyboard.
 SCROLLING: Final = {
     "<table>": '<div class="wide" tabindex="0"><table>',
@@ -35,6 +48,22 @@ def render_markdown(text: str, address_of: Callable[[str], str | None]) -> Marku
     for plain, scrolling in SCROLLING.items():
         html = html.replace(plain, scrolling)
     return Markup(html)  # noqa: S704 - all HTML in it is the renderer's
+
+
+def render_code(
+    renderer: RendererHTML, tokens: Sequence[Token], place: int, options: OptionsDict, env: MutableMapping[str, Any]
+) -> str:
+    """Return a code block, with its badge if the line that opens it says what tests do with it."""
+    code = RendererHTML.fence(renderer, tokens, place, options, env)
+    _, _, test = tokens[place].info.partition(" ")
+    badge = BADGES.get(test.partition("=")[0])
+    if badge is None:
+        return code
+    color, text, title = badge
+    return PROGRAM.format(color, title, text, code)
+
+
+MARKDOWN.add_render_rule("fence", render_code)
 
 
 def anchor_of(heading: str) -> str:

@@ -33,6 +33,7 @@ from gatehouse.web.pages.vocabulary import (
 )
 
 LANG_PARAMETER: Final = "lang"  # the parameter
+RESOURCE_SCHEMES: Final = ("https://", "http://")  # of the address of an API
 UI_LOCALES: Final = "ui_locales"  # of a client, at authorize and logout (OpenID Connect Core §3.1.2.1)
 LANG_COOKIE: Final = "gh_lang"
 THEME_COOKIE: Final = "gh_theme"
@@ -287,14 +288,16 @@ def _event_text(t: Translator, event: str) -> str:
 def _scope_text(t: Translator, scope: str, prefix: str = "scope.") -> str:
     """Return the text of a scope, to the person or by another prefix; an unknown scope is shown as it is.
 
-    Scopes of an API come with their resource, or without a name for the API as a whole; `roles` and the like may
-    come with the name of its application instead.
+    Access to an API, and `roles` and the like in its application, come with the application's name. Scopes of an API
+    that is gone come with its resource.
     """
-    resource, of_api, name = scope.rpartition(SCOPE_MARK)
+    api, of_api, name = scope.rpartition(SCOPE_MARK)
     if of_api and name in APPLICATION_SCOPES:
-        return t(f"{prefix}api_{name}", application=resource)
-    if of_api:
-        return f"{name} ({resource})" if name else t(f"{prefix}api", resource=resource)
+        return t(f"{prefix}api_{name}", application=api)
+    if of_api and not name:
+        return t(f"{prefix}api", application=api)
+    if of_api and api.startswith(RESOURCE_SCHEMES):  # a title may contain the mark too
+        return f"{name} ({api})"
     return t(f"{prefix}{scope}") if t.knows(f"{prefix}{scope}") else scope
 
 

@@ -6,6 +6,7 @@ from typing import Final, cast
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from gatehouse.accounts.bans.model import INSTALLATION, Ban
+from gatehouse.accounts.failed_sign_ins.counter import FailedSignIns
 from gatehouse.accounts.guests.model import GUEST_ISSUER, ChallengeIntent, DeviceProof, GuestPolicy, read_device_key
 from gatehouse.accounts.guests.sign_in import DeviceChallenges, GuestSignIn
 from gatehouse.accounts.merge import GuestUpgrade
@@ -63,6 +64,7 @@ def identity_accounts(storage: Storage, clock: MovableClock) -> IdentityAccounts
         store=storage.profile,
         notifier=cast("AccountNotifier", None),  # nothing is sent
         recorder=Recorder(mac_key=bytes(32), clock=clock),
+        failures=FailedSignIns(store=storage.failed_sign_ins, clock=clock),
         clock=clock,
         methods=EnabledMethods,
     )

@@ -165,6 +165,7 @@ async def sign_in_with_identity(storage: Storage, _n: int) -> None:
         store=storage.profile,
         notifier=cast("AccountNotifier", None),  # nothing is sent
         recorder=Recorder(mac_key=bytes(32), clock=clock),
+        failures=FailedSignIns(store=storage.failed_sign_ins, clock=clock),
         clock=clock,
         methods=EnabledMethods,
     )

@@ -13,6 +13,8 @@ import msgspec
 from gatehouse.accounts.address_proofs.model import ENDS_NOTHING, EndedMethods, ProvingBrowser, proving_browser
 from gatehouse.accounts.email_links import NO_USER_ID, EmailLinks, LinkRequester, as_owner
 from gatehouse.accounts.errors import EmailCodeWrong, EmailSignInGone, LoginTaken, UserIdTaken
+from gatehouse.accounts.failed_sign_ins.counter import FailedSignIns
+from gatehouse.accounts.failed_sign_ins.model import UNKNOWN_ACCOUNT, FailureReason
 from gatehouse.accounts.field_checks import check_nick
 from gatehouse.accounts.model import (
     EmailSignInProof,
@@ -105,6 +107,7 @@ class EmailSignIn:
         recorder: Recorder,
         sealer: SecretSealer,
         tally: SignInTally,
+        failures: FailedSignIns,
         clock: Clock,
         key: bytes,
         policy: Callable[[], EmailSignInPolicy],
@@ -118,6 +121,7 @@ class EmailSignIn:
         self._recorder = recorder
         self._sealer = sealer
         self._tally = tally
+        self._failures = failures
         self._clock = clock
         self._key = key
         self._policy = policy
@@ -261,8 +265,10 @@ class EmailSignIn:
                 if ending.names:
                     return ending
             return await self._accept(proof, client)
-        except (EmailCodeWrong, EmailSignInGone):
+        except (EmailCodeWrong, EmailSignInGone) as refused:
             self._tally.count_refused(SignInMethod.EMAIL)
+            owner = UNKNOWN_ACCOUNT if refused.user_id == NO_USER_ID else refused.user_id
+            self._failures.count(owner, FailureReason.EMAIL_CODE, client.origin.address)
             raise
 
     async def _accept(self, proof: EmailSignInProof, client: EmailSignInClient) -> EmailSignInResult:
@@ -275,6 +281,8 @@ class EmailSignIn:
         is_other = known.user_id != content.user_id and not content.nick
         if is_other or not is_same_mailbox(known.login or "", content.login):
             raise EmailSignInGone("the address belongs to another account now")
+        if known.blocked:
+            self._failures.count(known.user_id, FailureReason.BLOCKED, client.origin.address)
         if known.blocked or not await self.is_available_to(known):
             raise EmailSignInGone("not for this account")
         if not known.email_verified:

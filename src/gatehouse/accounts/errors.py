@@ -67,13 +67,26 @@ class LinkNeedsSession(Refused):
 
 
 class EmailCodeWrong(Refused):
+    """`user_id`: of the account that the code was sent for, as the request names it."""
+
     public = "This code is wrong."
+
+    def __init__(self, detail: str = "", *, user_id: str = "") -> None:
+        super().__init__(detail)
+        self.user_id = user_id
 
 
 class EmailSignInGone(Refused):
-    """The request was used, has expired, is of another browser, or its account may not use it; all look alike."""
+    """The request was used, has expired, is of another browser, or its account may not use it; all look alike.
+
+    `user_id`: as above, of a request that ended with this wrong code.
+    """
 
     public = "This code or link is invalid: it was already used, has expired, or was requested in another browser."
+
+    def __init__(self, detail: str = "", *, user_id: str = "") -> None:
+        super().__init__(detail)
+        self.user_id = user_id
 
 
 class SignInRefused(Refused):

@@ -144,7 +144,10 @@ def site_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
     cookies = SiteCookies()
     denied_page = SiteDeniedPage(pages=pages, base_url=services.base_url)
     forward_auth = ForwardAuthEndpoint(
-        authentication=services.sites.authentication, cookies=cookies, denied_page=denied_page
+        authentication=services.sites.authentication,
+        cookies=cookies,
+        denied_page=denied_page,
+        failures=services.core.failed_sign_ins,
     )
     site_pages = SiteSignInPages(
         site_sign_in=services.sites.sign_in,

@@ -8,10 +8,12 @@ from typing import Final
 
 from msgspec import Struct
 
+from gatehouse.accounts.failed_sign_ins.model import FailureReason
 from gatehouse.accounts.model import User
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.forward_auth.errors import ApplicationRequired, OtherApplication, SiteUnknown
 from gatehouse.forward_auth.model import SiteVisit
+from gatehouse.forward_auth.sign_in import site_denial_reason
 from gatehouse.forward_auth.store import SiteStore
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.cache import WeightedCache
@@ -53,6 +55,7 @@ class SiteAnswer(Struct, frozen=True, kw_only=True):
     site: ProtectedSite
     visitor: Visitor | None = None  # None: not signed in, or denied
     denied: User | None = None  # the person who is signed in without the permission
+    reason: FailureReason = FailureReason.NOT_ADMITTED  # of the denial
 
 
 class CachedToken(Struct, frozen=True):
@@ -101,7 +104,7 @@ class SiteAuthentication:
         user = visit.signed_in.user
         decision = await self._access.decide(user.user_id, site, question.rule, question.address)
         if not decision.is_allowed:
-            return SiteAnswer(site=site, denied=user)
+            return SiteAnswer(site=site, denied=user, reason=site_denial_reason(decision))
         return SiteAnswer(site=site, visitor=await self._visitor(site, user, decision.roles, decision.keys_version))
 
     async def _refuse_unnamed_application(self, question: SiteQuestion, site: ProtectedSite) -> None:

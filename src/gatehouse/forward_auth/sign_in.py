@@ -7,6 +7,8 @@ from urllib.parse import urlencode
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gatehouse.accounts.failed_sign_ins.counter import FailedSignIns
+from gatehouse.accounts.failed_sign_ins.model import FailureReason
 from gatehouse.accounts.session_model import Session
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
@@ -19,8 +21,9 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_secret
 from gatehouse.permissions.documents.sites import is_site_origin
+from gatehouse.permissions.login_rules import LoginRefusalReason
 from gatehouse.permissions.model.protected_site import ProtectedSite
-from gatehouse.permissions.site_access import SiteAccess
+from gatehouse.permissions.site_access import SiteAccess, SiteDecision
 from gatehouse.sign_in_flow.model import Destination, FlowStep, SignInFlow, SignInFlowGone, SignInProof, proof_of_flow
 
 KIND: Final = "site"
@@ -50,8 +53,22 @@ class OpenedSiteSession(Struct, frozen=True, kw_only=True):
     path: str  # where the person wanted to go
 
 
+REASONS: Final[Mapping[LoginRefusalReason | None, FailureReason]] = {
+    LoginRefusalReason.ACCOUNT_BLOCKED: FailureReason.BLOCKED,
+    LoginRefusalReason.BANNED: FailureReason.BANNED,
+}
+
+
+def site_denial_reason(decision: SiteDecision) -> FailureReason:
+    """Return what a failed sign-in to a site is counted as."""
+    return REASONS.get(decision.refusal, FailureReason.NOT_ADMITTED)
+
+
 class SiteSignIn:
-    def __init__(self, *, store: SiteStore, access: SiteAccess, recorder: Recorder, clock: Clock) -> None:
+    def __init__(
+        self, *, store: SiteStore, access: SiteAccess, failures: FailedSignIns, recorder: Recorder, clock: Clock
+    ) -> None:
+        self._failures = failures
         self._store = store
         self._access = access
         self._recorder = recorder
@@ -75,6 +92,7 @@ class SiteSignIn:
         address = parse_address(origin.address) if origin.proven else None
         decision = await self._access.decide(proof.user_id, site, None, address)
         if not decision.is_allowed:
+            self._failures.count(proof.user_id, site_denial_reason(decision), origin.address)
             return f"{DENIED_PATH}?{urlencode({SITE_KEY: site.origin})}"
         code, now = new_secret(), self._clock.now()
         await self._store.create_hand_over(

@@ -8,7 +8,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.evaluation.effective import EffectivePermissions
 from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
 from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render_shape
-from gatehouse.permissions.login_rules import GuestAdmission, is_excluded_guest, refusal_reason
+from gatehouse.permissions.login_rules import GuestAdmission, LoginRefusalReason, is_excluded_guest, refusal_reason
 from gatehouse.permissions.model.protected_site import ProtectedSite
 from gatehouse.permissions.model.rules import ROOT, Rule, Scope
 from gatehouse.permissions.questions.parsing import RuleReference, read_rule
@@ -16,6 +16,7 @@ from gatehouse.permissions.questions.parsing import RuleReference, read_rule
 
 class SiteDecision(Struct, frozen=True, kw_only=True):
     is_allowed: bool
+    refusal: LoginRefusalReason | None = None  # of the application; None for a missing permission
     roles: tuple[str, ...] = ()  # those in a project contain its name
     keys_version: int = 0  # of the signing keys, read with the facts
 
@@ -38,11 +39,14 @@ class SiteAccess:
         """
         number = site.application_id
         facts = await self._permission_loader.load_facts(user_id, (number,))
-        if facts is None or is_excluded_guest(facts.subject.tags, (number,), self._admits_guests):
+        if facts is None:
             return DENIED
+        if is_excluded_guest(facts.subject.tags, (number,), self._admits_guests):
+            return SiteDecision(is_allowed=False, refusal=LoginRefusalReason.GUESTS)
         loaded, now = await self._permission_loader.load_input(facts), self._clock.now()
-        if refusal_reason(loaded, number, now) is not None:
-            return DENIED
+        refusal = refusal_reason(loaded, number, now)
+        if refusal is not None:
+            return SiteDecision(is_allowed=False, refusal=refusal)
         effective = await self._permission_loader.evaluate(loaded, number, address)
         needed = [read_rule(site.rule, "rule"), *([more_rule] if more_rule else [])]
         if not await run_off_loop(effective.decision_work, holds_each, loaded, effective, needed):

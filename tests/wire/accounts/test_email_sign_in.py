@@ -469,3 +469,18 @@ async def test_setting_without_email_sign_in_is_refused(service: RunningService)
         await service.services.settings_editor.save(
             {"accounts.email_sign_in": False, "accounts.password_optional": True}, ORIGIN
         )
+
+
+@pytest.mark.both_databases
+async def test_wrong_codes_are_counted_for_the_owner_and_for_no_one_else(
+    service: RunningService, browser_client: HttpBrowser, anna: User
+) -> None:
+    for login in (LOGIN, "no_one@studio.example"):
+        await ask(browser_client, login)
+        for _ in range(6):  # the last ones find no request any more
+            await browser_client.post("/sign-in/email/code", login=login, otp="00000000")
+    await service.services.core.failed_sign_ins.flush()
+    storage = service.services.storage.failed_sign_ins
+    (counted,) = await storage.failures_of_user(anna.user_id, 0, 10)
+    assert (counted.reason, counted.network, counted.times) == ("email_code", "127.0.0.0/24", 5)
+    assert await storage.failures_of_user("none", 0, 10) == []

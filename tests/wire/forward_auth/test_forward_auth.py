@@ -346,3 +346,24 @@ async def test_fa_13_proxy_must_name_the_application_once_two_have_sites(
     assert (await visitor.ask_unnamed()).status_code == 403
     await apply_document(service, f"applications: [{{application_id: {SHOP_APPLICATION}, protected_sites: {{}}}}]")
     assert (await visitor.ask_unnamed()).status_code == 200, "only one application has sites now"
+
+
+@pytest.mark.both_databases
+async def test_denied_pages_and_sign_ins_are_counted_with_their_reason(
+    service: RunningService, visitor: SiteBrowser
+) -> None:
+    failures, storage = service.services.core.failed_sign_ins, service.services.storage.failed_sign_ins
+    await visitor.sign_in()
+    assert (await visitor.ask(query="?rule=page.edit", **PAGE)).status_code == 403
+    assert (await visitor.ask(query="?rule=page.edit")).status_code == 403  # not a page: a part of one
+    await failures.flush()
+    (counted,) = await storage.failures_of_user(READER, 0, 10)
+    assert (counted.reason, counted.times) == ("not_admitted", 1)
+    await apply_document(service, f'bans: [{{user_id: "{READER}", application_id: {WIKI_APPLICATION}}}]')
+    assert (await visitor.ask(**PAGE)).status_code == 403
+    refused = await visitor.sign_in_here(await visitor.begin(), "rea@studio.example")
+    assert refused.startswith("/proxy/auth/denied?")
+    await failures.flush()
+    found = await storage.failures_of_user(READER, 0, 10)  # of the proxy's request and of the browser's own
+    counted_as = sorted((one.reason.value, one.times) for one in found)
+    assert counted_as == [("banned", 1), ("banned", 1), ("not_admitted", 1)]

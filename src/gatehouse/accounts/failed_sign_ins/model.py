@@ -17,6 +17,7 @@ class FailureReason(StrEnum):
     """The texts are `failed_sign_in.<value>`."""
 
     WRONG_PASSWORD = "wrong_password"  # noqa: S105 - a reason, not a password
+    EMAIL_CODE = "email_code"  # a wrong code of a sign-in by email
     LOCKED = "locked"  # too many attempts
     BLOCKED = "blocked"
     BANNED = "banned"

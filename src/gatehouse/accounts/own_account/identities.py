@@ -18,6 +18,8 @@ from gatehouse.accounts.errors import (
     UserIdTaken,
     UserNotFound,
 )
+from gatehouse.accounts.failed_sign_ins.counter import FailedSignIns
+from gatehouse.accounts.failed_sign_ins.model import FailureReason
 from gatehouse.accounts.field_checks import MAX_NICK_LENGTH
 from gatehouse.accounts.identities import ForeignPerson, IdentityRules
 from gatehouse.accounts.model import EnabledMethods, Identity, User, check_login, login_key
@@ -48,6 +50,7 @@ class IdentityAccounts:
         store: OwnAccountStore,
         notifier: AccountNotifier,
         recorder: Recorder,
+        failures: FailedSignIns,
         clock: Clock,
         methods: Callable[[], EnabledMethods],
     ) -> None:
@@ -56,6 +59,7 @@ class IdentityAccounts:
         self._store = store
         self._notifier = notifier
         self._recorder = recorder
+        self._failures = failures
         self._clock = clock
 
     async def sign_in(
@@ -75,6 +79,7 @@ class IdentityAccounts:
             except (IdentityTaken, UserIdTaken):
                 continue
         if known.blocked:
+            self._failures.count(known.user_id, FailureReason.BLOCKED, origin.address)
             raise IdentityBlocked
         return IdentitySignIn(user=await self._record_use(person, rules, known, origin), created=False)
 

@@ -138,7 +138,12 @@ def build_accounts(
         ),
         profile_claims=ProfileClaims(store=storage.profile, recorder=recorder, base_url=core.base_url),
         identities=IdentityAccounts(
-            store=storage.profile, notifier=notifier, recorder=recorder, clock=clock, methods=methods
+            store=storage.profile,
+            notifier=notifier,
+            recorder=recorder,
+            failures=core.failed_sign_ins,
+            clock=clock,
+            methods=methods,
         ),
         enabled_methods=methods,
     )

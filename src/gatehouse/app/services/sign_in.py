@@ -86,6 +86,7 @@ def build_sign_in(
             recorder=recorder,
             sealer=core.masters,
             tally=core.tally,
+            failures=core.failed_sign_ins,
             clock=clock,
             key=core.derive_key("email-sign-in"),
             policy=lambda: email_sign_in_policy(core.settings.accounts),

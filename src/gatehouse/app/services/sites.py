@@ -20,7 +20,9 @@ def build_sites(core: Core, *, permissions: PermissionServices, sessions: Sessio
     store, clock = core.storage.sites, core.clock
     access = SiteAccess(permission_loader=permissions.loader, admits_guests=permissions.admits_guests, clock=clock)
     return SiteServices(
-        sign_in=SiteSignIn(store=store, access=access, recorder=core.recorder, clock=clock),
+        sign_in=SiteSignIn(
+            store=store, access=access, failures=core.failed_sign_ins, recorder=core.recorder, clock=clock
+        ),
         authentication=SiteAuthentication(
             store=store,
             sessions=sessions,

@@ -366,18 +366,18 @@ def find_email_request(browser: bytes, link: bytes, now: int) -> Verb[bytes | No
 
 def try_email_request(
     proof: EmailSignInProof, now: int, *, keeps: bool = False
-) -> Verb[bytes | EmailCodeWrong | None]:
+) -> Verb[bytes | EmailCodeWrong | EmailSignInGone]:
     """Return the sealed purpose, or why there is none: a wrong code must be stored, and raising would undo that.
 
     With `keeps` a right answer uses nothing up.
     """
     rows = yield LOCK_REQUEST(of_kind=EMAIL_SIGN_IN, of_browser=proof.browser, now=now)
     if not rows:
-        return None
+        return EmailSignInGone()
     details = rows[0].details
     if proof.link is not None:
         if not constant_time_equal(details["link"], proof.link.hex()):
-            return None  # of an earlier request, or of another browser: nothing is guessed
+            return EmailSignInGone()  # of an earlier request, or of another browser: nothing is guessed
         right, tries = True, details["tries"]
     else:
         right = proof.code is not None and constant_time_equal(details["code"], proof.code.hex())
@@ -391,7 +391,8 @@ def try_email_request(
     )
     if right:
         return base64.b64decode(details["sealed"])
-    return None if ended else EmailCodeWrong()
+    user_id = rows[0].subject
+    return EmailSignInGone(user_id=user_id) if ended else EmailCodeWrong(user_id=user_id)
 
 
 def verify_by_email(  # noqa: PLR0917 - `bans` comes first by itself
@@ -430,8 +431,6 @@ class RegistrationStorage(BanAwareStore):
 
     async def use_email_request(self, proof: EmailSignInProof, now: int, *, keeps: bool = False) -> bytes:
         outcome = await self.try_email_request(proof, now, keeps=keeps)
-        if outcome is None:
-            raise EmailSignInGone
-        if isinstance(outcome, EmailCodeWrong):
+        if isinstance(outcome, EmailCodeWrong | EmailSignInGone):
             raise outcome
         return outcome

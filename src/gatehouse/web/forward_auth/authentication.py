@@ -9,6 +9,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.failed_sign_ins.counter import FailedSignIns
 from gatehouse.accounts.model import User
 from gatehouse.forward_auth.authentication import SiteAnswer, SiteAuthentication, SiteQuestion, Visitor
 from gatehouse.forward_auth.model import SITE_PREFIX
@@ -51,6 +52,7 @@ class ForwardAuthEndpoint(Struct, kw_only=True, eq=False):
     authentication: SiteAuthentication
     cookies: SiteCookies
     denied_page: SiteDeniedPage
+    failures: FailedSignIns
 
     async def handle(self, request: Request) -> Response:
         forwarded = read_forwarded_request(request)
@@ -69,6 +71,8 @@ class ForwardAuthEndpoint(Struct, kw_only=True, eq=False):
         if answer.visitor is not None:
             return Response(None, 200, {**NO_STORE, **visitor_headers(answer.visitor)})
         if answer.denied is not None:
+            if forwarded.is_navigation:  # once for a page, however much it loads
+                self.failures.count(answer.denied.user_id, answer.reason, str(caller.address))
             return self._denial(request, answer.site, answer.denied)
         return self._ask_to_sign_in(request, forwarded, answer, redirects=query.redirect == "1")
 

@@ -82,6 +82,7 @@ class RoleCell(Struct, frozen=True, kw_only=True):
     end: End | None = None  # None if not assigned
     group: str = ""  # title of the group that grants it
     reason: str = ""  # why it is inactive: condition, revoked, closed
+    failed: tuple[FailedTest, ...] = ()  # parts of the condition
 
     @property
     def text(self) -> str:
@@ -189,7 +190,8 @@ def assigned_cell(this: EvaluationContext, role: Role, end: End, *, counts: bool
         return RoleCell(held=RoleCellState.GIVEN, end=end)
     unmet = role.condition_mode is ConditionMode.REQUIRE and not this.meets_condition(role)
     reason = "closed" if not is_open else "condition" if unmet else "revoked"
-    return RoleCell(held=RoleCellState.IDLE, end=end, reason=reason)
+    failed = failed_parts(role, this.facts) if reason == "condition" else ()
+    return RoleCell(held=RoleCellState.IDLE, end=end, reason=reason, failed=failed)
 
 
 class WithoutEffect(Struct, frozen=True, kw_only=True):
@@ -206,13 +208,30 @@ def without_effect(
     [cell] = role_cells(model, facts, structure, scope, roles=[role], now=now)
     if cell.end is None or cell.end.is_past(now):
         return None
-    if holds_nothing(model, facts, structure, now):
-        return WithoutEffect(reason="banned" if facts.bans else "closed")
+    nothing = without_any_effect(model, facts, structure, now=now)
+    if nothing is not None:
+        return nothing
     if cell.held is not RoleCellState.IDLE:
         return None
-    is_unmet = cell.reason == "condition" and role.condition is not None
-    tests = failed_tests(role.condition.test, facts.subject, None) if is_unmet and role.condition else ()
-    return WithoutEffect(reason=cell.reason, failed=tuple(islice(tests, MAX_FAILED_TESTS)))
+    if cell.reason == "closed" and facts.is_banned_from_project(scope.project_id, now):
+        return WithoutEffect(reason="banned")
+    return WithoutEffect(reason=cell.reason, failed=cell.failed)
+
+
+def without_any_effect(
+    model: ApplicationModel, facts: Facts, structure: Structure, *, now: int
+) -> WithoutEffect | None:
+    """Return why the person holds nothing in the application, whatever they are assigned; None if they may."""
+    if not holds_nothing(model, facts, structure, now):
+        return None
+    is_banned = facts.ban_from(model.application.application_id, now) is not None
+    return WithoutEffect(reason="banned" if is_banned else "closed")
+
+
+def failed_parts(role: Role, facts: Facts) -> tuple[FailedTest, ...]:
+    """Return the first parts of the role's condition that the person does not meet."""
+    tests = failed_tests(role.condition.test, facts.subject, None) if role.condition else ()
+    return tuple(islice(tests, MAX_FAILED_TESTS))
 
 
 def role_changes(record: UserRecord, edits: Sequence[RoleEdit]) -> list[RoleChange]:

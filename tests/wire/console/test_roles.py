@@ -150,7 +150,7 @@ async def test_role_members_are_listed_with_their_source(console_browsers: Conso
     assert "Pia" in page.text
     assert "Meets the role" in page.text
     file = await olga.get(f"{MODERATOR}/members?format=csv")
-    assert file.text.splitlines() == ["user_id,nick,until,path", f"{PIA},Pia,,assigned_role"]
+    assert file.text.splitlines() == ["user_id,nick,until,path,without_effect", f"{PIA},Pia,,assigned_role,"]
 
 
 @pytest.mark.both_databases

@@ -20,5 +20,11 @@ def build(console: ConsoleServices) -> list[ConsoleRoute]:
         view=view,
         clock=services.clock,
     )
-    members = RoleMemberScreens(search=services.questions.member_search, lists=store, names=console.names, view=view)
+    members = RoleMemberScreens(
+        search=services.questions.member_search,
+        lists=store,
+        names=console.names,
+        view=view,
+        clock=services.clock,
+    )
     return [*lists.routes(), *editor.routes(), *members.routes()]

@@ -1,6 +1,6 @@
 """`members`: who has a rule or a role, by what path, until when (R6)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -22,7 +22,7 @@ from gatehouse.permissions.evaluation.contributions import (
 from gatehouse.permissions.evaluation.effective import evaluate, existing_lookup_scopes
 from gatehouse.permissions.explanation.contributions import Membership, explain_contributions, membership_of
 from gatehouse.permissions.model.candidates import ApplicationSnapshot, CandidateFilter
-from gatehouse.permissions.model.facts import ApplicationModel, Facts
+from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Facts, Structure
 from gatehouse.permissions.model.rules import End, Rule, Scope
 from gatehouse.permissions.questions.batches import judge_in_batches
 from gatehouse.permissions.questions.candidates import (
@@ -63,6 +63,7 @@ class MemberQuery(msgspec.Struct, frozen=True, kw_only=True):
     scope: Scope
     after: str = ""
     limit: int = MAX_LIMIT
+    with_idle: bool = False  # of a role: also people who are assigned it there without effect
 
 
 class GrantSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,16 +80,21 @@ class FoundMember(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str
     until: int  # Unix seconds, 0 for no end
     path: tuple[GrantSource, ...]
+    is_idle: bool = False  # assigned without effect: they do not have the role
 
 
 class MemberResults(msgspec.Struct, frozen=True, kw_only=True):
     members: Sequence[FoundMember]
+    idle: Mapping[str, Facts] = msgspec.field(default_factory=dict)  # of people who are, by user ID
+    structure: Structure | None = None  # that these were judged by
     after: str | None  # the start of the next page; None at the end
 
 
 class _MemberPage(msgspec.Struct):
     query: MemberQuery
     found: list[FoundMember] = msgspec.field(default_factory=list)
+    idle: dict[str, Facts] = msgspec.field(default_factory=dict)
+    structure: Structure | None = None
     after: str = ""
     examined: int = 0
     sources: int = 0
@@ -105,8 +111,9 @@ class _MemberPage(msgspec.Struct):
         enough = len(self.found) >= self.query.limit or self.examined >= MAX_EXAMINED
         return enough or self.is_overfull or not self.more
 
-    def add(self, user_id: str, member: FoundMember | None) -> None:
+    def add(self, facts: Facts, member: FoundMember | None) -> None:
         """Add the next candidate, unless it is a member and the page is full."""
+        user_id = facts.subject.user_id
         if member is not None:
             self.sources += len(member.path)
             self.is_overfull = bool(self.found) and (
@@ -115,6 +122,8 @@ class _MemberPage(msgspec.Struct):
             if self.is_overfull:
                 return
             self.found.append(member)
+            if member.is_idle:
+                self.idle[user_id] = facts
         self.after = user_id
         self.examined += 1
 
@@ -161,14 +170,16 @@ class MemberSearch(Struct, kw_only=True, eq=False):
                 limit=page.next_size,
                 known=known,
             )
+            page.structure = candidates.snapshot.structure
             judge = partial(match_role if query.rule is None else match_rule, candidates.snapshot, query)
             async for facts, member in judge_in_batches(candidates.people, partial(judge, now=self.clock.now())):
-                page.add(facts.subject.user_id, member)
+                page.add(facts, member)
                 if page.is_overfull:
                     break
             else:
                 page.after, page.more = candidates.last, candidates.more
-        return MemberResults(members=page.found, after=page.after if page.more else None)
+        after = page.after if page.more else None
+        return MemberResults(members=page.found, idle=page.idle, structure=page.structure, after=after)
 
 
 def member_candidates(snapshot: ApplicationSnapshot, query: MemberQuery) -> CandidateFilter:
@@ -230,12 +241,22 @@ def match_role(snapshot: ApplicationSnapshot, query: MemberQuery, facts: Facts, 
     this = evaluation_context(snapshot.model, facts, snapshot.structure, now=now, address=None)
     ended = holds_nothing(snapshot.model, facts, snapshot.structure, now)
     gathered = None if ended else gather_in_scope(this, query.scope)
-    if gathered is None:
-        return None
-    path = tuple(sources_of_role(this, query, gathered))
-    if not path:
-        return None
+    path = () if gathered is None else tuple(sources_of_role(this, query, gathered))
+    if gathered is None or not path:
+        return idle_member(this, query) if query.with_idle else None
     return FoundMember(user_id=facts.subject.user_id, until=last_end(path, gathered.closes, now), path=path)
+
+
+def idle_member(context: EvaluationContext, query: MemberQuery) -> FoundMember | None:
+    """Return the person if they are assigned the role there, though without effect."""
+    held = context.holdings.get(query.scope, NO_HOLDINGS).roles
+    end = next((one.end for one in held if one.role == query.role and not one.end.is_past(context.now)), None)
+    if end is None:
+        return None
+    name = context.model.roles[query.role].role.name
+    source = GrantSource(kind=SourceKind.ASSIGNED_ROLE, scope=query.scope, role=name, end=end)
+    user_id, until = context.facts.subject.user_id, end.ends_at(context.now)
+    return FoundMember(user_id=user_id, until=until, path=(source,), is_idle=True)
 
 
 def gather_in_scope(context: EvaluationContext, scope: Scope) -> ScopeContributions | None:

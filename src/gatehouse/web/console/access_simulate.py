@@ -196,7 +196,18 @@ class SimulateScreens:
             "membership": lambda: self._propose_membership(admin, query),
             "remove_rule": lambda: self._propose_rule_removal(admin, query),
         }
-        return await ways[query.change]()
+        proposed = await ways[query.change]()
+        if not user_id or proposed.without_effect is not None:
+            return proposed
+        return replace(proposed, without_effect=await self._without_any_effect(admin, user_id))
+
+    async def _without_any_effect(self, admin: AdminRequest, user_id: str) -> WithoutEffect | None:
+        """Why nothing changes for the person, whatever is given or taken."""
+        model = admin.authenticated.model
+        if model is None:
+            return None
+        case = await self._question_access.load_input(admin.authenticated.caller, user_id)
+        return role_cells.without_any_effect(model, case.facts, case.structure, now=self._clock.now())
 
     async def _propose_assignment(self, admin: AdminRequest, query: SimulateQuery, user_id: str) -> ProposedChange:
         """Propose an assignment in a project, or at the root without one; the rest of the record stays."""

@@ -5,13 +5,24 @@ from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 
 from gatehouse.admin.names import NamedPerson, NameStore
 from gatehouse.admin.paging import EXPORT_MOST, PAGE_SIZE
+from gatehouse.admin.role_cells import WithoutEffect, without_effect
 from gatehouse.admin.roles import RoleListStore
+from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.questions.check import refuse_about_everyone
-from gatehouse.permissions.questions.members import MAX_LIMIT, FoundMember, GrantSource, MembersDraft, MemberSearch
+from gatehouse.permissions.questions.members import (
+    MAX_LIMIT,
+    FoundMember,
+    GrantSource,
+    MemberQuery,
+    MemberResults,
+    MembersDraft,
+    MemberSearch,
+)
 from gatehouse.web.api.permissions.explanation_records import MembersPage, member_record
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
@@ -29,6 +40,7 @@ class RoleHolder(msgspec.Struct, frozen=True, kw_only=True):
     nick: str
     person: NamedPerson | None  # None of a deleted account
     member: FoundMember
+    without_effect: WithoutEffect | None = None  # why the assignment gives nothing
 
 
 class RoleMembersContext(PageContext, frozen=True, kw_only=True):
@@ -42,7 +54,10 @@ class RoleMembersContext(PageContext, frozen=True, kw_only=True):
 
 
 class RoleMemberScreens:
-    def __init__(self, *, search: MemberSearch, lists: RoleListStore, names: NameStore, view: ConsoleView) -> None:
+    def __init__(
+        self, *, search: MemberSearch, lists: RoleListStore, names: NameStore, view: ConsoleView, clock: Clock
+    ) -> None:
+        self._clock = clock
         self._search = search
         self._lists = lists
         self._names = names
@@ -57,7 +72,8 @@ class RoleMemberScreens:
             rows = await self._load_all(admin, loaded, query)
             return CsvFile(name=f"{loaded.role.key}-members", columns=COLUMNS, rows=rows)
         found, after = await self._load_page(admin, loaded, query, query.after)
-        page = MembersPage(members=tuple(member_record(one.member) for one in found), after=after)
+        members = tuple(member_record(one.member) for one in found if not one.member.is_idle)
+        page = MembersPage(members=members, after=after)
         return RoleMembersContext(
             head=role_head(admin, loaded.model, loaded.role, "members"),
             holders=found,
@@ -75,6 +91,7 @@ class RoleMemberScreens:
     ) -> tuple[Sequence[RoleHolder], str | None]:
         draft = MembersDraft(role=loaded.role.name, project_id=query.project or None, after=after, limit=limit)
         wanted = await self._search.read_query(draft, may_see_missing=admin.rights.administers)
+        wanted = replace(wanted, with_idle=True)
         members = await self._search.find_page(loaded.application_id, wanted, known=loaded.model)
         names = await self._names.people_by_id([one.user_id for one in members.members])
         found = [
@@ -82,10 +99,20 @@ class RoleMemberScreens:
                 nick=names[member.user_id].nick if member.user_id in names else member.user_id,
                 person=names.get(member.user_id),
                 member=member,
+                without_effect=self._without_effect(loaded, wanted, members, member),
             )
             for member in members.members
         ]
         return found, members.after
+
+    def _without_effect(
+        self, loaded: LoadedRole, wanted: MemberQuery, found: MemberResults, member: FoundMember
+    ) -> WithoutEffect | None:
+        facts = found.idle.get(member.user_id)
+        if facts is None or found.structure is None:
+            return None
+        now = self._clock.now()
+        return without_effect(loaded.model, facts, found.structure, wanted.scope, loaded.role, now=now)
 
     async def _load_all(
         self, admin: AdminRequest, loaded: LoadedRole, query: RoleMembersQuery
@@ -136,4 +163,5 @@ COLUMNS: Final[Mapping[str, Callable[[RoleHolder], object]]] = {
     "nick": lambda holder: holder.nick,
     "until": holder_end_text,
     "path": lambda holder: [path_text(way) for way in holder.member.path],
+    "without_effect": lambda holder: holder.without_effect.reason if holder.without_effect else "",
 }

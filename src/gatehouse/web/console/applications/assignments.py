@@ -66,6 +66,7 @@ class ScopeChoice(msgspec.Struct, frozen=True, kw_only=True):
 class AssignmentRow(msgspec.Struct, frozen=True, kw_only=True):
     person: AssignablePerson
     version: int
+    is_banned: bool  # from anything
     cells: Sequence[tuple[RoleCell, bool]]  # and whether it can be changed
 
 
@@ -104,6 +105,7 @@ class ScopeAssignments(msgspec.Struct, frozen=True, kw_only=True):
             AssignmentRow(
                 person=one,
                 version=facts[one.user_id].records[self.model.application.application_id].version,
+                is_banned=any(ban.is_active(self.now) for ban in facts[one.user_id].bans),
                 cells=[
                     (cell, column.is_open and not cell.is_through)
                     for column, cell in zip(columns, self._cells(facts[one.user_id], columns), strict=True)

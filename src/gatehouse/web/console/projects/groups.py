@@ -30,6 +30,7 @@ from gatehouse.web.console.impact import ImpactForecaster
 from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen, page_of_list
 from gatehouse.web.console.lookup import FoundNames, PersonFinder
 from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.projects.group_effects import GroupEffects, IdleGrant
 from gatehouse.web.console.projects.project import (
     ProjectHead,
     ProjectLoader,
@@ -264,6 +265,7 @@ class GroupContext(PageContext, frozen=True, kw_only=True):
     group: Group
     rows: FormRows[RecordField]
     names: Mapping[str, NamedPerson]  # of listed people, and of the first ones that conditions name
+    idle: Mapping[str, Sequence[IdleGrant]]  # what listed people do not get
     search: str
     found: FoundNames
     call: ApiCall
@@ -274,6 +276,8 @@ class GroupMembersContext(PageContext, frozen=True, kw_only=True):
 
     head: GroupHead
     found: Page[GroupMember]
+    people: Mapping[str, NamedPerson]
+    idle: Mapping[str, Sequence[IdleGrant]]
 
 
 class GroupScreens:
@@ -287,8 +291,10 @@ class GroupScreens:
         names: NameStore,
         finder: PersonFinder,
         forecaster: ImpactForecaster,
+        effects: GroupEffects,
         view: ConsoleView,
     ) -> None:
+        self._effects = effects
         self._loader = loader
         self._groups = groups
         self._condition_builders = condition_builders
@@ -310,6 +316,7 @@ class GroupScreens:
             group=group,
             rows=form_rows(GROUP_FORM_FIELDS),
             names={**about, **await self._names.people_by_id(group.users)},
+            idle=await self._idle_grants(loaded, group.users),
             search=search,
             found=await self._find_people(admin, loaded, search),
             call=group_call(group),
@@ -325,7 +332,19 @@ class GroupScreens:
         if not sees_members(admin, loaded):
             raise NoRight("who meets the group's conditions")
         found = await self._matches.members_of_group(loaded.group, query.page_request)
-        return GroupMembersContext(head=group_head(admin, loaded, "who"), found=found)
+        user_ids = [member.user_id for member in found.rows]
+        return GroupMembersContext(
+            head=group_head(admin, loaded, "who"),
+            found=found,
+            people=await self._names.people_by_id(user_ids),
+            idle=await self._idle_grants(loaded, user_ids),
+        )
+
+    async def _idle_grants(self, loaded: LoadedGroup, user_ids: Sequence[str]) -> Mapping[str, Sequence[IdleGrant]]:
+        """What members do not get, for those who may view the project."""
+        return (
+            {} if loaded.project is None else await self._effects.idle_grants(loaded.project, loaded.group, user_ids)
+        )
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
         loaded, t = await self._loader.load(request, admin), self._view.words(request)

@@ -12,11 +12,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gatehouse.admin.projects import ProjectListStore
-from gatehouse.admin.role_cells import require_after_epoch
+from gatehouse.admin.role_cells import WithoutEffect, require_after_epoch, without_effect
 from gatehouse.kernel.times import zone_of
 from gatehouse.permissions.documents.records import parse_project, project_access_document
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Assignment, ProjectModel, ScopeHoldings
+from gatehouse.permissions.model.candidates import ApplicationSnapshot
+from gatehouse.permissions.model.facts import (
+    NO_HOLDINGS,
+    ApplicationModel,
+    Assignment,
+    Facts,
+    ProjectModel,
+    ScopeHoldings,
+)
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.rules import (
     NO_END,
@@ -69,6 +77,7 @@ class PlacedRole(Struct, frozen=True, kw_only=True):
     place: HoldingPlace
     role: str  # its name
     end: End
+    without_effect: WithoutEffect | None = None  # why the assignment gives nothing
 
 
 class ProjectPlaces:
@@ -139,6 +148,24 @@ def placed_roles(
         PlacedRole(place=places.place_at(scope), role=role_name(central, role.role), end=role.end)
         for scope, holdings in scopes.items()
         for role in holdings.roles
+    ]
+
+
+def mark_idle_roles(
+    held: Sequence[PlacedRole], facts: Facts, found: ApplicationSnapshot, now: int
+) -> list[PlacedRole]:
+    """The same roles, with why one of them gives the person nothing."""
+    roles = {role.name: role for role in found.model.roles.values()}
+    return [
+        replace(
+            one,
+            without_effect=without_effect(
+                found.model, facts, found.structure, one.place.scope, roles[one.role], now=now
+            ),
+        )
+        if one.role in roles
+        else one
+        for one in held
     ]
 
 

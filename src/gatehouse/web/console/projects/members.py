@@ -4,20 +4,27 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.admin.names import NamedPerson, NameStore
 from gatehouse.admin.paging import PAGE_SIZE, Page
 from gatehouse.admin.projects import ProjectListStore
+from gatehouse.kernel.background import run_off_loop
+from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.memberships import MembershipCommands, MembershipDraft
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import PersonNotFound
+from gatehouse.permissions.model.candidates import CandidateFilter
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, ProjectModel, ScopeHoldings
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.rules import Scope
+from gatehouse.permissions.questions.batches import person_weight
 from gatehouse.permissions.questions.proposals import MembershipProposal
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
+from gatehouse.permissions.store import CandidateStore
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
 from gatehouse.web.console.forms import FieldConflict, Row, row_conflicts
 from gatehouse.web.console.frame import ApiCall
@@ -37,6 +44,7 @@ from gatehouse.web.console.projects.holdings import (
     fields_of_rows,
     format_end_field,
     load_places,
+    mark_idle_roles,
     membership_document,
     parse_scopes,
     placed_roles,
@@ -69,6 +77,7 @@ class MemberLine(Struct, frozen=True, kw_only=True):
     held: Sequence[PlacedRole]
     entries: int  # places with direct entries, which have no role
     leading_role: str  # project_owner, project_administrator or nothing
+    person: NamedPerson | None = None  # None of a deleted account
 
 
 class ProjectMembersContext(PageContext, frozen=True, kw_only=True):
@@ -142,8 +151,12 @@ class MemberScreens:
         names: NameStore,
         finder: PersonFinder,
         forecaster: ImpactForecaster,
+        candidates: CandidateStore,
         view: ConsoleView,
+        clock: Clock,
     ) -> None:
+        self._candidates = candidates
+        self._clock = clock
         self._loader = loader
         self._memberships = memberships
         self._lists = lists
@@ -156,9 +169,10 @@ class MemberScreens:
         model = await self._loader.load(request, admin)
         document = await self._memberships.get(admin.actor, admin.authenticated.central, model.project.project_id)
         lines = filter_lines(await self._load_lines(admin, model, users_in(document)), query)
+        found = page_of_list(lines, query.page_request)
         return ProjectMembersContext(
             head=project_head(admin, model.project, "members"),
-            found=page_of_list(lines, query.page_request),
+            found=replace(found, rows=await self._mark_idle_roles(admin, model, found.rows)),
             may_save=may_in_project(admin, Operation.MEMBERSHIP_SAVE, model),
             groups=listed_groups(model),
             call=ApiCall(
@@ -168,6 +182,30 @@ class MemberScreens:
                 record=document if len(users_in(document)) <= PAGE_SIZE else None,
             ),
         )
+
+    async def _mark_idle_roles(
+        self, admin: AdminRequest, model: ProjectModel, lines: Sequence[MemberLine]
+    ) -> Sequence[MemberLine]:
+        """The lines with why a role gives its holder nothing."""
+        among = CandidateFilter(
+            application_id=CENTRAL_APPLICATION, user_ids=frozenset(line.user_id for line in lines if line.held)
+        )
+        if not among.user_ids:
+            return lines
+        page = await self._candidates.candidate_page(
+            among, {model.project.project_id}, after="", limit=len(lines), known=admin.authenticated.central
+        )
+        now, facts = self._clock.now(), {one.subject.user_id: one for one in page.people}
+
+        def mark() -> list[MemberLine]:
+            return [
+                replace(line, held=mark_idle_roles(line.held, facts[line.user_id], page.snapshot, now))
+                if line.user_id in facts
+                else line
+                for line in lines
+            ]
+
+        return await run_off_loop(sum(map(person_weight, page.people)), mark)
 
     async def find_person(self, request: Request, admin: AdminRequest) -> Response:
         model, query = await self._loader.load(request, admin), read_query(request, ListQuery)
@@ -300,6 +338,7 @@ class MemberScreens:
                 MemberLine(
                     user_id=user_id,
                     nick=names[user_id].nick if user_id in names else user_id,
+                    person=names.get(user_id),
                     held=placed_roles(scopes, places, admin.authenticated.central),
                     entries=count_entries(scopes),
                     leading_role=leading_role(scopes.get(Scope(model.project.project_id), NO_HOLDINGS)),

@@ -726,6 +726,12 @@ STATES: Final[Mapping[str, PageContext]] = {
     "access-denied-form": page.AccessDeniedContext(
         application="Sky Atlas", login=ANNA, return_form=FORM_POST, why=WHY_DENIED
     ),
+    "access-denied-banned": page.AccessDeniedContext(
+        application="Sky Atlas",
+        login=ANNA,
+        return_form=FORM_POST,
+        why=replace(WHY_DENIED, by="banned", person="Anna Berg", place="Sky Atlas"),
+    ),
     "access-denied-device": page.AccessDeniedContext(
         application="Sofa TV", login=ANNA, ask=("Mind Games",), on_device=True, why=WHY_DENIED
     ),

@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gatehouse.accounts.bans.devices import SignInDevices
-from gatehouse.accounts.bans.model import UserBan
+from gatehouse.accounts.bans.model import UserBan, ban_detail
 from gatehouse.accounts.errors import LoginDenied
 from gatehouse.accounts.failed_sign_ins.counter import FailedSignIns
 from gatehouse.accounts.failed_sign_ins.model import denial_reason
@@ -147,7 +147,9 @@ class LoginResult:
         ban = await self._rules.find_ban_from(user, named.applications, device_bans)
         if user.blocked or ban is not None or not await self._rules.may_log_in(user, named.applications):
             self._failures.count(user.user_id, denial_reason(user, ban), origin.address)
-            raise LoginDenied(ban=None if user.blocked else ban)
+            if user.blocked or ban is None:
+                raise LoginDenied
+            raise LoginDenied(ban_detail(user.user_id, ban), ban=ban)
         token, stoken = new_secret(), new_secret() if options.short_token else None
         country = user.country or self._country_of(origin.address)  # R1
         data = {

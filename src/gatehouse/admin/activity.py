@@ -25,7 +25,7 @@ from gatehouse.audit.model import AuditRecord, Refusal
 from gatehouse.storage.audit import EVENT_BY_ID, chain_end, refusal_from_row
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
 from gatehouse.storage.statements import InNumberList, InStringList, Row, Statement, Verb
-from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.accounts import user_aliases, users
 from gatehouse.storage.tables.audit import OTHER_ACTOR_SQL, RARE_EVENT_SQL, audit_events, audit_refusals
 from gatehouse.storage.tables.oauth import clients
 from gatehouse.storage.tables.permissions import applications
@@ -330,15 +330,22 @@ class RecordNames(Struct, frozen=True, kw_only=True):
     """Names by id; an id without one was deleted, or is none."""
 
     people: Mapping[str, str] = field(default_factory=dict)
+    current_ids: Mapping[str, str] = field(default_factory=dict)  # of people, by a former ID
     applications: Mapping[int, str] = field(default_factory=dict)
     projects: Mapping[str, str] = field(default_factory=dict)
     groups: Mapping[str, str] = field(default_factory=dict)
     clients: Mapping[str, str] = field(default_factory=dict)
 
 
-NAMES_OF_PEOPLE = Statement(
-    lambda: select(users.c.user_id.label("id"), users.c.nick.label("name")).where(
-        InStringList(users.c.user_id, "ids")
+NAMES_OF_PEOPLE = Statement(  # an account that was merged or upgraded is found by its former ID
+    lambda: (
+        select(users.c.user_id.label("id"), users.c.nick.label("name"), users.c.user_id)
+        .where(InStringList(users.c.user_id, "ids"))
+        .union_all(
+            select(user_aliases.c.alias, users.c.nick, users.c.user_id)
+            .join_from(user_aliases, users, users.c.user_id == user_aliases.c.user_id)
+            .where(InStringList(user_aliases.c.alias, "ids"))
+        )
     )
 )
 NAMES_OF_APPLICATIONS = Statement(
@@ -362,8 +369,10 @@ NAMES_OF_CLIENTS = Statement(
 
 
 def record_names(ids: NamedIds) -> Verb[RecordNames]:
+    people = (yield NAMES_OF_PEOPLE(ids=sorted(ids.people))) if ids.people else ()
     return RecordNames(
-        people=(yield from _names(NAMES_OF_PEOPLE, ids.people)),
+        people={row.id: row.name for row in people},
+        current_ids={row.id: row.user_id for row in people if row.id != row.user_id},
         applications=(yield from _names(NAMES_OF_APPLICATIONS, ids.applications)),
         projects=(yield from _names(NAMES_OF_PROJECTS, ids.projects)),
         groups=(yield from _names(NAMES_OF_GROUPS, ids.groups)),

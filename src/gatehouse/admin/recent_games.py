@@ -38,6 +38,7 @@ class RecentGame(Struct, frozen=True, kw_only=True):
     user_id: str  # empty when no one had signed in
     reason: str  # of a failure
     record_id: str
+    refusal: Refusal | None = None  # of a failure
 
 
 class RecentGames(Struct, frozen=True, kw_only=True):
@@ -132,6 +133,7 @@ def _from_refusal(refusal: Refusal) -> RecentGame:
         user_id=actor if actor.isdecimal() else "",
         reason=refusal.reason,
         record_id=refusal.record_id,
+        refusal=refusal,
     )
 
 

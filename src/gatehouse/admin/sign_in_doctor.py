@@ -178,8 +178,7 @@ class SignInDoctor(Struct, kw_only=True, eq=False):
         refusal = await self.rules.find_refusal(user.user_id, (application_id,)) if application_id else None
         known = (LoginRefusalReason.ACCOUNT_BLOCKED, LoginRefusalReason.BANNED if ban else None)
         if refusal is not None and refusal.reason not in known:
-            of_application = await self.rules.find_ban_from(user, (application_id,))
-            findings.append(refusal_finding(refusal.reason, of_application))
+            findings.append(refusal_finding(refusal.reason, refusal.ban))
         return findings
 
     async def _find_questions(self, user: User, application_id: int) -> Sequence[SignInFinding]:

@@ -236,6 +236,8 @@ def people_in(one: AuditRecord | Refusal) -> Iterator[str]:
     yield one.subject
     if isinstance(one, AuditRecord):
         yield one.actor
+    else:
+        yield from (str(value) for value in (*one.details.values(), *one.personal.values()))
 
 
 def print_record(one: AuditRecord | Refusal, names: Mapping[str, str]) -> None:
@@ -246,7 +248,8 @@ def print_record(one: AuditRecord | Refusal, names: Mapping[str, str]) -> None:
     elif one.actor != one.subject:
         parts.append(f"by {with_name(one.actor, names)}")
     click.echo(printable("  ".join(filter(None, parts))))
-    details = facts_text({**one.details, **(one.personal or {})})
+    facts = {**one.details, **(one.personal or {})}
+    details = facts_text({name: with_name(str(value), names) for name, value in facts.items()})
     if isinstance(one, Refusal):
         details = f"{one.reason} {details}"
     if details.strip():

@@ -258,7 +258,9 @@ class PollService:
         try:
             prepared = await self._results.prepare_login(session, poll.origin.request_id)
         except LoginDenied as denied:
-            return await self._fail(poll, denied.detail or "the login was refused", ban=denied.ban)
+            if denied.ban is not None:
+                return await self._fail(poll, "the person is banned", ban=denied.ban)
+            return await self._fail(poll, denied.detail or "the login was refused")
         except OptionsDamaged:
             return await self._fail(poll, "the stored request is damaged")
         if not poll.connection.is_open():
@@ -306,8 +308,9 @@ class PollService:
 
     async def _fail(self, poll: HeldPoll, reason: str, *, ban: UserBan | None = None) -> PollAnswer:
         session = poll.session
+        origin = replace(poll.origin, actor=session.user_id or poll.origin.actor)
         refusal = self._refusals.end_refusal(
-            session.gsid, poll.origin, reason, app_id=session.app_id or session.gapp_id
+            session.gsid, origin, reason, app_id=session.app_id or session.gapp_id, ban=ban
         )
         if await self._store.fail_session(session.gsid, self._clock.now(), refusal, self._refusals.max_refusals):
             self._results.outcomes["failed"] += 1

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from msgspec.structs import replace
 
 from gatehouse.accounts.bans.devices import SignInDevices
-from gatehouse.accounts.bans.model import UserBan
+from gatehouse.accounts.bans.model import UserBan, find_ban
 from gatehouse.accounts.errors import LoginDenied, UserNotFound
 from gatehouse.accounts.failed_sign_ins.counter import FailedSignIns
 from gatehouse.accounts.failed_sign_ins.model import denial_reason
@@ -204,7 +204,7 @@ class GameSignInPurpose:
         if not await self._may_log_in(user, session):
             ban = await self._rules.find_ban_from(user, self.application_ids(session))
             self._failures.count(user.user_id, denial_reason(user, ban), origin.address)
-            return await self._deny(session, origin, proof.user_id)
+            return await self._deny(session, origin, proof.user_id, None if user.blocked else ban)
         if session.guest_id:
             return await self._finish_upgrade(session, proof, origin)
         await self._give_consent(session, proof.user_id, origin)
@@ -227,9 +227,12 @@ class GameSignInPurpose:
         upgrade = guest_upgrade(session, proof)
         try:
             guest, person = [await self._accounts.user(user_id) for user_id in (session.guest_id, proof.user_id)]
-            banned = await self._rules.find_ban_from(guest, self.application_ids(session)) is not None
-            if banned and await self._guests.is_merge(upgrade):
-                return await self._deny(session, origin, proof.user_id, "the guest is banned")
+            ban = await self._rules.find_ban_from(guest, self.application_ids(session))
+            if ban is not None and await self._guests.is_merge(upgrade):
+                await self._fail(
+                    session, origin, "the guest is banned", user_id=proof.user_id, ban=ban, guest_id=guest.user_id
+                )
+                return page_url(DENIED_PATH, session.gsid)
             # A ban of the device that the guest is on counts for the guest, who may never have signed in with it.
             await self._devices.record_sign_in(guest.user_id, self._options(session).factor)
             await self._guests.complete_upgrade(
@@ -304,16 +307,16 @@ class GameSignInPurpose:
 
     async def deny_banned(self, interaction: SignInFlow, user_id: str, origin: AuditOrigin) -> None:
         """End the session of a person who is banned from the installation, so that the game is told."""
-        await self._deny(await self._pending_session(interaction.ask[GSID_KEY]), origin, user_id)
+        session = await self._pending_session(interaction.ask[GSID_KEY])
+        user = await self._accounts.user(user_id)
+        await self._deny(session, origin, user_id, find_ban(user.bans, self._clock.now()))
 
-    async def _deny(
-        self,
-        session: GameSession,
-        origin: AuditOrigin,
-        user_id: str,
-        reason: str = "the account is not allowed to use the application",
-    ) -> str:
-        await self._fail(session, origin, reason, user_id=user_id)
+    async def _deny(self, session: GameSession, origin: AuditOrigin, user_id: str, ban: UserBan | None) -> str:
+        origin = replace(origin, actor=user_id)
+        if ban is None:
+            await self._fail(session, origin, "the account is not allowed to use the application", user_id=user_id)
+        else:
+            await self._fail(session, origin, "the person is banned", user_id=user_id, ban=ban)
         return page_url(DENIED_PATH, session.gsid)
 
     async def refuse(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
@@ -351,8 +354,18 @@ class GameSignInPurpose:
     async def application_by_id(self, application_id: int) -> GameLoginSettings:
         return await self._game_settings(application_id) if application_id else GameLoginSettings()
 
-    async def _fail(self, session: GameSession, origin: AuditOrigin, reason: str, *, user_id: str = "") -> None:
-        refusal = self._refusals.end_refusal(session.gsid, origin, reason, app_id=session.app_id or session.gapp_id)
+    async def _fail(
+        self,
+        session: GameSession,
+        origin: AuditOrigin,
+        reason: str,
+        *,
+        user_id: str = "",
+        ban: UserBan | None = None,
+        guest_id: str = "",
+    ) -> None:
+        app_id = session.app_id or session.gapp_id
+        refusal = self._refusals.end_refusal(session.gsid, origin, reason, app_id=app_id, ban=ban, guest_id=guest_id)
         failed = await self._store.fail_session(
             session.gsid, self._clock.now(), refusal, self._refusals.max_refusals, user_id=user_id
         )

@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
+from gatehouse.accounts.bans.model import UserBan
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.model import AuditOrigin, AuditRecord, Refusal
+from gatehouse.audit.model import AuditOrigin, AuditRecord, Details, Refusal
 from gatehouse.audit.recorder import Recorder
 from gatehouse.audit.refusals import RefusalLog
 from gatehouse.gamesessions.errors import TooEarly, Violation
@@ -15,6 +16,8 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 
 MAX_SUBJECT_LENGTH: Final = 64  # characters
+BANNED_FROM: Final = "banned_from"  # of details: `application 50001`, `project mind_games` or `installation`
+GUEST: Final = "guest"  # of details: the banned one, if it is not the actor
 RECORD_CACHE_SECONDS: Final = 3_600.0  # seconds in which the same refusal is answered with the same record
 RECORD_CACHE_SIZE: Final = 20_000  # entries of one size, about 6 MB in all
 
@@ -88,15 +91,27 @@ class GameRefusals:
         record_id = await self._refusals.add(AuditEvent.GAME_BLOCKED, origin, reason=reason, subject=gsid)
         return TooEarly(seconds, record_id)
 
-    def end_refusal(self, gsid: str, origin: AuditOrigin, reason: str, *, app_id: int = 0) -> Refusal:
-        """Build the record that is stored together with the end of a session."""
-        return self._recorder.refusal(
-            AuditEvent.GAME_ENDED.value,
-            origin,
-            reason=reason,
-            subject=gsid,
-            details={"app_id": app_id} if app_id else None,
-        )
+    def end_refusal(
+        self,
+        gsid: str,
+        origin: AuditOrigin,
+        reason: str,
+        *,
+        app_id: int = 0,
+        ban: UserBan | None = None,
+        guest_id: str = "",
+    ) -> Refusal:
+        """Build the record that is stored together with the end of a session.
+
+        `ban`: if it is the reason, of the actor or, with `guest_id`, of the guest. Pages add the names.
+        """
+        details: Details = {
+            **({"app_id": app_id} if app_id else {}),
+            **({} if ban is None else {BANNED_FROM: ban.place, "ban_id": ban.ban_id}),
+            **({GUEST: guest_id} if guest_id else {}),
+        }
+        event = AuditEvent.GAME_ENDED.value
+        return self._recorder.refusal(event, origin, reason=reason, subject=gsid, details=details)
 
     def return_record(self, taken: AuditRecord) -> AuditRecord:
         """Build the record that is stored when a taken answer is returned unsent."""

@@ -49,6 +49,7 @@ class LoginRefusalReason(StrEnum):
 class LoginRefusal(Struct, frozen=True, kw_only=True):
     application_id: int
     reason: LoginRefusalReason
+    ban: UserBan | None = None  # if it is the reason
 
 
 class LoginRules:
@@ -119,7 +120,8 @@ class LoginRules:
         for number in application_ids:
             by = refusal_reason(evaluation_input, number, now)
             if by is not None:
-                return LoginRefusal(application_id=number, reason=by)
+                ban = facts.ban_from(number, now) if by is LoginRefusalReason.BANNED else None
+                return LoginRefusal(application_id=number, reason=by, ban=ban)
         return None
 
     def application_refusal(

@@ -39,6 +39,7 @@ OBJECTS = (
     *(f"{APPLICATION}/{tab}" for tab in ("rules", "rules/login", "rules/private_data.user.kick", "versions")),
     f"{APPLICATION}/versions/compare?old=1&new=2",
     *(f"{APPLICATION}/api", f"{APPLICATION}/sites"),
+    *(f"{APPLICATION}/bans", f"{MIND_GAMES}/bans"),
     f"{APPLICATION}/access_keys",
     f"{APPLICATION}/public_keys",
     f"{APPLICATION}/service_tokens",

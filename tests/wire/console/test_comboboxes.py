@@ -37,6 +37,8 @@ PAGES: Final = (
     f"{APPLICATION}/sites",
     f"{APPLICATION}/matrix",
     f"{APPLICATION}/users",
+    f"{APPLICATION}/bans",
+    f"/console/projects/{PROJECT}/bans",
 )
 FILLED: Final = {"application_id": str(SHOP), "site_origin": "https://wiki.example", "title": "New", "name": "New"}
 NOT_VISITED: Final = {("role", "role-0")}  # a service whose roles the viewer may not list

@@ -80,7 +80,7 @@ async def test_every_list_can_be_downloaded_as_a_file(
 ) -> None:
     await apply_document(studio, MORE)
     ada = await console_browsers(ADA)
-    paths = [*LISTS, *await fill_lists(studio, ada)]
+    paths = [*LISTS, *await fill_lists(studio, ada), *await ban_from_places(ada)]
     assert [path for path in paths if not await is_a_file_as_well(ada, path)] == []
 
 
@@ -104,6 +104,15 @@ async def fill_lists(studio: RunningService, ada: HttpBrowser) -> list[str]:
         rf'href="({MIND_GAMES}/groups/[0-9a-f]+)"', (await ada.get(f"{MIND_GAMES}/groups?q=Test")).text
     )
     return [webhook_path, group, f"{group}/who"]
+
+
+async def ban_from_places(ada: HttpBrowser) -> list[str]:
+    """Ban someone from the project and the application; return the pages of these bans."""
+    pages = [f"{place}/bans" for place in (MIND_GAMES, APPLICATION)]
+    for page in pages:
+        await ada.get(page)
+        await ada.post(page, user_id="Dev", end="day", do="apply")
+    return pages
 
 
 async def is_a_file_as_well(browser_client: HttpBrowser, path: str) -> bool:

@@ -14,6 +14,7 @@ MAX_ACTIVE_BANS: Final = 50  # of one person
 MAX_PUBLIC_TEXT: Final = 500  # characters
 MAX_REASON: Final = 1_000
 BANNED: Final = "banned"  # the `reason` that a game is told
+EVERYTHING: Final = "installation"  # the place of a ban without an application and a project
 DEVICE_DAYS: Final = 30  # how long devices are kept with sign-ins (R10)
 MAX_SILENT_ACCOUNTS: Final = 3  # on one device; above it a ban of the device asks for confirmation
 FOREVER: Final = sys.maxsize
@@ -69,6 +70,13 @@ class UserBan(Struct, frozen=True, kw_only=True):
     until: int = 0  # it does not count from then on; 0 for no end
     author_rank: int = BanRank.ADMINISTRATOR  # of a ban of the device: it counts for no one above its author
 
+    @property
+    def place(self) -> str:
+        """What it is from, as audit records name things."""
+        if self.application_id:
+            return f"application {self.application_id}"
+        return f"project {self.project_id}" if self.project_id else EVERYTHING
+
     def is_active(self, now: int) -> bool:
         return self.until == 0 or now < self.until
 
@@ -90,6 +98,11 @@ def find_ban(bans: Sequence[UserBan], now: int, *, application_id: int = 0, proj
 
 def last_to_end(bans: Iterable[UserBan]) -> UserBan | None:
     return max(bans, key=lambda ban: ban.until or FOREVER, default=None)
+
+
+def ban_detail(user_id: str, ban: UserBan) -> str:
+    """Return what the log of the service says about a ban that refused a person."""
+    return f"user {user_id} is banned from {ban.place} (ban {ban.ban_id})"
 
 
 def ban_fields(ban: UserBan | None) -> Mapping[str, object]:
@@ -182,6 +195,6 @@ class Banned(Refused):
 
     public = "This account is banned."
 
-    def __init__(self, ban: UserBan) -> None:
-        super().__init__(f"ban {ban.ban_id}")
+    def __init__(self, user_id: str, ban: UserBan) -> None:
+        super().__init__(ban_detail(user_id, ban))
         self.ban = ban

@@ -4,6 +4,7 @@ from gatehouse.app.console.activity_log import log_verification, record_describe
 from gatehouse.app.console.shared import ConsoleServices
 from gatehouse.app.services.activity import visible_audit_log
 from gatehouse.web.console.activity import ActivityScreens, RefusalScreens
+from gatehouse.web.console.refusals import RefusalDescriber
 from gatehouse.web.console.view import ConsoleRoute
 
 
@@ -17,5 +18,5 @@ def build(console: ConsoleServices) -> list[ConsoleRoute]:
         view=console.view,
         verification=console.shared(log_verification),
     )
-    refusals = RefusalScreens(store=store, view=console.view)
+    refusals = RefusalScreens(store=store, describer=RefusalDescriber(store), view=console.view)
     return [*refusals.routes(), *log.routes()]  # any path of the log may be a record's

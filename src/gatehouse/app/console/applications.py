@@ -24,6 +24,7 @@ from gatehouse.web.console.applications.service_tokens import ServiceTokenScreen
 from gatehouse.web.console.applications.settings import ApplicationSettingScreens
 from gatehouse.web.console.applications.several_rules import SeveralRulesScreens
 from gatehouse.web.console.applications.sites import SiteScreens
+from gatehouse.web.console.place_bans import PlaceBansContext, PlaceBanScreens, application_place
 from gatehouse.web.console.view import ConsoleRoute
 
 
@@ -83,6 +84,7 @@ def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
             base_url=services.base_url,
         ).routes(),
         *clients.routes(),
+        *application_bans(console).routes(),
         *ConnectScreens(
             clients=services.admin.application_clients,
             lists=client_lists,
@@ -91,6 +93,20 @@ def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
             base_url=services.base_url,
         ).routes(),
     ]
+
+
+def application_bans(console: ConsoleServices) -> PlaceBanScreens:
+    return PlaceBanScreens(
+        root="/applications/{application_id:int}/bans",
+        load=application_place(console.people_search),
+        context=PlaceBansContext,
+        bans=console.services.commands.bans,
+        lists=console.people_lists,
+        names=console.names,
+        lookup=console.lookup,
+        view=console.view,
+        clock=console.services.clock,
+    )
 
 
 def schema_screens(console: ConsoleServices) -> list[ConsoleRoute]:

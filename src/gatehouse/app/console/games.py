@@ -6,6 +6,7 @@ from gatehouse.admin.recent_games import RecentGameStore
 from gatehouse.app.console.shared import ConsoleServices
 from gatehouse.web.console.games import GameScreens
 from gatehouse.web.console.recent_games import RecentGameScreen
+from gatehouse.web.console.refusals import RefusalDescriber
 from gatehouse.web.console.view import ConsoleRoute
 
 
@@ -15,6 +16,7 @@ def build(console: ConsoleServices) -> Sequence[ConsoleRoute]:
         lists=RecentGameStore(services.storage.runner),
         names=console.names,
         finding=console.search,
+        describer=RefusalDescriber(console.activity_store),
         lookup=console.lookup,
         view=console.view,
         clock=services.clock,
@@ -31,6 +33,7 @@ def game_screens(console: ConsoleServices) -> GameScreens:
         administration=services.games.administration,
         names=console.names,
         finding=console.search,
+        describer=RefusalDescriber(console.activity_store),
         view=console.view,
         clock=services.clock,
     )

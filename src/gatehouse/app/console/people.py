@@ -1,7 +1,6 @@
 """The console: people."""
 
 from gatehouse.admin.bulk_invitations import BulkInvitations
-from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_import import PeopleImport
 from gatehouse.admin.saved_views import SavedViewStore
 from gatehouse.app.console.activity_log import record_describer
@@ -24,7 +23,7 @@ from gatehouse.web.console.view import ConsoleRoute
 
 
 def build(console: ConsoleServices) -> list[ConsoleRoute]:
-    services, lists = console.services, PeopleListStore(console.services.storage.runner)
+    services, lists = console.services, console.people_lists
     persons = PersonLoader(people_admin=console.people_admin, lists=lists, view=console.view, clock=services.clock)
     sessions = PersonSessionScreens(
         persons,

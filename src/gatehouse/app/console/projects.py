@@ -3,8 +3,10 @@
 from gatehouse.app.console.groups import group_access, group_loader, project_loader
 from gatehouse.app.console.shared import ConsoleServices
 from gatehouse.app.services.people import access_invitations
+from gatehouse.web.console.place_bans import PlaceBanScreens, ProjectBansContext, project_place
 from gatehouse.web.console.projects.allow_lists import AllowListScreens
 from gatehouse.web.console.projects.applications import ProjectApplicationScreens
+from gatehouse.web.console.projects.group_effects import GroupEffects
 from gatehouse.web.console.projects.groups import GroupListScreens, GroupScreens
 from gatehouse.web.console.projects.member_invitations import MemberInvitationScreens
 from gatehouse.web.console.projects.members import MemberScreens
@@ -47,11 +49,27 @@ def build(console: ConsoleServices) -> list[ConsoleRoute]:
         *overview.routes(),
         *ProjectErasureScreens(removal=services.commands.full_removal, view=view).routes(),
         *member_screens(console),
+        *project_bans(console).routes(),
         *applications.routes(),
         *project_services.routes(),
         *group_screens(console),
         *service_accounts.routes(),
     ]
+
+
+def project_bans(console: ConsoleServices) -> PlaceBanScreens:
+    memberships = console.services.commands.memberships
+    return PlaceBanScreens(
+        root="/projects/{project_id}/bans",
+        load=project_place(console.shared(project_loader), memberships, console.person_finder),
+        context=ProjectBansContext,
+        bans=console.services.commands.bans,
+        lists=console.people_lists,
+        names=console.names,
+        lookup=console.lookup,
+        view=console.view,
+        clock=console.services.clock,
+    )
 
 
 def member_screens(console: ConsoleServices) -> list[ConsoleRoute]:
@@ -70,7 +88,9 @@ def member_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         names=console.names,
         finder=console.person_finder,
         forecaster=console.forecaster,
+        candidates=console.services.storage.candidates,
         view=console.view,
+        clock=console.services.clock,
     )
     invitations = MemberInvitationScreens(
         loader=console.shared(project_loader),
@@ -95,6 +115,7 @@ def group_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         names=console.names,
         finder=console.person_finder,
         forecaster=console.forecaster,
+        effects=GroupEffects(candidates=console.services.storage.candidates, lists=console.project_lists),
         view=view,
     )
     return [*lists.routes(), *screens.routes(), *console.shared(group_access).routes()]

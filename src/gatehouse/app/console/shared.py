@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar, cast
 from gatehouse.admin.activity import ActivityStore
 from gatehouse.admin.conditions import ConditionMatchStore
 from gatehouse.admin.names import NameStore
+from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_admin import PeopleAdmin
 from gatehouse.admin.people_search import PeopleSearchStore
 from gatehouse.admin.projects import ProjectListStore
@@ -105,6 +106,10 @@ class ConsoleServices:
     @cached_property
     def forecaster(self) -> ImpactForecaster:
         return ImpactForecaster(simulation=self.services.questions.simulation, names=self.names, view=self.view)
+
+    @cached_property
+    def people_lists(self) -> PeopleListStore:
+        return PeopleListStore(self.services.storage.runner)
 
     @cached_property
     def project_lists(self) -> ProjectListStore:

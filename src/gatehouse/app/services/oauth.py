@@ -137,12 +137,13 @@ def build_oauth(
         clock=clock,
         issuer=issuer,
     )
+    owners = ApplicationOwners(applications=storage.applications, projects=storage.projects)
     return OAuthServices(
         clients=clients,
         tokens=tokens,
         consents=consents,
-        owners=ApplicationOwners(applications=storage.applications, projects=storage.projects),
-        denial_reasons=DenialReasons(rules),
+        owners=owners,
+        denial_reasons=DenialReasons(rules=rules, owners=owners),
         authorize=authorize,
         authorize_purpose=AuthorizeSignInPurpose(
             authorize=authorize, clients=storage.clients, accounts=storage.accounts

@@ -296,7 +296,7 @@ class Authenticator:
         about = CENTRAL_APPLICATION if application_id is None else application_id
         ban = facts.ban_from(about, self._clock.now(), device_bans)
         if ban is not None:
-            raise Banned(ban)
+            raise Banned(facts.subject.user_id, ban)
 
     async def _refuse_service_account(
         self, claims: CallerClaims, facts: Facts, credentials: RequestCredentials

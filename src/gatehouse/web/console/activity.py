@@ -25,7 +25,7 @@ from gatehouse.audit.chain import is_authentic, matches_commitment
 from gatehouse.audit.continuous_verification import RECORDS_FOR_A_PAGE, ContinuousVerifier, VerifiedLog
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.head import HeadCodec, problems_at_end
-from gatehouse.audit.model import AuditRecord, Refusal
+from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.times import zone_of
 from gatehouse.permissions.rights.guard import Operation, require_operation
@@ -45,6 +45,7 @@ from gatehouse.web.console.frame import ApiCall, record_call
 from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.refusals import RefusalDescriber, RefusalView
 from gatehouse.web.console.view import (
     EXPECTED_ERRORS,
     AdminRequest,
@@ -421,24 +422,26 @@ class RefusalsQuery(ListQuery, frozen=True, kw_only=True):
 class RefusalsContext(PageContext, frozen=True, kw_only=True):
     template = "console/activity/refusals.html"
 
-    lines: Sequence[Refusal]
+    lines: Sequence[RefusalView]
     is_first: bool
     after: int  # where older ones begin; 0 when these were all
 
 
 class RefusalScreens:
-    def __init__(self, *, store: ActivityStore, view: ConsoleView) -> None:
+    def __init__(self, *, store: ActivityStore, describer: RefusalDescriber, view: ConsoleView) -> None:
         self._store = store
+        self._describer = describer
         self._view = view
 
-    async def _list(self, _request: Request, admin: AdminRequest, query: RefusalsQuery) -> RefusalsContext:
+    async def _list(self, request: Request, admin: AdminRequest, query: RefusalsQuery) -> RefusalsContext:
         """For administrators: these are attempts, not changes of a project."""
         require_operation(admin.rights, Operation.ADMINISTER)
         found = await self._store.refusals(
             0 if query.is_file else query.after, EXPORT_MOST if query.is_file else PAGE
         )
+        rows = [redact_record(row, admin.rights) for row in found.rows]
         return RefusalsContext(
-            lines=[redact_record(row, admin.rights) for row in found.rows],
+            lines=await self._describer.describe(rows, self._view.words(request)),
             is_first=not query.after,
             after=found.after,
         )
@@ -449,5 +452,7 @@ class RefusalScreens:
             path="/activity/refusals",
             query=RefusalsQuery,
             page=self._list,
-            file=lambda page: CsvFile(name="refusals", columns=REFUSAL_COLUMNS, rows=page.lines),
+            file=lambda page: CsvFile(
+                name="refusals", columns=REFUSAL_COLUMNS, rows=[line.refusal for line in page.lines]
+            ),
         ).routes()

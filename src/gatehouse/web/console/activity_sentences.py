@@ -94,7 +94,7 @@ def reference_of(text: str, names: RecordNames) -> AuditReference:
         known = names.applications.get(number) or (names.projects if kind == "project" else names.groups).get(rest)
         return AuditReference(kind=kind, id=rest, name=known or "")
     if text in names.people:
-        return AuditReference(kind="person", id=text, name=names.people[text])
+        return AuditReference(kind="person", id=names.current_ids.get(text, text), name=names.people[text])
     client_id = text.removeprefix(CLIENT_SUBJECT)
     if text.startswith(CLIENT_SUBJECT) or text in names.clients:
         return AuditReference(kind="client", id=client_id, name=names.clients.get(client_id, ""))

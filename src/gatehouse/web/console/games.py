@@ -29,6 +29,7 @@ from gatehouse.web.console.frame import ApiCall, record_call, session_call
 from gatehouse.web.console.game_timeline import Timeline, build_timeline
 from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.refusals import RefusalDescriber, RefusalView
 from gatehouse.web.console.view import AdminRequest, Confirmation, ConfirmationField, ConsoleRoute, ConsoleView
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import see_other
@@ -69,7 +70,7 @@ class GameContext(PageContext, frozen=True, kw_only=True):
     application: str
     nick: str
     timeline: Timeline
-    refusals: Sequence[Refusal]
+    refusals: Sequence[RefusalView]
     administers: bool
     may_close: bool
     is_polling: bool
@@ -81,6 +82,7 @@ class RefusalRecordContext(PageContext, frozen=True, kw_only=True):
 
     record_id: str
     refusal: Refusal | None = None
+    about: RefusalView | None = None  # the same with names
     subject: str = ""  # as much of it as may be shown
     ref: str = ""  # of the session, while it lasts
     command: str = ""  # that shows the same
@@ -96,9 +98,11 @@ class GameScreens:
         administration: GameSessionAdmin,
         names: NameStore,
         finding: SearchStore,
+        describer: RefusalDescriber,
         view: ConsoleView,
         clock: Clock,
     ) -> None:
+        self._describer = describer
         self._lists = lists
         self._audit = audit
         self._administration = administration
@@ -129,7 +133,7 @@ class GameScreens:
             application=(await self._finding.application_names({number})).get(number, "") if number else "",
             nick=people[session.user_id].nick if session.user_id in people else "",
             timeline=build_timeline(session, refusals, now),
-            refusals=refusals,
+            refusals=await self._describer.describe(refusals, self._view.words(request)),
             administers=administers,
             may_close=administers and session.state in OPEN_STATES,
             is_polling=session.is_waited_for(now),
@@ -183,6 +187,7 @@ class GameScreens:
         context = RefusalRecordContext(
             record_id=record_id,
             refusal=found,
+            about=(await self._describer.describe([found], self._view.words(request)))[0],
             subject=session_ref(found.subject) if is_gsid else found.subject,
             ref=session_ref(found.subject) if lasting is not None else "",
             command=f"{SHOW_RECORD_COMMAND} {found.record_id}",

@@ -89,10 +89,9 @@ COLUMNS: Final = {
 }
 
 
-class BanForm(ReviewedForm, frozen=True, kw_only=True):
-    scope: str = ""  # an application's ID, or a word of SCOPES
-    application_id: str = ""
-    project_id: str = ""
+class BanTextForm(ReviewedForm, frozen=True, kw_only=True):
+    """A ban, whatever it is from."""
+
     public_text: str = ""
     reason: str = ""
     end: str = ""
@@ -108,6 +107,12 @@ class BanForm(ReviewedForm, frozen=True, kw_only=True):
             device=self.device == "yes",
             confirm=self.confirm == "yes",
         )
+
+
+class BanForm(BanTextForm, frozen=True, kw_only=True):
+    scope: str = ""  # an application's ID, or a word of SCOPES
+    application_id: str = ""
+    project_id: str = ""
 
     def with_scope(self) -> "BanForm":
         """The form with the one field that its scope needs. Raises Malformed."""
@@ -434,7 +439,9 @@ class PersonBanScreens:
         return ListScreen(view=self._view, path="/people/bans", query=BanListQuery, page=self._list).routes()
 
 
-def ban_consequences(t: Translator, form: BanForm, checked: CheckedBan, reach: BanReach, zone: str) -> Iterator[str]:
+def ban_consequences(
+    t: Translator, form: BanTextForm, checked: CheckedBan, reach: BanReach, zone: str
+) -> Iterator[str]:
     """What stops while the ban lasts, apart from permissions."""
     until = checked.fields.get("until", 0)
     yield t("bans.lasts_until", end=exact_time(t, until, zone)) if until else t("bans.lasts_forever")

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
+from markupsafe import Markup
 from msgspec.structs import replace
 from starlette.requests import Request
 
@@ -16,6 +17,7 @@ from gatehouse.kernel.times import DAY, HOUR
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.lookup import Lookup
+from gatehouse.web.console.refusals import RefusalDescriber
 from gatehouse.web.console.view import (
     EXPECTED_ERRORS,
     AdminRequest,
@@ -44,6 +46,7 @@ class RecentGamesContext(PageContext, frozen=True, kw_only=True):
 
     found: RecentGames
     people: Mapping[str, str]  # names by ID
+    reasons: Mapping[str, Markup]  # with names, by the ID of the record
     applications: Mapping[int, str]
     picked: Mapping[str, ComboboxOption]
     period: str
@@ -62,12 +65,13 @@ class RecentGameScreen(msgspec.Struct, kw_only=True, eq=False):
     lists: RecentGameStore
     names: NameStore
     finding: SearchStore
+    describer: RefusalDescriber
     lookup: Lookup
     view: ConsoleView
     clock: Clock
     visible_applications: VisibleApplications
 
-    async def _list(self, _request: Request, admin: AdminRequest, typed: RecentGamesQuery) -> RecentGamesContext:
+    async def _list(self, request: Request, admin: AdminRequest, typed: RecentGamesQuery) -> RecentGamesContext:
         among = await self.visible_applications(admin)
         fields = {**APPLICATION, **(PERSON if among is None else {})}
         query, problem = typed, None
@@ -87,11 +91,14 @@ class RecentGameScreen(msgspec.Struct, kw_only=True, eq=False):
             )
         )
         if among is not None:
-            found = replace(found, rows=[replace(row, user_id="") for row in found.rows])
+            found = replace(found, rows=[replace(row, user_id="", refusal=None) for row in found.rows])
+        refusals = [row.refusal for row in found.rows if row.refusal is not None]
+        described = await self.describer.describe(refusals, self.view.words(request))
         people = await self.names.people_by_id({row.user_id for row in found.rows} - {""})
         return RecentGamesContext(
             found=found,
             people={user_id: one.nick for user_id, one in people.items()},
+            reasons={one.refusal.record_id: one.why for one in described if one.why is not None},
             applications=await self.finding.application_names({row.application_id for row in found.rows} - {0}),
             picked=await self.lookup.describe(admin, typed, fields),
             period=period,

@@ -102,6 +102,7 @@ ACTIONS_HERE: Final[Mapping[ConsoleEntry, Sequence[tuple[str, str, str]]]] = {
         ("matrix", "applications.section_matrix", "layout-grid"),
         ("connect", "applications.section_connect", "code"),
         ("clients", "applications.section_clients", "key-round"),
+        ("bans", "applications.section_bans", "ban"),
         ("settings", "applications.section_settings", "settings"),
     ),
 }

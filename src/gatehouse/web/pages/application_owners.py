@@ -1,4 +1,4 @@
-"""Who owns an application, as pages of sign-in tell it."""
+"""Who owns an application, and what applications and projects are called, as pages of sign-in tell it."""
 
 from msgspec import Struct
 
@@ -7,10 +7,22 @@ from gatehouse.permissions.store import ApplicationStore, ProjectStore
 
 
 class ApplicationOwners(Struct, kw_only=True, eq=False):
-    """Tells who owns an application."""
-
     applications: ApplicationStore
     projects: ProjectStore
+
+    async def application_name(self, application_id: int) -> str:
+        """Return its name; its ID when it is gone."""
+        try:
+            return (await self.applications.application(application_id)).name
+        except NotFound:
+            return str(application_id)
+
+    async def project_title(self, project_id: str) -> str:
+        """Return its title; its ID when it is gone."""
+        try:
+            return (await self.projects.project(project_id)).project.title
+        except NotFound:
+            return project_id
 
     async def owner(self, application_id: int) -> str:
         """Return the title of its project; empty when it belongs to none."""

@@ -6,11 +6,13 @@ from urllib.parse import urlencode
 
 from msgspec import Struct
 
+from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.model import User
 from gatehouse.accounts.session_model import UserSession
 from gatehouse.permissions.login_rules import LoginRefusalReason, LoginRules
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.http.browser import is_full_session
+from gatehouse.web.pages.application_owners import ApplicationOwners
 
 MISSING_RIGHTS: Final[Mapping[LoginRefusalReason, str]] = {
     LoginRefusalReason.LOGIN_CAN: "login.can"
@@ -23,10 +25,13 @@ class DenialReason(Struct, frozen=True, kw_only=True):
     by: str  # the texts are `denied.why_<by>`
     missing: str = ""  # the permission that is missing, if any
     check: str  # the page of the console that explains it
+    person: str = ""  # who is banned
+    place: str = ""  # from what; empty for the installation
 
 
 class DenialReasons(Struct, eq=False):
     rules: LoginRules
+    owners: ApplicationOwners
 
     async def find_refusing_application(self, user: User, application_ids: Sequence[int]) -> int | None:
         """Return the first application that denies the user access; None when all of them admit the user now."""
@@ -37,7 +42,7 @@ class DenialReasons(Struct, eq=False):
         """Return the reason for an administrator; None for other people, and when access is not denied any more."""
         if not is_full_session(signed_in) or not await self.rules.is_administrator(signed_in.user):
             return None
-        user_id = signed_in.user.user_id
+        user, user_id = signed_in.user, signed_in.user.user_id
         refused = await self.rules.find_refusal(user_id, application_ids)
         if refused is None:
             return None
@@ -46,4 +51,11 @@ class DenialReasons(Struct, eq=False):
             by=refused.reason.value,
             missing=MISSING_RIGHTS.get(refused.reason, ""),
             check=f"{ConsoleEntry.ACCESS.path}/check?{asked}",
+            person="" if refused.ban is None else user.nick,
+            place="" if refused.ban is None else await self._place(refused.ban),
         )
+
+    async def _place(self, ban: UserBan) -> str:
+        if ban.application_id:
+            return await self.owners.application_name(ban.application_id)
+        return await self.owners.project_title(ban.project_id) if ban.project_id else ""

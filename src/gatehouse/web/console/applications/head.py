@@ -7,6 +7,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.fields.derive import copy_as
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel
@@ -25,7 +26,7 @@ TABS: Final[Mapping[str, Mapping[str, Operation | None]]] = {
     "overview": {"overview": Operation.APPLICATION_GET},
     "permissions": {"rules": Operation.SCHEMA_GET, "matrix": Operation.SCHEMA_GET},
     "roles": {"roles": Operation.ROLES_GET},
-    "people": {"users": None},
+    "people": {"users": None, "bans": Operation.BAN_FROM_APPLICATION},
     "connect": {"connect": Operation.APPLICATION_GET},
     "credentials": {
         "clients": Operation.APPLICATION_SAVE,
@@ -105,7 +106,7 @@ def open_sections(
     return [
         (name, application_path(about.application_id or 0, name))
         for name, operation in sections.items()
-        if is_section_open(admin, operation, about)
+        if is_section_open(admin, operation, about) and (name, about.application_id) != ("bans", CENTRAL_APPLICATION)
     ]
 
 

@@ -69,7 +69,7 @@ def may_in_project(admin: AdminRequest, operation: Operation, model: ProjectMode
     return not model.project.removed and is_open(admin.rights, operation, about)
 
 
-TABS: Final = ("overview", "members", "applications", "services", "groups", "service_accounts")
+TABS: Final = ("overview", "members", "bans", "applications", "services", "groups", "service_accounts")
 NEW_FIELDS: Final = {"user_id": ComboboxKind.PERSON}
 REMOVED: Final = ("people", "applications", "groups", "service_accounts")  # that lose something by a removal
 COLUMNS: Final = {
@@ -108,6 +108,7 @@ class ProjectHead(msgspec.Struct, frozen=True, kw_only=True):
     may_save: bool
     may_remove: bool
     may_erase: bool
+    may_ban: bool
 
     @property
     def path(self) -> str:
@@ -115,7 +116,7 @@ class ProjectHead(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tabs(self) -> Sequence[tuple[str, str]]:
-        return [(tab, project_path(self.project_id, tab)) for tab in TABS]
+        return [(tab, project_path(self.project_id, tab)) for tab in TABS if tab != "bans" or self.may_ban]
 
 
 class ProjectContext(PageContext, frozen=True, kw_only=True):
@@ -294,6 +295,7 @@ def project_head(admin: AdminRequest, project: Project, tab: str) -> ProjectHead
         may_save=is_open(admin.rights, Operation.PROJECT_SAVE, about) and not project.removed,
         may_remove=is_open(admin.rights, Operation.PROJECT_DELETE, about) and not project.removed,
         may_erase=is_open(admin.rights, Operation.ADMINISTER) and project.removed,
+        may_ban=is_open(admin.rights, Operation.BAN_FROM_PROJECT, about) and not project.removed,
     )
 
 

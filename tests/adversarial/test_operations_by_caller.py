@@ -304,6 +304,14 @@ REQUESTS: Final[Mapping[str, Mapping[str, object]]] = {
     "check": about_shop(user_id="{user}", checks=[{"rule": QUESTION}]),
     "explain": about_shop(user_id="{user}", rule=QUESTION),
     "members": about_shop(rule=QUESTION),
+    **{
+        f"/access/v1/{path}": {
+            "subject": {"type": "user", "id": "{user}"},
+            "action": {"name": QUESTION},
+            "resource": {"type": "project", "id": "{project}"},
+        }
+        for path in ("evaluation", "evaluations", "search/subject", "search/action", "search/resource")
+    },
     "simulate: role": about_shop(change={"kind": "role", "data": {"name": "saved"}}),
     "simulate: membership": about_shop(change={"kind": "membership", "data": {"id": "{project}"}}),
     "client get": about_shop(client_id="plain"),
@@ -625,7 +633,7 @@ async def send(world: World, line: Line, caller: Caller, body: dict[str, Any]) -
     path, _, action = line.endpoint.partition(" ")
     client = world.studio.service.client
     if path.startswith("/"):
-        return await client.post(path, headers=caller.headers)
+        return await client.post(path, json=body or None, headers=caller.headers)
     if path == "changes":  # HEAD answers like GET and does not wait for events
         return await client.request("HEAD", "/api/permissions/changes", params=body, headers=caller.headers)
     if path in BY_GET:

@@ -13,6 +13,7 @@ from gatehouse.languages import LANGUAGES
 from gatehouse.oauth.discovery import provider_metadata
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
 from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.web.api.access_requests import AccessRequestEndpoints
 from gatehouse.web.api.discovery import DiscoveryEndpoints
 from gatehouse.web.api.game_proof import AccessKeySignatureVerifier
 from gatehouse.web.api.games import GameSessionEndpoints
@@ -328,7 +329,7 @@ def user_admin_endpoint(services: Services) -> Endpoint:
 
 
 def question_endpoints(services: Services) -> list[Endpoint]:
-    """check, explain, members and simulate."""
+    """check, explain, members, simulate, and the questions of AuthZEN."""
     questions = QuestionEndpoints(
         checks=services.questions.checks,
         explanations=services.questions.guarded_explainer,
@@ -339,7 +340,13 @@ def question_endpoints(services: Services) -> list[Endpoint]:
     simulate = SimulationEndpoint(
         simulation=services.questions.simulation, authenticator=services.permissions.authenticator
     )
-    return [*questions.endpoints(), simulate.endpoint()]
+    access_requests = AccessRequestEndpoints(
+        requests=services.questions.access_requests,
+        authenticator=services.permissions.authenticator,
+        cursors=Cursors(masters=services.core.masters, clock=services.clock),
+        base_url=services.base_url,
+    )
+    return [*questions.endpoints(), simulate.endpoint(), *access_requests.endpoints()]
 
 
 def past_model_reader(services: Services) -> LoadPastModel:

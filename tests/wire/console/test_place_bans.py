@@ -82,7 +82,7 @@ async def test_owner_bans_by_name_from_application_and_project(
     bans = (await read_user(studio, PIA)).bans
     assert sorted((one.application_id, one.project_id) for one in bans) == [(0, PROJECT), (SHOP, "")]
     await olga.get(PROJECT_BANS)
-    unknown = (await olga.post(PROJECT_BANS, user_id="nobody here", end="day")).text
+    unknown = (await olga.post(PROJECT_BANS, user_id="no one here", end="day")).text
     assert re.search(r'class="wrong" id="user_id-problem"', unknown)
     above = await olga.post(PROJECT_BANS, user_id=ADA, end="day", do="apply")
     assert "You cannot ban an owner or administrator above you." in above.text

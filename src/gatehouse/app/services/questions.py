@@ -7,6 +7,7 @@ from gatehouse.app.services.permissions import PermissionServices
 from gatehouse.permissions.changes.feed import ChangeFeed
 from gatehouse.permissions.changes.readers import ChangeReaders
 from gatehouse.permissions.changes.streams import ChangeStreams
+from gatehouse.permissions.questions.access_requests import AccessRequests
 from gatehouse.permissions.questions.check import Checks, QuestionAccess
 from gatehouse.permissions.questions.explain import Explainer, GuardedExplainer
 from gatehouse.permissions.questions.members import MemberSearch
@@ -23,6 +24,7 @@ class QuestionServices(Struct, frozen=True, kw_only=True, eq=False):
     explainer: Explainer
     guarded_explainer: GuardedExplainer
     member_search: MemberSearch
+    access_requests: AccessRequests
     dry_runs: DryRuns
     simulation: Simulation
     role_list: RoleList
@@ -42,6 +44,7 @@ def build_questions(core: Core, permissions: PermissionServices) -> QuestionServ
     person_inputs = PersonInputLoader(permission_loader=loader, guests=storage.profile, clock=clock)
     access = QuestionAccess(authenticator=authenticator, permission_loader=loader, person_inputs=person_inputs)
     explainer = Explainer(applications=applications, clock=clock)
+    members = MemberSearch(candidate_store=candidates, projects=projects, clock=clock)
     dry_runs = DryRuns(
         store=storage.dry_runs,
         people=storage.permissions,
@@ -61,7 +64,8 @@ def build_questions(core: Core, permissions: PermissionServices) -> QuestionServ
             permission_loader=loader,
             projects=projects,
         ),
-        member_search=MemberSearch(candidate_store=candidates, projects=projects, clock=clock),
+        member_search=members,
+        access_requests=AccessRequests(permission_loader=loader, person_inputs=person_inputs, members=members),
         dry_runs=dry_runs,
         simulation=Simulation(dry_runs=dry_runs, candidate_store=candidates, clock=clock),
         role_list=RoleList(store=applications, clock=clock),

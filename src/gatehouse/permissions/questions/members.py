@@ -81,6 +81,7 @@ class FoundMember(msgspec.Struct, frozen=True, kw_only=True):
     until: int  # Unix seconds, 0 for no end
     path: tuple[GrantSource, ...]
     is_idle: bool = False  # assigned without effect: they do not have the role
+    is_service_account: bool = False
 
 
 class MemberResults(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,6 +219,7 @@ def match_rule(snapshot: ApplicationSnapshot, query: MemberQuery, facts: Facts, 
         user_id=facts.subject.user_id,
         until=0 if 0 in lefts else now + max(lefts),
         path=tuple(source for holding_scope, rule in pairs for source in sources_of_rule(this, holding_scope, rule)),
+        is_service_account=facts.service_account is not None,
     )
 
 

@@ -46,6 +46,7 @@ DIALECT_PREFIXES: Final[tuple[tuple[str, Dialect], ...]] = (
     ("/proxy/oauth", Dialect.OAUTH),
     ("/openapi.json", Dialect.PLAIN),
     ("/.well-known", Dialect.PLAIN),
+    ("/access", Dialect.PLAIN),
     ("/healthz", Dialect.PLAIN),
     ("/metrics", Dialect.PLAIN),
     ("/readyz", Dialect.PLAIN),

@@ -79,7 +79,7 @@ GROUPS: Final = (
         (
             *("/api/permissions/check", "/api/permissions/explain", "/api/permissions/members"),
             *("/api/permissions/simulate", "/api/permissions/meta/", "/api/permissions/roles"),
-            *("/api/permissions/exchangeJwt", "/api/permissions/changes"),
+            *("/api/permissions/exchangeJwt", "/api/permissions/changes", "/access/v1/"),
         ),
     ),
     OperationGroup(

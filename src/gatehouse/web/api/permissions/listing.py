@@ -102,15 +102,15 @@ class Cursors(Struct, kw_only=True, eq=False):
         content = msgspec.json.encode([self.clock.now() + HOUR, position])
         return urlsafe_b64encode(self.masters.seal(content, purpose=binding)).decode()
 
-    def open(self, binding: str, after: str) -> object:
+    def open(self, binding: str, after: str, *, place: str = "data.after") -> object:
         """Return the position. Raises Malformed."""
         try:
             content = self.masters.open(urlsafe_b64decode(after[:MAX_CURSOR].encode()), purpose=binding)
         except (NotBase64, ValueError, Tampered, WrongMasterKey):
-            raise Malformed("data.after: is not from an answer to this question; start without it") from None
+            raise Malformed(f"{place}: is not from an answer to this question; start without it") from None
         ends_at, position = msgspec.json.decode(content)
         if ends_at <= self.clock.now():
-            raise Malformed("data.after: has expired; start without it")
+            raise Malformed(f"{place}: has expired; start without it")
         return position
 
 

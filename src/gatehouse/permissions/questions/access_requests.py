@@ -1,0 +1,231 @@
+"""Questions in the words of AuthZEN: may a subject do an action on a resource, who may, what may they do, and where.
+
+An application asks with its own credential, and only about itself; application 1's service JWT names any. Subjects,
+actions and resources that do not exist are allowed nothing, so an answer does not tell whether they exist.
+"""
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from gatehouse.accounts.model import CENTRAL_APPLICATION
+from gatehouse.kernel.addresses import Address
+from gatehouse.kernel.background import run_off_loop
+from gatehouse.permissions.authentication.callers import Caller
+from gatehouse.permissions.authentication.vouching import CallerKind
+from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.errors import ApplicationNotFound, Malformed, PersonNotFound
+from gatehouse.permissions.evaluation.effective import CAN_ADMINISTER, EffectivePermissions
+from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
+from gatehouse.permissions.model.rules import ROOT, Rule, Scope
+from gatehouse.permissions.questions.members import MembersDraft, MemberSearch
+from gatehouse.permissions.questions.parsing import (
+    RuleReference,
+    ScopeReference,
+    read_rule,
+    searchable_project_name,
+)
+from gatehouse.permissions.questions.person_input import PersonInputLoader
+
+USER: Final = "user"
+SERVICE_ACCOUNT: Final = "service_account"
+APPLICATION: Final = "application"
+PROJECT: Final = "project"
+MAX_ID: Final = 2**63 - 1
+MAY_SIGN_ADDRESSES: Final = frozenset({CallerKind.ACCESS_KEY, CallerKind.SIGNATURE})
+
+
+class Entity(Struct, frozen=True):
+    """A subject or resource."""
+
+    type: str
+    id: str
+
+
+class AccessQuestion(Struct, frozen=True, kw_only=True):
+    subject: Entity
+    action: str
+    resource: Entity
+    application_id: str = ""  # that the resource's properties name
+    ip: Address | None = None
+
+
+class Target(Struct, frozen=True):
+    """What a resource is here."""
+
+    application_id: int
+    reference: ScopeReference
+
+
+class EntityPage(Struct, frozen=True, kw_only=True):
+    entities: Sequence[Entity]
+    after: str | None  # where the next page begins; None at the end
+
+
+class NamePage(Struct, frozen=True, kw_only=True):
+    names: Sequence[str]
+    after: str | None
+
+
+LoadedKey: TypeAlias = tuple[Entity, int, Address | None]
+Loaded: TypeAlias = tuple[EvaluationInput, EffectivePermissions]
+
+
+class AccessRequests(Struct, kw_only=True, eq=False):
+    permission_loader: PermissionLoader
+    person_inputs: PersonInputLoader
+    members: MemberSearch
+
+    async def load(
+        self, caller: Caller, subject: Entity, application_id: int, address: Address | None
+    ) -> Loaded | None:
+        """Return what a subject holds in an application; None if there is no such subject or application."""
+        if subject.type not in {USER, SERVICE_ACCOUNT} or not grammar.USER_ID.fullmatch(subject.id):
+            return None
+        try:
+            found = await self.person_inputs.load(subject.id, application_id, by_former_id=True)
+        except PersonNotFound:
+            return None
+        is_service_account = found.facts.service_account is not None
+        if is_service_account != (subject.type == SERVICE_ACCOUNT) or application_id not in found.models:
+            return None
+        seen = address if caller.by in MAY_SIGN_ADDRESSES else None
+        return found, await self.permission_loader.evaluate(found, application_id, seen)
+
+    async def subjects(self, caller: Caller, question: AccessQuestion, *, after: str, limit: int) -> EntityPage:
+        """Find the subjects of a type. A page may be short, and be followed by another."""
+        target, rule = target_of(caller, question), known_rule(question.action)
+        if target is None or rule is None or question.subject.type not in {USER, SERVICE_ACCOUNT}:
+            return NO_ENTITIES
+        scope = target.reference.scope
+        draft = MembersDraft(rule=rule.text, project_id=scope.project_id or None, after=after, limit=limit)
+        try:
+            query = await self.members.read_query(draft, may_see_missing=False)
+            page = await self.members.find_page(target.application_id, query)
+        except ApplicationNotFound:
+            return NO_ENTITIES
+        wants_service_accounts = question.subject.type == SERVICE_ACCOUNT
+        return EntityPage(
+            entities=[
+                Entity(question.subject.type, member.user_id)
+                for member in page.members
+                if member.is_service_account == wants_service_accounts
+            ],
+            after=page.after,
+        )
+
+    async def actions(self, caller: Caller, question: AccessQuestion, *, after: str, limit: int) -> NamePage:
+        target = target_of(caller, question)
+        if target is None:
+            return NO_NAMES
+        loaded = await self.load(caller, question.subject, target.application_id, question.ip)
+        if loaded is None:
+            return NO_NAMES
+        found, effective = loaded
+        scope = target.reference.resolve(found.structure)
+        names = await run_off_loop(effective.work, action_names, found, effective, scope)
+        return name_page([name for name in names if name > after], limit)
+
+    async def resources(self, caller: Caller, question: AccessQuestion, *, after: str, limit: int) -> EntityPage:
+        """Find the projects in which the action is allowed, or the application if it is allowed everywhere in it."""
+        rule, application_id = known_rule(question.action), named_application(caller, question)
+        if rule is None or application_id is None:
+            return NO_ENTITIES
+        loaded = await self.load(caller, question.subject, application_id, question.ip)
+        if loaded is None:
+            return NO_ENTITIES
+        found, effective = loaded
+        ids = await run_off_loop(effective.work, resource_ids, found, effective, rule, question.resource.type)
+        page = name_page([resource_id for resource_id in ids if resource_id > after], limit)
+        return EntityPage(entities=[Entity(question.resource.type, one) for one in page.names], after=page.after)
+
+
+NO_ENTITIES: Final = EntityPage(entities=(), after=None)
+NO_NAMES: Final = NamePage(names=(), after=None)
+
+
+class Decisions(Struct, kw_only=True, eq=False):
+    """The decisions of one call: what a subject holds is read once."""
+
+    requests: AccessRequests
+    caller: Caller
+    loaded: dict[LoadedKey, Loaded | None]
+
+    async def decide(self, question: AccessQuestion) -> bool:
+        target, rule = target_of(self.caller, question), known_rule(question.action)
+        if target is None or rule is None:
+            return False
+        key = (question.subject, target.application_id, question.ip)
+        if key not in self.loaded:
+            self.loaded[key] = await self.requests.load(self.caller, *key)
+        loaded = self.loaded[key]
+        if loaded is None:
+            return False
+        found, effective = loaded
+        scope = target.reference.resolve(found.structure)
+        return await run_off_loop(effective.decision_work, is_allowed, found, effective, scope, rule)
+
+
+def target_of(caller: Caller, question: AccessQuestion) -> Target | None:
+    """Return what the resource is, if it exists for this caller."""
+    if question.resource.type == APPLICATION:
+        application_id, scope = reachable_application(caller, question.resource.id), ROOT
+    elif question.resource.type == PROJECT:
+        application_id, scope = named_application(caller, question), project_scope(question.resource.id)
+    else:
+        return None
+    return None if application_id is None else Target(application_id, ScopeReference(scope=scope))
+
+
+def project_scope(name: str) -> Scope:
+    return Scope(searchable_project_name(name))
+
+
+def named_application(caller: Caller, question: AccessQuestion) -> int | None:
+    """Return the application that the question names, otherwise the caller's; None if it may not ask about it."""
+    named = question.application_id
+    return reachable_application(caller, named) if named else caller.application_id
+
+
+def reachable_application(caller: Caller, text: str) -> int | None:
+    application_id = int(text) if grammar.APPLICATION_ID.fullmatch(text) else 0
+    is_own = application_id == caller.vouching_application_id
+    may_ask = is_own or caller.vouching_application_id is None
+    return application_id if may_ask and 0 < application_id <= MAX_ID else None
+
+
+def known_rule(action: str) -> RuleReference | None:
+    try:
+        return read_rule(action, "action.name")
+    except Malformed:
+        return None
+
+
+def is_allowed(
+    found: EvaluationInput, effective: EffectivePermissions, scope: Scope, reference: RuleReference
+) -> bool:
+    return any(any(effective.scopes_holding(found.structure, scope, rule)) for rule in reference.rules)
+
+
+def action_names(found: EvaluationInput, effective: EffectivePermissions, scope: Scope) -> list[str]:
+    """The names of what is allowed; a question finds each of them in its section."""
+    rules: set[Rule] = set(effective.rules(scope).held) if found.structure.has_scope(scope) else set()
+    if effective.application_id == CENTRAL_APPLICATION and CAN_ADMINISTER in effective.rules(ROOT):
+        rules.add(CAN_ADMINISTER)
+    return sorted({rule.path for rule in rules})
+
+
+def resource_ids(
+    found: EvaluationInput, effective: EffectivePermissions, reference: RuleReference, kind: str
+) -> list[str]:
+    if kind == APPLICATION:
+        return [str(effective.application_id)] if is_allowed(found, effective, ROOT, reference) else []
+    if kind != PROJECT:
+        return []
+    scopes = (scope for scope in effective.open_scopes if not scope.is_root and scope.kind is None)
+    return sorted(scope.project_id for scope in scopes if is_allowed(found, effective, scope, reference))
+
+
+def name_page(names: Sequence[str], limit: int) -> NamePage:
+    return NamePage(names=names[:limit], after=names[limit - 1] if len(names) > limit else None)

@@ -1,0 +1,252 @@
+"""AuthZEN: an application asks about itself with its own credential (R11)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from gatehouse.accounts.bans.model import INSTALLATION
+from gatehouse.audit.events import AuditEvent
+from gatehouse.permissions.documents.conditions import parse_condition
+from gatehouse.permissions.model.rules import ROOT
+from tests.support.builders import NOW, ORIGIN, a_record
+from tests.support.guest_racers import a_ban
+from tests.support.permission_builders import a_person, a_service_account
+from tests.support.studio import (
+    OTHER_USER,
+    OWNER,
+    PROJECT,
+    P,
+    Studio,
+    bearer_headers,
+    grant_roles_to_group,
+    put_group,
+    put_roles,
+    role_granting,
+    set_user_roles,
+)
+
+pytestmark = pytest.mark.both_databases
+
+ROBOT = "5000000001"
+KICK = {"name": "user.kick"}
+HERE = {"type": "project", "id": PROJECT}
+
+
+def a_subject(user_id: str = OTHER_USER, kind: str = "user") -> dict[str, str]:
+    return {"type": kind, "id": user_id}
+
+
+def the_shop(studio: Studio) -> dict[str, str]:
+    return {"type": "application", "id": str(studio.shop.application_id)}
+
+
+async def ask(studio: Studio, path: str, body: Mapping[str, object], token: str = "") -> Any:
+    headers = bearer_headers(token or await studio.service_jwt())
+    response = await studio.service.client.post(f"/access/v1/{path}", json=body, headers=headers)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+async def decide(studio: Studio, resource: object, subject: object = None, token: str = "", **more: object) -> bool:
+    body = {"subject": subject or a_subject(), "action": KICK, "resource": resource, **more}
+    answer = await ask(studio, "evaluation", body, token)
+    assert answer.keys() == {"decision"}
+    return bool(answer["decision"])
+
+
+async def search_all(studio: Studio, what: str, body: Mapping[str, object], limit: int) -> list[Any]:
+    found: list[Any] = []
+    token = ""
+    while True:
+        page = await ask(studio, f"search/{what}", {**body, "page": {"token": token, "limit": limit}})
+        assert len(page["results"]) <= limit
+        found += page["results"]
+        token = page["page"]["next_token"]
+        if not token:
+            return found
+
+
+async def test_a_role_is_allowed_where_it_is_held(studio: Studio) -> None:
+    await put_roles(studio, role_granting("referee"))
+    assert not await decide(studio, the_shop(studio))
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["referee"]})
+    assert await decide(studio, the_shop(studio))
+    assert not await decide(studio, HERE)  # what is held in the whole application counts in no project
+    await set_user_roles(studio, OTHER_USER, {P: ["referee"]})
+    assert await decide(studio, HERE)
+    assert not await decide(studio, the_shop(studio))
+
+
+async def test_pa_19_what_does_not_exist_or_is_foreign_is_denied(studio: Studio) -> None:
+    await put_roles(studio, role_granting("referee"))
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["referee"], P: ["referee"]})
+    shop = the_shop(studio)
+    for subject in (
+        a_subject("4000000009"),
+        a_subject("no one"),
+        a_subject(kind="service_account"),
+        a_subject(kind="team"),
+    ):
+        assert not await decide(studio, shop, subject)
+    for resource in (
+        {"type": "application", "id": "9223372036854775808"},
+        {"type": "application", "id": str(studio.other.application_id)},
+        {"type": "application", "id": "shop"},
+        {"type": "project", "id": "no_such"},
+        {"type": "project", "id": "not a name"},
+        {"type": "map", "id": "7"},
+        {**HERE, "properties": {"application_id": studio.other.application_id}},
+    ):
+        assert not await decide(studio, resource)
+    for action in ("user.unknown", "not a rule", "a..b"):
+        body = {"subject": a_subject(), "action": {"name": action}, "resource": shop}
+        assert await ask(studio, "evaluation", body) == {"decision": False}
+
+
+async def test_pa_20_properties_and_context_never_decide(studio: Studio) -> None:
+    await put_roles(studio, role_granting("here", condition=parse_condition({"ip": "192.0.2.0/24"})))
+    shop, inside = the_shop(studio), {"ip": "192.0.2.9", "time": "2026-01-01T00:00:00Z"}
+    subject = {**a_subject(), "properties": {"roles": ["administrator"]}}
+    assert not await decide(studio, shop, subject, context={"admin": True})
+    assert not await decide(studio, shop, context=inside)  # a service JWT signs no addresses
+    key = await studio.access_key()
+    assert await decide(studio, shop, token=key, context=inside)
+    assert not await decide(studio, shop, token=key, context={"ip": "198.51.100.1"})
+    assert not await decide(studio, shop, token=key, context={"ip": "nowhere"})
+
+
+async def test_banned_and_blocked_subjects_are_denied(studio: Studio) -> None:
+    await put_roles(studio, role_granting("referee"))
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["referee"]})
+    assert await decide(studio, the_shop(studio))
+    storage = studio.service.services.storage
+    record = a_record(AuditEvent.USER_BANNED)
+    await storage.bans.save_ban(OTHER_USER, INSTALLATION, lambda _: (a_ban(OTHER_USER), record), by="1", now=NOW)
+    assert not await decide(studio, the_shop(studio))
+    body = {"subject": {"type": "user"}, "action": KICK, "resource": the_shop(studio)}
+    assert (await ask(studio, "search/subject", body))["results"] == []
+
+
+async def test_only_the_credential_of_an_application_is_accepted(studio: Studio) -> None:
+    body = {"subject": a_subject(), "action": KICK, "resource": the_shop(studio)}
+    for headers in (
+        {},
+        studio.owner.headers,
+        bearer_headers("garbage"),
+        bearer_headers("a.b.c"),
+        bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt()),
+    ):
+        response = await studio.service.client.post("/access/v1/evaluation", json=body, headers=headers)
+        assert (response.status_code, "decision" in response.text) == (401, False), headers
+
+
+async def test_application_1_names_the_application(studio: Studio) -> None:
+    await put_roles(studio, role_granting("referee"))
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["referee"], P: ["referee"]})
+    services = studio.service.services
+    central = (await services.permissions.service_tokens.issue(1, origin=ORIGIN)).jwt
+    named = {"application_id": studio.shop.application_id}
+    assert await decide(studio, the_shop(studio), token=central)
+    assert not await decide(studio, HERE, token=central)  # asks about application 1
+    assert await decide(studio, {**HERE, "properties": named}, token=central)
+    unknown = {"subject": {"type": "user"}, "action": KICK, "resource": {"type": "application", "id": "60999"}}
+    assert (await ask(studio, "search/subject", unknown, central))["results"] == []
+
+
+async def test_several_questions_share_what_they_leave_out(studio: Studio) -> None:
+    await put_roles(studio, role_granting("referee"))
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["referee"]})
+    common = {"subject": a_subject(), "action": KICK, "resource": the_shop(studio)}
+    questions = [{}, {"subject": a_subject(OWNER)}, {"action": {"name": "user.unknown"}}, {}]
+
+    async def decisions(**options: object) -> list[bool]:
+        answer = await ask(studio, "evaluations", {**common, "evaluations": questions, **options})
+        return [one["decision"] for one in answer["evaluations"]]
+
+    assert await decisions() == [True, False, False, True]
+    assert await decisions(options={"evaluations_semantic": "deny_on_first_deny"}) == [True, False]
+    assert await decisions(options={"evaluations_semantic": "permit_on_first_permit"}) == [True]
+    assert await ask(studio, "evaluations", common) == {"decision": True}
+
+
+async def test_questions_that_are_too_many_or_incomplete_are_refused(studio: Studio) -> None:
+    common = {"subject": a_subject(), "action": KICK, "resource": the_shop(studio)}
+    headers = bearer_headers(await studio.service_jwt())
+
+    async def refusal(path: str, body: object) -> str:
+        response = await studio.service.client.post(f"/access/v1/{path}", json=body, headers=headers)
+        assert response.status_code == 400, response.text
+        return str(response.json()["error"])
+
+    people = [{"subject": a_subject(str(3_000_000_000 + number))} for number in range(101)]
+    assert "100 subjects" in await refusal("evaluations", {**common, "evaluations": people})
+    assert "evaluations" in await refusal("evaluations", {**common, "evaluations": [{}] * 1_001})
+    assert "evaluations[0].action: required" in await refusal(
+        "evaluations", {"subject": a_subject(), "evaluations": [{"resource": HERE}]}
+    )
+    assert "subject" in await refusal("evaluation", {"action": KICK, "resource": HERE})
+    assert "page.token" in await refusal("search/subject", {**common, "page": {"token": "guessed"}})
+
+
+async def test_searches_are_complete_whatever_the_size_of_a_page(studio: Studio) -> None:
+    storage = studio.service.services.storage
+    people = [str(3_000_000_001 + number) for number in range(5)]
+    for user_id in people:
+        await a_person(storage, user_id)
+    await storage.service_accounts.create_service_account(a_service_account(ROBOT), (), [a_record()])
+    await put_roles(studio, role_granting("referee"))
+    for user_id in (*people, ROBOT):
+        await set_user_roles(studio, user_id, {ROOT: ["referee"], P: ["referee"]})
+    for limit in (1, 2, 1_000):
+        question = {"subject": {"type": "user"}, "action": KICK, "resource": the_shop(studio)}
+        assert [one["id"] for one in await search_all(studio, "subject", question, limit)] == people
+        question = {"subject": {"type": "service_account"}, "action": KICK, "resource": HERE}
+        assert await search_all(studio, "subject", question, limit) == [a_subject(ROBOT, "service_account")]
+        question = {"subject": a_subject(people[0]), "action": KICK, "resource": {"type": "project"}}
+        assert await search_all(studio, "resource", question, limit) == [HERE]
+        question = {"subject": a_subject(people[0]), "action": KICK, "resource": {"type": "application"}}
+        assert await search_all(studio, "resource", question, limit) == [the_shop(studio)]
+        question = {"subject": a_subject(people[0]), "resource": the_shop(studio)}
+        actions = await search_all(studio, "action", question, limit)
+        assert KICK in actions
+        for action in actions:
+            body = {"subject": a_subject(people[0]), "action": action, "resource": the_shop(studio)}
+            assert await ask(studio, "evaluation", body) == {"decision": True}
+
+
+async def test_a_page_belongs_to_its_question_and_caller(studio: Studio) -> None:
+    await put_roles(studio, role_granting("referee"))
+    for user_id in (OWNER, OTHER_USER):
+        await set_user_roles(studio, user_id, {ROOT: ["referee"]})
+    question = {"subject": {"type": "user"}, "action": KICK, "resource": the_shop(studio)}
+    first = await ask(studio, "search/subject", {**question, "page": {"limit": 1}})
+    page = {"token": first["page"]["next_token"], "limit": 1}
+    assert page["token"]
+    headers = bearer_headers(await studio.service_jwt(studio.other))
+    for body, sent in (
+        ({**question, "page": page}, headers),
+        ({**question, "action": {"name": "user.ban"}, "page": page}, bearer_headers(await studio.service_jwt())),
+    ):
+        response = await studio.service.client.post("/access/v1/search/subject", json=body, headers=sent)
+        assert response.status_code == 400
+
+
+async def test_a_project_is_found_by_what_a_group_grants(studio: Studio) -> None:
+    await put_roles(studio, role_granting("granted"))
+    await put_group(studio, OTHER_USER)
+    await grant_roles_to_group(studio, "granted")
+    question = {"subject": a_subject(), "action": KICK, "resource": {"type": "project"}}
+    assert (await ask(studio, "search/resource", question))["results"] == [HERE]
+
+
+async def test_the_configuration_names_every_endpoint(studio: Studio) -> None:
+    base_url = studio.service.base_url
+    response = await studio.service.client.get("/.well-known/authzen-configuration")
+    document = response.json()
+    assert document.pop("policy_decision_point") == base_url
+    headers = bearer_headers(await studio.service_jwt())
+    for url in document.values():
+        assert url.startswith(f"{base_url}/access/v1/")
+        answer = await studio.service.client.post(url.removeprefix(base_url), json={}, headers=headers)
+        assert answer.status_code == 400  # it exists, and wants a question

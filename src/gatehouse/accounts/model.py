@@ -64,7 +64,7 @@ def check_new_login(text: str) -> str:
     login = check_login(text)
     domain = login.rpartition("@")[2]
     if "." not in domain and _ascii_lower(domain) != LOCAL_DOMAIN:
-        raise BadAccount("the login must be an email address").on_screen("login_email")
+        raise BadAccount("not an email address").on_screen("login_email")
     return login
 
 
@@ -197,7 +197,7 @@ class User(SecretRecord, frozen=True, kw_only=True):
         ),
     ]
     login: Annotated[
-        str | None, AccountField("Email to sign in with.", kind=Kind.EMAIL, check=check_login, is_personal=True)
+        str | None, AccountField("Email to sign in with.", kind=Kind.EMAIL, check=check_new_login, is_personal=True)
     ]
     exact_key: str = ""  # of an account that shares its canonical spelling with an older one: stored under this
     email_verified: Annotated[bool, AccountField("The email is verified.")] = False

@@ -14,7 +14,7 @@ from gatehouse.accounts.email_links import INVITATION_LIFETIME
 from gatehouse.accounts.errors import LoginTaken, UserBlocked
 from gatehouse.accounts.field_checks import check_lang
 from gatehouse.accounts.invitations import Invitation, Invitations
-from gatehouse.accounts.model import CENTRAL_APPLICATION, User, check_login, login_key
+from gatehouse.accounts.model import CENTRAL_APPLICATION, User, check_login, check_new_login, login_key
 from gatehouse.accounts.store import EmailLinkStore
 from gatehouse.admin.inviter_rights import InviterRights
 from gatehouse.admin.role_cells import RoleChange, assigned_end, record_draft
@@ -114,7 +114,7 @@ class AccessInvitations(Struct, frozen=True, kw_only=True, eq=False):
         project = await self._managed_project(actor, name)
         checked = await self.check(actor, access)
         refuse_elsewhere(project, checked, await self._project_of_group(checked))
-        addresses = list(dict.fromkeys(check_login(login) for login in logins))
+        addresses = list(dict.fromkeys(check_new_login(login) for login in logins))
         for address in addresses:
             subject = ThrottleSubject(("project-invitations", project.project_id), PROJECT_LIMIT)
             if not await self.quota.consume([subject]):
@@ -386,6 +386,19 @@ class AccessInvitations(Struct, frozen=True, kw_only=True, eq=False):
         if invitation is not None:
             entry = self._record(AuditEvent.ACCESS_WITHDRAWN, invitation, actor.origin)
             await self.store.withdraw(invitation_id, project.project_id, entry)
+
+    async def open_of(self, actor: Actor, user_id: str) -> Sequence[AccessInvitation]:
+        """Return the open invitations of an account, for administrators."""
+        require_operation(actor.rights, Operation.ADMINISTER)
+        return await self.store.of_user(user_id, self.clock.now(), MAX_OPEN)
+
+    async def withdraw_of(self, actor: Actor, user_id: str, invitation_id: str) -> None:
+        """End an open invitation of an account; one that is gone already is no error."""
+        invitations = await self.open_of(actor, user_id)
+        invitation = next((candidate for candidate in invitations if candidate.invitation_id == invitation_id), None)
+        if invitation is not None:
+            entry = self._record(AuditEvent.ACCESS_WITHDRAWN, invitation, actor.origin)
+            await self.store.take(invitation_id, user_id, entry, self.clock.now())
 
     async def name(self, invitations: Sequence[AccessInvitation]) -> Sequence[NamedInvitation]:
         """Return the invitations with names; what they refer to may be gone."""

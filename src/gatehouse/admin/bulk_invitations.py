@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.invitations import Invitation
-from gatehouse.accounts.model import User, check_login, login_key
+from gatehouse.accounts.model import User, check_new_login, login_key
 from gatehouse.accounts.store import AccountStore
 from gatehouse.admin.access_invitations import AccessInvitations
 from gatehouse.admin.people import PeopleListStore
@@ -133,7 +133,7 @@ def parse_addresses(text: str, *, most: int = MAX_AT_ONCE) -> Sequence[Address]:
     for entry in filter(None, map(str.strip, ENTRY_ENDS.split(text))):
         for address in addresses_in(entry):
             try:
-                login = check_login(address.login)
+                login = check_new_login(address.login)
             except BadAccount:
                 wrong.append(address.login)
             else:

@@ -2,6 +2,7 @@
 
 from functools import cache
 
+from gatehouse.admin.bulk_invitations import BulkInvitations
 from gatehouse.admin.people import DirectPermissions
 from gatehouse.admin.people_import import PeopleImport
 from gatehouse.admin.schema_versions import schema_at_version
@@ -274,6 +275,20 @@ def basic_permission_endpoints(services: Services, readiness: Readiness) -> list
     ]
 
 
+def user_import_endpoint(services: Services) -> Endpoint:
+    @cache
+    def load() -> BulkInvitations:
+        from gatehouse.app.services.people import bulk_invitations  # noqa: PLC0415 - few processes use it
+
+        return bulk_invitations(services)
+
+    return UserImportEndpoint(
+        people=PeopleImport(services.accounts.importer),
+        load_invitations=load,
+        authenticator=services.permissions.authenticator,
+    ).endpoint()
+
+
 def user_endpoints(services: Services) -> list[Endpoint]:
     people = services.commands.user_labels
     return [
@@ -285,9 +300,7 @@ def user_endpoints(services: Services) -> list[Endpoint]:
             authenticator=services.permissions.authenticator,
             clock=services.clock,
         ).endpoint(),
-        UserImportEndpoint(
-            people=PeopleImport(services.accounts.importer), authenticator=services.permissions.authenticator
-        ).endpoint(),
+        user_import_endpoint(services),
         *UserSessionEndpoints(
             people=people,
             sessions=services.accounts.sessions,

@@ -11,15 +11,18 @@ from typing import Final
 
 import click
 import msgspec
+from msgspec.structs import asdict
 
 from gatehouse.accounts.importing.files import ImportFile, open_import_file
 from gatehouse.accounts.importing.firebase import FirebaseHashConfig, parse_hash_config
 from gatehouse.accounts.importing.importer import ImportJob, ImportTotals
 from gatehouse.accounts.importing.model import EmailState, ImportedId, ImportFormat, RefusedRow
+from gatehouse.admin.access_invitations import NO_ACCESS
 from gatehouse.app.services import Services
+from gatehouse.app.services.people import bulk_invitations
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.output import printable, show_progress
-from gatehouse.cli.services import operator_origin, run_with_services
+from gatehouse.cli.services import operator_actor, operator_origin, run_with_services
 from gatehouse.kernel.text import spreadsheet_cell
 
 EXIT_REFUSED: Final = 1
@@ -119,6 +122,7 @@ def open_report(refused: Path, ids: Path | None) -> Iterator[ImportReport]:
     metavar="NAME=ID",
     help="ID of the sign-in provider that FILE names NAME; can be repeated.",
 )
+@click.option("--invite", is_flag=True, help="Email people without a password a link to set one.")
 def import_accounts(
     invocation: Invocation,
     *,
@@ -131,6 +135,7 @@ def import_accounts(
     hash_config: Path | None,
     emails: str | None,
     providers: tuple[str, ...],
+    invite: bool,
     as_json: bool,
 ) -> None:
     """Create accounts from FILE, an export of another system; existing accounts are never changed.
@@ -145,6 +150,8 @@ def import_accounts(
         raise click.UsageError("--hash-config is needed with --from firebase, and only there")
     if id_map is not None and dry_run:
         raise click.UsageError("--id-map cannot be used with --dry-run.")
+    if invite and dry_run:
+        raise click.UsageError("--invite cannot be used with --dry-run.")
     config = None if hash_config is None else read_hash_config(hash_config)
     path = report_file or file.with_name(f"{file.name}.refused.csv")
     with file.open("rb") as stream, open_report(path, id_map) as report:
@@ -158,10 +165,13 @@ def import_accounts(
             providers=dict(map(parse_provider, providers)),
         )
         totals = run_with_services(invocation, lambda services: run_import(services, opened, job, report))
+    invitations = run_with_services(invocation, lambda services: invite_imported(services, job)) if invite else None
     if as_json:
-        print_json(totals_summary(totals, job, report))
+        print_json({**totals_summary(totals, job, report), **({} if invitations is None else asdict(invitations))})
     else:
         print_totals(totals, job, report)
+        if invitations is not None:
+            print_invitations(invitations)
     sys.exit(EXIT_REFUSED if totals.refused or totals.left_out else 0)
 
 
@@ -190,6 +200,33 @@ async def run_import(services: Services, opened: ImportFile, job: ImportJob, rep
         return await services.accounts.importer.run(
             opened.rows, job, report=report.add_refused, report_id=report.add_id, progress=progress
         )
+
+
+class SentInvitations(msgspec.Struct, kw_only=True):
+    invited: int = 0
+    not_invited: list[str] = msgspec.field(default_factory=list)  # and why
+
+
+async def invite_imported(services: Services, job: ImportJob) -> SentInvitations:
+    """Invite those whom the import gave no password and who have none yet; a second run sends new links."""
+    actor, bulk, sent = await operator_actor(services), bulk_invitations(services), SentInvitations()
+    after: str | None = ""
+    with show_progress("Inviting", 0) as progress:
+        while after is not None:
+            done = await bulk.invite_imported(actor, job.import_id, NO_ACCESS, after=after)
+            sent.invited += len(done.invited)
+            sent.not_invited += [f"{one.name}: {one.error}" for one in done.refused]
+            progress(sent.invited)
+            after = done.after or None
+    return sent
+
+
+def print_invitations(sent: SentInvitations) -> None:
+    for refused in sent.not_invited[:MAX_SHOWN]:
+        click.echo(f"not invited: {printable(refused)}", err=True)
+    if (more := len(sent.not_invited) - MAX_SHOWN) > 0:
+        click.echo(f"and {more:,} more", err=True)
+    click.echo(f"{sent.invited:,} invitations queued.")
 
 
 def totals_summary(totals: ImportTotals, job: ImportJob, report: ImportReport) -> dict[str, object]:

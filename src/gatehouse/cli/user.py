@@ -18,7 +18,7 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.cli import user_bans, user_roles
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.groups import CommandGroup
-from gatehouse.cli.output import format_time, print_table
+from gatehouse.cli.output import format_time, print_table, printable
 from gatehouse.cli.records import LIST_USERS, print_record
 from gatehouse.cli.services import (
     PasswordSource,
@@ -31,8 +31,9 @@ from gatehouse.cli.services import (
 )
 from gatehouse.fields.derive import copy_as
 from gatehouse.languages import LANGUAGES
-from gatehouse.permissions.model.invitation import InvitedAccess
+from gatehouse.permissions.model.invitation import AccessInvitation, InvitedAccess
 from gatehouse.personal_data.model import DataCall, DataRequest
+from gatehouse.web.api.permissions.user_admin import open_invitation_entry
 from gatehouse.web.api.permissions.users import UserEntry, user_entry
 
 POLL_SECONDS: Final = 1.0  # seconds
@@ -233,6 +234,47 @@ def invite(
         for user in invited:
             click.echo(user.user_id)
             click.echo(f"Invitation to {user.login} queued.", err=True)
+
+
+@user.command()
+@common_options
+@json_option
+@click.argument("user_name", metavar="USER", required=False)
+@click.option("--project", default="", help="Invitations into this project.")
+def invitations(invocation: Invocation, *, user_name: str | None, project: str, as_json: bool) -> None:
+    """List invitations that were not accepted yet, of an account or into a project."""
+    if bool(user_name) == bool(project):
+        raise click.UsageError("name either USER or --project")
+
+    async def work(services: Services) -> Sequence[AccessInvitation]:
+        actor, found = await operator_actor(services), access_invitations(services)
+        if project:
+            return await found.open_into(actor, project)
+        return await found.open_of(actor, (await find_user(services, user_name or "")).user_id)
+
+    found = run_with_services(invocation, work)
+    if as_json:
+        print_json([open_invitation_entry(one) for one in found])
+        return
+    for one in found:
+        what = one.access.role or one.access.group_id
+        line = f"{one.invitation_id}  {one.login}  {what}  expires {format_time(one.expires_at)}"
+        click.echo(printable(line))
+
+
+@user.command("withdraw-invitation")
+@common_options
+@click.argument("user_name", metavar="USER")
+@click.argument("invitation_id")
+def withdraw_invitation(invocation: Invocation, *, user_name: str, invitation_id: str) -> None:
+    """Withdraw an invitation; `gatehouse user invitations` prints their IDs."""
+
+    async def work(services: Services) -> None:
+        actor, user_id = await operator_actor(services), (await find_user(services, user_name)).user_id
+        await access_invitations(services).withdraw_of(actor, user_id, invitation_id)
+
+    run_with_services(invocation, work)
+    click.echo("Withdrawn.", err=True)
 
 
 async def invited_access(

@@ -212,6 +212,7 @@ async def test_tokens_end_when_a_credential_changes_or_the_account_is_blocked(
     ("fields", "says"),
     [
         ({"login": "anna"}, ".login: not an email address"),
+        ({"login": "not-a-mail@x"}, ".login: not an email address"),
         ({"nick": "An\u202ena"}, ".nick: the nick must be"),
         ({"user_id": "007"}, ".user_id: must be 1 to 19 digits"),
         ({"user_id": "1" * 20}, ".user_id: must be 1 to 19 digits"),

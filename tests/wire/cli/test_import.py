@@ -144,3 +144,20 @@ def test_a_terminal_sees_how_far_it_is(installation: InstallationPaths, tmp_path
     output, shown = installation.run_in_terminal("import", "--from", "csv", file, "--emails", "verified")
     assert re.search(r"\rImporting: \[[#.]+\] \d of 2 ", shown)
     assert "2 rows: 2 imported" in output
+
+
+def test_import_invites_and_invitations_are_listed_and_withdrawn(gatehouse: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text("login,nick\nnew@studio.example,New\nnot-a-mail@x,X\n")
+    done = gatehouse.run("import", "--from", "csv", str(file), "--emails", "unverified", "--invite")
+    assert ("1 invitations queued." in done.out, "login: not an email address" in done.err) == (True, True)
+    again = gatehouse.run("import", "--from", "csv", str(file), "--emails", "unverified", "--invite", "--json")
+    assert json.loads(again.out)["invited"] == 1  # a new link
+    refused = gatehouse.run("import", "--from", "csv", str(file), "--invite", "--dry-run")
+    assert (refused.code, "--invite cannot be used with --dry-run" in refused.err) == (2, True)
+    gatehouse.run("user", "invite", "new@studio.example", "--role", "1/administrator")
+    (listed,) = gatehouse.json("user", "invitations", "new@studio.example")
+    assert (listed["login"], listed["role"]) == ("new@studio.example", "administrator")
+    assert listed["invitation_id"] in gatehouse.run("user", "invitations", "new@studio.example").out
+    gatehouse.run("user", "withdraw-invitation", "new@studio.example", listed["invitation_id"])
+    assert gatehouse.json("user", "invitations", "new@studio.example") == []

@@ -33,9 +33,9 @@ class Inviter:
         self._studio = studio
         self.user_id = user_id
 
-    async def post(self, **data: Any) -> httpx2.Response:
+    async def post(self, action: str = "invite", /, **data: Any) -> httpx2.Response:
         headers = bearer_headers(await jwt_of(self._studio, self.user_id), **{"User-Factor": FACTOR})
-        body = {"action": "invite", "factor": FACTOR, "data": data}
+        body = {"action": action, "factor": FACTOR, "data": data}
         return await self._studio.client.post(API, json=body, headers=headers)
 
     async def invite(self, **data: Any) -> Any:
@@ -238,3 +238,24 @@ async def test_invitation_that_was_declined_withdrawn_or_of_an_erased_person_is_
     assert bob is not None
     await studio.services.accounts.erasure.erase(bob, ORIGIN)
     assert await store.into_project(PROJECT, studio.clock.now(), 10) == []
+
+
+@pytest.mark.both_databases
+async def test_owner_and_administrator_list_and_withdraw_invitations_by_the_api(studio: RunningService) -> None:
+    olga, ada = Inviter(studio, OLGA), Inviter(studio, ADA)
+    await olga.invite(login=login_of(PIA), project_id=PROJECT, role=IN_PROJECT)
+    (listed,) = (await olga.post("invitations", project_id=PROJECT)).json()["data"]
+    assert (listed["login"], listed["inviter"], listed["role"]) == (login_of(PIA), OLGA, "moderator")
+    assert (await ada.post("invitations", user_id=PIA)).json()["data"] == [listed]
+    for refused in ({"user_id": PIA}, {"project_id": "elsewhere"}):
+        assert (await olga.post("invitations", **refused)).status_code == 403, refused
+        withdrawal = await olga.post("withdraw", invitation_id=listed["invitation_id"], **refused)
+        assert withdrawal.status_code == 403, refused
+    assert (await ada.post("withdraw", user_id=PIA, invitation_id=listed["invitation_id"])).status_code == 200
+    assert (await olga.post("invitations", project_id=PROJECT)).json()["data"] == []
+    (record,) = await events(studio, AuditEvent.ACCESS_WITHDRAWN)
+    assert (record.actor, record.subject) == (ADA, PIA)
+    await olga.invite(login=login_of(PIA), project_id=PROJECT, role=IN_PROJECT)
+    (again,) = (await olga.post("invitations", project_id=PROJECT)).json()["data"]
+    await olga.post("withdraw", project_id=PROJECT, invitation_id=again["invitation_id"])
+    assert (await ada.post("invitations", user_id=PIA)).json()["data"] == []

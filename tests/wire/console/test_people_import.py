@@ -5,10 +5,13 @@ from html import unescape
 from typing import Any
 
 import httpx2
+import pytest
 
 from gatehouse.web.console.people_import import MAX_FILE_BYTES
 from tests.support.browser import HttpBrowser, hidden_fields
+from tests.support.builders import ORIGIN
 from tests.support.console import ADA, OLGA, ConsoleBrowsers, login_of
+from tests.support.mailbox import new_messages
 from tests.support.service import RunningService
 from tests.support.studio import FACTOR
 from tests.wire.console.test_api_calls import jwt_of
@@ -130,3 +133,23 @@ async def test_im_09_the_api_plans_and_imports_for_administrators_only(studio: R
     malformed = await call(studio, ADA, "import", lines=["nick"])
     assert malformed.status_code == 400
     assert "needs a column login" in malformed.text
+
+
+@pytest.mark.both_databases
+async def test_api_invites_those_without_a_password_once_imported(studio: RunningService) -> None:
+    lines = [HEADER, "new@studio.example,New", "other@studio.example,Other"]
+    done = (await call(studio, ADA, "import", lines=lines, invite=True)).json()["data"]
+    assert (done["without_password"], done["invitations"]["invited"], done["invitations"]["after"]) == (2, 2, "")
+    messages = [message for message in await new_messages(studio) if "/invite?token=" in message.text]
+    assert sorted(message.to for message in messages) == ["new@studio.example", "other@studio.example"]
+    other = await find(studio, "other@studio.example")
+    await studio.services.accounts.administration.block(other.user_id, ORIGIN)
+    again = (await call(studio, ADA, "invite", import_id=done["import_id"])).json()["data"]
+    assert (again["invited"], again["not_invited"]) == (1, [])  # a blocked account gets no link
+    assert (await call(studio, OLGA, "invite", import_id=done["import_id"])).status_code == 403
+
+
+async def test_import_refuses_what_is_no_mailbox_like_every_form(studio: RunningService) -> None:
+    lines = [HEADER, "not-a-mail@x,New", "new@localhost,Local"]
+    done = (await call(studio, ADA, "import", lines=lines)).json()["data"]
+    assert (done["imported"], done["refused_rows"][0]["reason"]) == (1, "login: not an email address")

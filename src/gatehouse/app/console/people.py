@@ -1,13 +1,12 @@
 """The console: people."""
 
-from gatehouse.admin.bulk_invitations import BulkInvitations
 from gatehouse.admin.people_import import PeopleImport
 from gatehouse.admin.saved_views import SavedViewStore
 from gatehouse.app.console.activity_log import record_describer
 from gatehouse.app.console.assignments import assignment_editor
 from gatehouse.app.console.groups import group_access
 from gatehouse.app.console.shared import ConsoleServices
-from gatehouse.app.services.people import access_invitations
+from gatehouse.app.services.people import bulk_invitations
 from gatehouse.web.console.invited import InvitationScreens
 from gatehouse.web.console.people import PeopleScreens
 from gatehouse.web.console.people_import import ImportScreens
@@ -49,12 +48,7 @@ def build(console: ConsoleServices) -> list[ConsoleRoute]:
         lookup=console.lookup,
     )
     invitations = InvitationScreens(
-        bulk=BulkInvitations(
-            invitations=access_invitations(services),
-            accounts=services.storage.accounts,
-            lists=lists,
-            clock=services.clock,
-        ),
+        bulk=bulk_invitations(services),
         lookup=console.lookup,
         view=console.view,
         clock=services.clock,

@@ -1,6 +1,7 @@
 """What administrators do to accounts, for the console and the API; loaded at the first use."""
 
 from gatehouse.admin.access_invitations import AccessInvitations
+from gatehouse.admin.bulk_invitations import BulkInvitations
 from gatehouse.admin.inviter_rights import InviterRights
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_admin import PeopleAdmin, PersonSignIn
@@ -30,6 +31,15 @@ def access_invitations(services: Services) -> AccessInvitations:
         quota=Quota(store=storage.throttle, clock=services.clock),
         composer=services.mail.composer,
         recorder=services.core.recorder,
+        clock=services.clock,
+    )
+
+
+def bulk_invitations(services: Services) -> BulkInvitations:
+    return BulkInvitations(
+        invitations=access_invitations(services),
+        accounts=services.storage.accounts,
+        lists=PeopleListStore(services.storage.runner),
         clock=services.clock,
     )
 

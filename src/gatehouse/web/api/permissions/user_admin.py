@@ -24,13 +24,14 @@ from gatehouse.fields.model import DescribedField, Kind
 from gatehouse.fields.secrets import SecretRecord, SecretText
 from gatehouse.images.loading import NewImage
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.times import iso8601
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.commands.users import read_labels
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.errors import Malformed, PersonNotFound
-from gatehouse.permissions.model.invitation import InvitedAccess
+from gatehouse.permissions.model.invitation import AccessInvitation, InvitedAccess
 from gatehouse.permissions.questions.check import refuse_about_others
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import Operation, is_open
@@ -113,6 +114,16 @@ class InvitationData(NamedUserData, frozen=True, kw_only=True):
         )
 
 
+class OpenInvitationsData(NamedUserData, frozen=True, kw_only=True):
+    """Of invitations and withdraw: those into a project that the caller manages, or of an account."""
+
+    project_id: str = ""
+
+
+class WithdrawData(OpenInvitationsData, frozen=True, kw_only=True):
+    invitation_id: str
+
+
 class EndSessionsData(NamedUserData, frozen=True, kw_only=True):
     session_id: str | UnsetType = UNSET  # this session only
     client_id: str | UnsetType = UNSET  # what this client holds only
@@ -156,6 +167,14 @@ class InviteUser(UserAdminFields, frozen=True, kw_only=True, tag="invite"):
     data: InvitationData
 
 
+class ListInvitations(UserAdminFields, frozen=True, kw_only=True, tag="invitations"):
+    data: OpenInvitationsData
+
+
+class WithdrawInvitation(UserAdminFields, frozen=True, kw_only=True, tag="withdraw"):
+    data: WithdrawData
+
+
 class EndSessions(UserAdminFields, frozen=True, kw_only=True, tag="end_sessions"):
     data: EndSessionsData
 
@@ -173,7 +192,17 @@ class EraseUser(UserAdminFields, frozen=True, kw_only=True, tag="erase"):
 
 
 Action: TypeAlias = (
-    CreateUser | SaveUser | BlockUser | UnblockUser | InviteUser | EndSessions | ResetFactors | ExportUser | EraseUser
+    CreateUser
+    | SaveUser
+    | BlockUser
+    | UnblockUser
+    | InviteUser
+    | ListInvitations
+    | WithdrawInvitation
+    | EndSessions
+    | ResetFactors
+    | ExportUser
+    | EraseUser
 )
 UserAdminRequest: TypeAlias = GetUser | CheckSignIn | Action
 
@@ -194,6 +223,21 @@ class ProjectInvitationEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The same for an address with an account and for one without."""
 
     invited: Sequence[str]
+
+
+class OpenInvitationEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An invitation that was not accepted yet; empty for what it does not give."""
+
+    invitation_id: str
+    login: str  # as it was invited
+    inviter: str
+    application_id: int
+    role: str
+    until: int  # end of the role; 0 for none
+    project_id: str
+    group_id: str
+    created: str
+    expires: str
 
 
 class UserExportEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -268,8 +312,8 @@ class UserAdminEndpoint(Struct, kw_only=True, eq=False):
             case BlockUser() | UnblockUser():
                 await people.block(actor, named_user(body.data), blocked=isinstance(body, BlockUser))
                 return data_response(user_entry(await people.person(actor, named_user(body.data)), self.base_url))
-            case InviteUser():
-                return data_response(await self._invite(actor, body.data))
+            case InviteUser() | ListInvitations() | WithdrawInvitation():
+                return await self._manage_invitations(actor, body)
             case EndSessions():
                 await self._end_sessions(actor, body.data)
             case ResetFactors():
@@ -301,6 +345,26 @@ class UserAdminEndpoint(Struct, kw_only=True, eq=False):
         if data.picture is UNSET:
             return {}
         return {"picture": await self.load().people_admin.load_picture(actor, data.picture, user_id)}
+
+    async def _manage_invitations(
+        self, actor: Actor, body: InviteUser | ListInvitations | WithdrawInvitation
+    ) -> Response:
+        """Those into a project are for its managers, those of an account for administrators."""
+        if isinstance(body, InviteUser):
+            return data_response(await self._invite(actor, body.data))
+        invitations, project_id = self.load().invitations, body.data.project_id
+        if isinstance(body, ListInvitations):
+            found = (
+                await invitations.open_into(actor, project_id)
+                if project_id
+                else await invitations.open_of(actor, named_user(body.data))
+            )
+            return data_response([open_invitation_entry(one) for one in found])
+        if project_id:
+            await invitations.withdraw(actor, project_id, body.data.invitation_id)
+        else:
+            await invitations.withdraw_of(actor, named_user(body.data), body.data.invitation_id)
+        return ok_response()
 
     async def _invite(self, actor: Actor, data: InvitationData) -> InvitedUserEntry | ProjectInvitationEntry:
         """Invite an address, or send an existing account a link to set a password."""
@@ -357,11 +421,27 @@ class UserAdminEndpoint(Struct, kw_only=True, eq=False):
             request=UserAdminRequest,
             section="interface §4.14",
             summary=(
-                "Account: get, check_sign_in, create, save, block, unblock, invite, end_sessions, reset_factors, "
-                "export, erase"
+                "Account: get, check_sign_in, create, save, block, unblock, invite, invitations, withdraw, "
+                "end_sessions, reset_factors, export, erase"
             ),
             body_limit=SCHEMA_BODY_LIMIT,  # a picture as a data URL
         )
+
+
+def open_invitation_entry(invitation: AccessInvitation) -> OpenInvitationEntry:
+    access = invitation.access
+    return OpenInvitationEntry(
+        invitation_id=invitation.invitation_id,
+        login=invitation.login,
+        inviter=invitation.inviter,
+        application_id=access.application_id if access.role else 0,
+        role=access.role,
+        until=access.end,
+        project_id=invitation.invited_into,
+        group_id=access.group_id,
+        created=iso8601(invitation.created_at),
+        expires=iso8601(invitation.expires_at),
+    )
 
 
 def named_user(data: AccountData | NamedUserData) -> str:

@@ -89,6 +89,10 @@ async def test_pa_19_what_does_not_exist_or_is_foreign_is_denied(studio: Studio)
         a_subject(kind="team"),
     ):
         assert not await decide(studio, shop, subject)
+    theirs, named = await studio.service_jwt(studio.other), {"application_id": studio.shop.application_id}
+    assert (await decide(studio, shop), await decide(studio, HERE)) == (True, True)
+    assert not await decide(studio, shop, token=theirs)
+    assert not await decide(studio, {**HERE, "properties": named}, token=theirs)
     for resource in (
         {"type": "application", "id": "9223372036854775808"},
         {"type": "application", "id": str(studio.other.application_id)},

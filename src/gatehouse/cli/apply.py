@@ -114,7 +114,13 @@ def plan_summary(plan: Plan, *, dry_run: bool) -> dict[str, object]:
     return {
         "applied": not dry_run,
         "changes": [
-            {"action": change.action, "kind": change.kind, "name": change.name, "fields": change.fields}
+            {
+                "action": change.action,
+                "kind": change.kind,
+                "name": change.name,
+                "fields": change.fields,
+                **({"assumed": change.assumed} if change.assumed else {}),
+            }
             for change in plan.changes
         ],
         "spared": plan.spared,
@@ -137,7 +143,8 @@ def print_plan(plan: Plan, *, dry_run: bool) -> None:
 
 
 def change_line(change: Change) -> str:
-    return f"{change.kind} {change.name}" + (f": {', '.join(change.fields)}" if change.fields else "")
+    details = ", ".join(change.fields) or change.assumed
+    return f"{change.kind} {change.name}" + (f": {details}" if details else "")
 
 
 def closing_line(plan: Plan, *, dry_run: bool) -> str:

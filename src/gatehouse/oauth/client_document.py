@@ -38,6 +38,7 @@ class ClientPatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """
 
     name: str | UnsetType = UNSET  # never cleared
+    profile: ClientProfile | UnsetType | None = UNSET
     token_settings: TokenSettingsPatch | UnsetType | None = UNSET
 
 

@@ -369,6 +369,7 @@ class Change(SecretRecord, frozen=True, kw_only=True):
     kind: str  # "user", "client"
     name: str  # login, client id, title
     fields: tuple[str, ...] = ()  # names of what differs; never values
+    assumed: str = ""  # what a new record got because the file does not say, and why
     writes: tuple[Write, ...]  # at least one, done together
     subject: str  # of the audit records
     notes: tuple[AuditNote, ...]
@@ -386,8 +387,10 @@ class RecordKind(Struct, Generic[R], frozen=True):
     name_of: Callable[[R], str]
     subject_of: Callable[[R], str]
 
-    def addition(self, record: R, *writes: Write, notes: Iterable[AuditNote], secret: str | None = None) -> Change:
-        return self._change(Action.ADD, record, writes, notes=notes, secret=secret)
+    def addition(
+        self, record: R, *writes: Write, notes: Iterable[AuditNote], secret: str | None = None, assumed: str = ""
+    ) -> Change:
+        return self._change(Action.ADD, record, writes, notes=notes, secret=secret, assumed=assumed)
 
     def change(
         self,
@@ -415,12 +418,14 @@ class RecordKind(Struct, Generic[R], frozen=True):
         fields: Iterable[str] = (),
         notes: Iterable[AuditNote],
         secret: str | None = None,
+        assumed: str = "",
     ) -> Change:
         return Change(
             action=action,
             kind=self.kind,
             name=self.name_of(record),
             fields=tuple(fields),
+            assumed=assumed,
             writes=tuple(writes),
             subject=self.subject_of(record),
             notes=tuple(notes),

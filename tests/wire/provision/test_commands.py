@@ -23,7 +23,7 @@ def test_a_file_is_planned_applied_and_exported(gatehouse: CommandLine, file: Pa
     assert plan.out.splitlines() == [
         "+ user anna@studio.example",
         "+ user bob@studio.example",
-        "+ client web",
+        "+ client web: profile native, because the file names none; for standard OpenID Connect add profile: oidc",
         "3 would be added, 0 changed, 0 removed.",
     ]
     assert gatehouse("apply", file) == plan.out.replace("would be ", "")
@@ -36,6 +36,27 @@ def test_a_file_is_planned_applied_and_exported(gatehouse: CommandLine, file: Pa
     assert gatehouse("apply", exported, "--dry-run", "--prune") == NOTHING
     assert gatehouse("apply", "-", "--dry-run", stdin=exported.read_text()) == NOTHING
     assert gatehouse("export") == exported.read_text()
+
+
+def test_only_new_clients_of_a_file_without_profile_become_native_and_the_plan_says_so(
+    gatehouse: CommandLine, tmp_path: Path
+) -> None:
+    gatehouse("client", "create", "shop", "--name", "Shop", "--profile", "oidc", "--redirect-uri", REDIRECT)
+    file = tmp_path / "clients.yaml"
+    forum = "{client_id: forum, name: Forum, redirect_uris: [https://forum.example/cb], profile: oidc}"
+    file.write_text(
+        f"clients:\n  - {{client_id: shop, name: Store}}\n  - {forum}\n"
+        "  - {client_id: lobby, name: Lobby, redirect_hosts: [localhost]}\n"
+    )
+    assert gatehouse.run("apply", file, "--dry-run").out.splitlines()[:3] == [
+        "~ client shop: name",
+        "+ client forum",
+        "+ client lobby: profile native, because the file names none; for standard OpenID Connect add profile: oidc",
+    ]
+    changes = gatehouse.json("apply", file)["changes"]
+    assert [change.get("assumed", "").partition(",")[0] for change in changes] == ["", "", "profile native"]
+    exported = {client["client_id"]: client["profile"] for client in yaml.safe_load(gatehouse("export"))["clients"]}
+    assert exported == {"shop": "oidc", "forum": "oidc", "lobby": "native"}
 
 
 def test_a_terminal_sees_how_far_apply_and_export_are(place: InstallationPaths, file: Path) -> None:

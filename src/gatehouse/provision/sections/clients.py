@@ -58,6 +58,9 @@ class ClientFileEntry(ClientPatch, frozen=True, kw_only=True, forbid_unknown_fie
     logo_uri: str | UnsetType | None = UNSET
 
 
+# R9: files keep the default of before, the console and the command line do not.
+ASSUMED_PROFILE: Final = "profile native, because the file names none; for standard OpenID Connect add profile: oidc"
+
 CLIENT: Final[RecordKind[Client]] = RecordKind(
     "client", name_of=lambda client: client.client_id, subject_of=lambda client: client.client_id
 )
@@ -328,7 +331,8 @@ def client_change(one: ClientEdit) -> Change | None:
     logo = image_writes(client_logo_owner(after.client_id), one.image)
     if one.before is None:
         created = AuditNote(event=AuditEvent.CLIENT_CREATED, details={"profile": after.profile.value})
-        return CLIENT.addition(after, AddClient(after), *logo, notes=[created], secret=secret)
+        assumed = "" if one.entry.profile else ASSUMED_PROFILE
+        return CLIENT.addition(after, AddClient(after), *logo, notes=[created], secret=secret, assumed=assumed)
     fields = changed_client_fields(one)
     changed = AuditNote(event=AuditEvent.CLIENT_CHANGED, details={"fields": ", ".join(fields)})
     writes: list[Write] = [ChangeClient(after), *logo] if fields or logo else []

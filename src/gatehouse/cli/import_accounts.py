@@ -13,9 +13,11 @@ import click
 import msgspec
 from msgspec.structs import asdict
 
+from gatehouse.accounts.importing.dropped import DroppedKind
 from gatehouse.accounts.importing.files import ImportFile, open_import_file
 from gatehouse.accounts.importing.firebase import FirebaseHashConfig, parse_hash_config
 from gatehouse.accounts.importing.importer import ImportJob, ImportTotals
+from gatehouse.accounts.importing.keycloak_parts import ACCOUNT_KINDS
 from gatehouse.accounts.importing.model import EmailState, ImportedId, ImportFormat, RefusedRow
 from gatehouse.admin.access_invitations import NO_ACCESS
 from gatehouse.app.services import Services
@@ -27,6 +29,8 @@ from gatehouse.kernel.text import spreadsheet_cell
 
 EXIT_REFUSED: Final = 1
 PRIVATE_MODE: Final = 0o600
+ROLE_KINDS: Final = frozenset({ACCOUNT_KINDS["realmRoles"], ACCOUNT_KINDS["clientRoles"]})
+MAX_NAMED: Final = 10  # of a kind that is left out
 MAX_SHOWN: Final = 20  # refused rows that are printed; the report has all
 REPORT_COLUMNS: Final = ("row", "account", "reason")
 ID_COLUMNS: Final = ("row", "account", "old_id", "user_id")
@@ -123,6 +127,11 @@ def open_report(refused: Path, ids: Path | None) -> Iterator[ImportReport]:
     help="ID of the sign-in provider that FILE names NAME; can be repeated.",
 )
 @click.option("--invite", is_flag=True, help="Email people without a password a link to set one.")
+@click.option(
+    "--roles-as-tags",
+    is_flag=True,
+    help="Tag accounts of Keycloak with their roles: admin, and client:admin for a role of a client.",
+)
 def import_accounts(
     invocation: Invocation,
     *,
@@ -136,18 +145,22 @@ def import_accounts(
     emails: str | None,
     providers: tuple[str, ...],
     invite: bool,
+    roles_as_tags: bool,
     as_json: bool,
 ) -> None:
     """Create accounts from FILE, an export of another system; existing accounts are never changed.
 
     Passwords keep working: their hashes are imported, and replaced at the first sign-in. An interrupted import is
-    continued by the same command. Exits with 1 when a row, or an identity of one, was not imported.
+    continued by the same command. Exits with 1 when a row, or an identity of one, was not imported. What else a realm
+    of Keycloak contains is left out, and counted.
 
     An account without a login has no email: its owner recovers it with another connected sign-in or a recovery code.
     """
     kind = ImportFormat(source)
     if (kind is ImportFormat.FIREBASE) != (hash_config is not None):
         raise click.UsageError("--hash-config is needed with --from firebase, and only there")
+    if roles_as_tags and kind is not ImportFormat.KEYCLOAK:
+        raise click.UsageError("--roles-as-tags works with --from keycloak only")
     if id_map is not None and dry_run:
         raise click.UsageError("--id-map cannot be used with --dry-run.")
     if invite and dry_run:
@@ -155,7 +168,7 @@ def import_accounts(
     config = None if hash_config is None else read_hash_config(hash_config)
     path = report_file or file.with_name(f"{file.name}.refused.csv")
     with file.open("rb") as stream, open_report(path, id_map) as report:
-        opened = open_import_file(stream, kind, hash_config=config)
+        opened = open_import_file(stream, kind, hash_config=config, roles_as_tags=roles_as_tags)
         job = ImportJob(
             source=kind,
             import_id=import_id or opened.import_id,
@@ -167,11 +180,14 @@ def import_accounts(
         totals = run_with_services(invocation, lambda services: run_import(services, opened, job, report))
     invitations = run_with_services(invocation, lambda services: invite_imported(services, job)) if invite else None
     if as_json:
-        print_json({**totals_summary(totals, job, report), **({} if invitations is None else asdict(invitations))})
+        invited = {} if invitations is None else asdict(invitations)
+        print_json({**totals_summary(totals, job, report), **invited, "dropped": dropped_parts(opened)})
     else:
         print_totals(totals, job, report)
+        print_dropped(opened.dropped.kinds(), roles_as_tags=roles_as_tags)
         if invitations is not None:
             print_invitations(invitations)
+        click.echo(f"Import ID: {job.import_id}")
     sys.exit(EXIT_REFUSED if totals.refused or totals.left_out else 0)
 
 
@@ -263,4 +279,18 @@ def print_totals(totals: ImportTotals, job: ImportJob, report: ImportReport) -> 
         )
     if totals.refused or totals.left_out:
         click.echo(f"What was not imported, and why: {report.refused.path}")
-    click.echo(f"Import ID: {job.import_id}")
+
+
+def dropped_parts(opened: ImportFile) -> list[dict[str, object]]:
+    return [{"kind": one.kind, "count": one.count, "names": dict(one.names)} for one in opened.dropped.kinds()]
+
+
+def print_dropped(kinds: Sequence[DroppedKind], *, roles_as_tags: bool) -> None:
+    if kinds:
+        click.echo("Not imported, with the number of each:")
+    for one in kinds:
+        names = [printable(name) + (f" ({count:,})" if count > 1 else "") for name, count in one.names[:MAX_NAMED]]
+        more = [f"and {len(one.names) - MAX_NAMED:,} more"] if len(one.names) > MAX_NAMED else []
+        click.echo(f"  {one.count:,} {one.kind}: {', '.join([*names, *more])}")
+    if not roles_as_tags and any(one.kind in ROLE_KINDS for one in kinds):
+        click.echo("To keep the roles of accounts as tags, add --roles-as-tags.")

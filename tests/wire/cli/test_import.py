@@ -52,6 +52,9 @@ def test_every_example_of_the_guide_works(gatehouse: CommandLine, tmp_path: Path
     ]
     users = [gatehouse.json("user", "show", f"{name}@studio.example") for name in ("anna", "cleo", "dora", "fritz")]
     assert [user["nick"] for user in users] == ["Anna", "Cleo", "dora", "Fritz"]
+    assert users[2]["tags"] == ["editor", "shop:admin"]
+    [shown] = re.findall(r"^```text\n(1 rows.*?)^```", guide_text("import"), re.MULTILINE | re.DOTALL)
+    assert others[1].out.startswith(shown)
     assert users[0]["user_id"] == "1000000001"
     facts = [gatehouse.facts("user", "show", user["user_id"]) for user in users]
     assert [one["totp"] for one in facts] == ["no", "no", "yes", "no"]
@@ -87,6 +90,61 @@ def test_the_map_lists_old_and_new_ids_also_of_an_earlier_run(gatehouse: Command
             shown = gatehouse.json("user", "show", row["user_id"])
             assert (shown["login"], shown["blocked"]) == (row["account"], row["old_id"] == "old-ben")
     assert ids.stat().st_mode & 0o777 == 0o600
+
+
+def test_import_of_keycloak_counts_and_names_what_it_leaves_out(gatehouse: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "realm.json"
+    people = [
+        {
+            "username": f"player{number}",
+            "email": f"player{number}@studio.example",
+            "emailVerified": True,
+            "createdTimestamp": 1_600_000_000_000,
+            "attributes": {"locale": ["de"], "phone": []},
+            "realmRoles": ["default-roles-studio", "editor", "2step"],
+            "credentials": [{"type": "webauthn"}, {"type": "otp", "secretData": '{"value": "12345678901234567890"}'}],
+            "disableableCredentialTypes": ["password"],
+        }
+        for number in range(2)
+    ]
+    groups = [{"name": "studio", "subGroups": [{"name": "\x1b[2Jartists"}]}]
+    realm = {
+        "realm": "studio",
+        "registrationAllowed": False,
+        "smtpServer": {"host": "mail.example"},
+        "roles": {"realm": [{"name": "editor"}], "client": {"shop": [{"name": "admin"}], "account": []}},
+        "groups": groups,
+        "clients": [{"clientId": f"client-{number}"} for number in range(12)],
+        "components": {"org.keycloak.keys.KeyProvider": [{"name": "rsa"}]},
+        "identityProviders": [{"alias": "google"}],
+        "users": people,
+    }
+    file.write_text(json.dumps(realm))
+    plan = gatehouse("import", "--from", "keycloak", file, "--dry-run")
+    assert plan.partition("Not imported")[2].splitlines()[1:] == [
+        "  1 realm roles: editor",
+        "  1 client roles: shop/admin",
+        "  2 groups: /studio, /studio/\N{REPLACEMENT CHARACTER}[2Jartists",
+        f"  12 clients: {', '.join(f'client-{number}' for number in range(10))}, and 2 more",
+        "  1 components: org.keycloak.keys.KeyProvider/rsa",
+        "  1 identity providers: google",
+        "  1 realm settings: smtpServer",
+        "  2 other fields of accounts: createdTimestamp (2)",
+        "  2 attributes of accounts: locale (2)",
+        "  6 realm roles of accounts: default-roles-studio (2), editor (2), 2step (2)",
+        "  2 credentials of accounts: webauthn (2)",
+        "To keep the roles of accounts as tags, add --roles-as-tags.",
+        f"Import ID: {plan.split()[-1]}",
+    ]
+    command = ("import", "--from", "keycloak", file, "--roles-as-tags")
+    dropped = {one["kind"]: one for one in gatehouse.json(*command)["dropped"]}
+    assert dropped["clients"]["count"] == len(dropped["clients"]["names"]) == 12
+    assert dropped["realm roles of accounts"]["names"] == {"default-roles-studio": 2, "2step": 2}
+    assert "editor" in gatehouse.json("user", "show", "player1@studio.example")["tags"]
+    assert "--roles-as-tags" not in gatehouse(*command)
+    assert "works with --from keycloak only" in gatehouse.expect_failure(
+        "import", "--from", "csv", file, "--roles-as-tags", code=2
+    )
 
 
 def test_im_07_a_report_is_not_run_by_a_spreadsheet_and_colors_no_terminal(

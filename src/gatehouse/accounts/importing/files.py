@@ -7,6 +7,7 @@ from typing import BinaryIO, Final
 from msgspec import Struct
 
 from gatehouse.accounts.importing.auth0 import read_auth0
+from gatehouse.accounts.importing.dropped import DroppedParts
 from gatehouse.accounts.importing.firebase import FirebaseHashConfig, read_firebase
 from gatehouse.accounts.importing.keycloak import read_keycloak
 from gatehouse.accounts.importing.lines import csv_says_verified, read_csv, read_jsonl
@@ -25,6 +26,7 @@ class ImportFile(Struct, frozen=True, kw_only=True):
     total: int  # rows, to show progress; with lines an estimate
     rows: Iterator[FileRow]
     says_verified: bool = True  # which addresses are verified; True without addresses
+    dropped: DroppedParts  # what is left out of the file, once the rows are read
 
     def email_state(self, answer: EmailState | None) -> EmailState:
         """Return what addresses are if a row does not say. Raises BadImportFile if no one said it (R10)."""
@@ -34,9 +36,17 @@ class ImportFile(Struct, frozen=True, kw_only=True):
 
 
 def open_import_file(
-    file: BinaryIO, source: ImportFormat, *, hash_config: FirebaseHashConfig | None = None
+    file: BinaryIO,
+    source: ImportFormat,
+    *,
+    hash_config: FirebaseHashConfig | None = None,
+    roles_as_tags: bool = False,
 ) -> ImportFile:
-    """Read the file once for its ID and size. The rows are read lazily; BadImportFile may be raised by either."""
+    """Read the file once for its ID and size. The rows are read lazily; BadImportFile may be raised by either.
+
+    `roles_as_tags`: of Keycloak.
+    """
+    dropped = DroppedParts()
     digest, lines, says, rest = hashlib.sha256(source.value.encode()), 0, False, b""
     while block := file.read(READ_BYTES):
         digest.update(block)
@@ -54,7 +64,7 @@ def open_import_file(
         case ImportFormat.JSONL:
             rows = read_jsonl(file)
         case ImportFormat.KEYCLOAK:
-            total, rows = read_keycloak(file)
+            total, rows = read_keycloak(file, dropped, roles_as_tags=roles_as_tags)
         case ImportFormat.AUTH0:
             total, rows = read_auth0(file)
         case ImportFormat.FIREBASE:
@@ -64,4 +74,5 @@ def open_import_file(
         total=max(lines, 1) if total is None else total,
         rows=rows,
         says_verified=says,
+        dropped=dropped,
     )

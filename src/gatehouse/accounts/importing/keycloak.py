@@ -1,22 +1,26 @@
 """Keycloak: `kc.sh export --users same_file` or `different_files`."""
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import BinaryIO, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.field_checks import check_tags
+from gatehouse.accounts.importing.dropped import DroppedParts
 from gatehouse.accounts.importing.hashes import BadHash, decode_base64, encode_base64
+from gatehouse.accounts.importing.keycloak_parts import ACCOUNT_KINDS, count_account, count_realm, decode_or_none
 from gatehouse.accounts.importing.lines import json_problem
-from gatehouse.accounts.importing.model import FileRow, ForeignIdentity, ImportEntry
+from gatehouse.accounts.importing.model import BadImportFile, FileRow, ForeignIdentity, ImportEntry
 from gatehouse.accounts.importing.vendors import (
     BASE32,
     LOST_FACTOR,
     TOTP_ALGORITHM,
     TOTP_DIGITS,
     TOTP_PERIOD,
-    UserDocument,
     decode_entries,
     full_name,
     split_document,
@@ -43,6 +47,8 @@ class KeycloakUser(msgspec.Struct, rename="camel"):
     first_name: str | None = None
     last_name: str | None = None
     service_account_client_id: str | None = None
+    realm_roles: list[str] | None = None
+    client_roles: dict[str, list[str]] | None = None
     credentials: list[KeycloakCredential] = []
     federated_identities: list[KeycloakLink] = []
 
@@ -63,13 +69,58 @@ class KeycloakParameters(msgspec.Struct, rename="camel"):
 
 
 PBKDF2_NAMES: Final = {"pbkdf2": "sha1", "pbkdf2-sha256": "sha256", "pbkdf2-sha512": "sha512"}
+DEFAULT_ROLES: Final = "default-roles-"  # begins the name of the role that each account of a realm has
 KEYCLOAK_PASSKEYS: Final = frozenset({"webauthn", "webauthn-passwordless"})
 ARGON2_VERSIONS: Final = {"1.0": 16, "1.3": 19}
 
 
-def read_keycloak(file: BinaryIO) -> tuple[int, Iterator[FileRow]]:
-    users = split_document(file, UserDocument).users
-    return len(users), decode_entries(users, KeycloakUser, keycloak_entry)
+ROLE_FIELDS: Final = frozenset({"realmRoles", "clientRoles"})
+USERS: Final = "users"
+
+
+def read_keycloak(file: BinaryIO, dropped: DroppedParts, *, roles_as_tags: bool) -> tuple[int, Iterator[FileRow]]:
+    """Return the number of accounts and the accounts; what is not imported is counted in `dropped` meanwhile."""
+    realm = split_document(file, dict[str, msgspec.Raw])
+    try:
+        users = msgspec.json.decode(realm.pop(USERS, msgspec.Raw(b"[]")), type=list[msgspec.Raw])
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise BadImportFile(f"the file {json_problem(error)}") from error
+    count_realm(realm, dropped)
+    default_role = f"{DEFAULT_ROLES}{decode_or_none(realm.get('realm', msgspec.Raw()))}"
+    return len(users), read_accounts(users, dropped, default_role if roles_as_tags else None)
+
+
+def read_accounts(users: Sequence[msgspec.Raw], dropped: DroppedParts, default_role: str | None) -> Iterator[FileRow]:
+    """Yield the accounts; with the role that all of them have, the other roles are tags."""
+    taken = frozenset() if default_role is None else ROLE_FIELDS
+
+    def convert(user: KeycloakUser) -> ImportEntry:
+        entry = keycloak_entry(user)
+        return entry if default_role is None else replace(entry, tags=role_tags(user, default_role, dropped))
+
+    for row, user in zip(decode_entries(users, KeycloakUser, convert), users, strict=True):
+        if not row.problem:
+            count_account(user, dropped, without=taken)
+        yield row
+
+
+def role_tags(user: KeycloakUser, default_role: str, dropped: DroppedParts) -> frozenset[str]:
+    """Return the roles of the account as tags: those of a client with its ID before them."""
+    roles = {ACCOUNT_KINDS["realmRoles"]: list(user.realm_roles or ())}
+    clients = (user.client_roles or {}).items()
+    roles[ACCOUNT_KINDS["clientRoles"]] = [f"{client}:{role}" for client, names in clients for role in names]
+    tags = {kind: [role for role in names if role != default_role and is_tag(role)] for kind, names in roles.items()}
+    for kind, names in roles.items():
+        dropped.add(kind, (name for name in names if name not in tags[kind]))
+    return frozenset(chain(*tags.values()))
+
+
+def is_tag(text: str) -> bool:
+    try:
+        check_tags(frozenset({text}))
+    except BadAccount:
+        return False
+    return True
 
 
 def keycloak_entry(user: KeycloakUser) -> ImportEntry:

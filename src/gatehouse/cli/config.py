@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from gatehouse.app.services import Services
+from gatehouse.app.services.core import call_forecast
 from gatehouse.cli.common import (
     NO_FLAGS,
     Invocation,
@@ -22,6 +23,7 @@ from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.output import print_table
 from gatehouse.cli.services import PasswordSource, operator_origin, password_options, run_with_services
 from gatehouse.images.model import MAX_UPLOAD_BYTES
+from gatehouse.outbound.targets import RefusedAddress
 from gatehouse.settings.checks import LoadPurpose
 from gatehouse.settings.display import display_line, display_value
 from gatehouse.settings.entries import all_names, find_stored_setting
@@ -67,8 +69,30 @@ def set_values(
     from a file, standard input or the terminal. All are stored together, or none.
     """
     password = PasswordSource(file=password_file, stdin=password_stdin)
-    save_settings(invocation, dict(parse_assignment(one, password) for one in assignments))
+    changes = dict(parse_assignment(one, password) for one in assignments)
+    refused = run_with_services(invocation, lambda services: save_and_forecast(services, changes))
     click.echo("Stored.")
+    for name, address in refused.items():
+        click.echo(f"warning: {name}: {refusal_text(address)}", err=True)
+
+
+async def save_and_forecast(services: Services, changes: Mapping[str, object]) -> Mapping[str, RefusedAddress]:
+    """Store the settings; return the addresses among them that the service will refuse to call."""
+    await services.settings_editor.save(changes, operator_origin())
+    forecast = call_forecast(services.settings, more_allowed=services.core.provider_loopback)
+    called = {name: str(value) for name, value in changes.items() if is_called(name) and value}
+    found = {name: await forecast.refusal(url) for name, url in called.items()}
+    return {name: refused for name, refused in found.items() if refused is not None}
+
+
+def is_called(name: str) -> bool:
+    entry = find_stored_setting(name)
+    return entry is not None and entry.field.called
+
+
+def refusal_text(refused: RefusedAddress) -> str:
+    problem = "http is not encrypted" if refused.is_unencrypted else f"{refused.address} is not a public address"
+    return f"{refused.host} will not be called: {problem}; list {refused.address} in outbound.allow to permit it"
 
 
 def parse_assignment(text: str, password: PasswordSource) -> tuple[str, object]:
@@ -101,12 +125,8 @@ def read_image(path: Path) -> bytes:
 @click.argument("name")
 def unset(invocation: Invocation, *, name: str) -> None:
     """Remove the stored value of the setting NAME, so that its default applies."""
-    save_settings(invocation, {name: None})
+    run_with_services(invocation, lambda services: services.settings_editor.save({name: None}, operator_origin()))
     click.echo(f"{name} removed from the database.")
-
-
-def save_settings(invocation: Invocation, changes: Mapping[str, object]) -> None:
-    run_with_services(invocation, lambda services: services.settings_editor.save(changes, operator_origin()))
 
 
 async def current_settings(services: Services) -> LoadedSettings:

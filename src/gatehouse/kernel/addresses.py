@@ -44,6 +44,7 @@ NOT_PUBLIC: Final[tuple[Network, ...]] = tuple(
         "3fff::/20",  # documentation
     )
 )
+LOOPBACK: Final[tuple[Network, ...]] = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
 # Only this part of IPv6 is assigned to the public; loopback, private, link-local, multicast and NAT64 are outside.
 IPV6_UNICAST: Final = IPv6Network("2000::/3")
 

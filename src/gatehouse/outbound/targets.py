@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from gatehouse.kernel.addresses import Address, Network, any_network_contains, is_public_address, unmap_ipv4
 from gatehouse.kernel.web_urls import DEFAULT_PORTS, WebUrl, parse_web_url
 from gatehouse.outbound.model import AddressRefused, Unreachable
@@ -30,19 +32,33 @@ def host_header(url: WebUrl) -> str:
     return host if url.port == DEFAULT_PORTS[url.scheme] else f"{host}:{url.port}"
 
 
+class RefusedAddress(Struct, frozen=True, kw_only=True):
+    """An address that is not called."""
+
+    host: str
+    address: Address
+    is_unencrypted: bool  # http; otherwise the address is not public
+
+
+def find_refused(url: WebUrl, addresses: Sequence[Address], allowed: tuple[Network, ...]) -> RefusedAddress | None:
+    """Return the first address that is refused. `allowed` are called although they are not public, also by http."""
+    for address in map(unmap_ipv4, addresses):
+        is_unencrypted = url.scheme != "https"
+        if not any_network_contains(allowed, address) and (is_unencrypted or not is_public_address(address)):
+            return RefusedAddress(host=url.host, address=address, is_unencrypted=is_unencrypted)
+    return None
+
+
 def check_addresses(url: WebUrl, candidates: Sequence[Address], allowed: tuple[Network, ...]) -> list[Address]:
     """Return the addresses of the name after checking each. Raises AddressRefused if one of them is refused.
 
     A name with internal and external addresses is refused completely.
     """
-    addresses = [unmap_ipv4(address) for address in candidates]
-    if not addresses:
+    if not candidates:
         raise Unreachable(f"{url.host} has no address")
-    for address in addresses:
-        if any_network_contains(allowed, address):
-            continue
-        if url.scheme != "https":
-            raise AddressRefused(f"http to {address}, which is not listed in outbound.allow")
-        if not is_public_address(address):
-            raise AddressRefused(f"{url.host} resolves to {address}")
-    return addresses
+    refused = find_refused(url, candidates, allowed)
+    if refused is None:
+        return [unmap_ipv4(address) for address in candidates]
+    if refused.is_unencrypted:
+        raise AddressRefused(f"http to {refused.address}, which is not listed in outbound.allow")
+    raise AddressRefused(f"{refused.host} resolves to {refused.address}")

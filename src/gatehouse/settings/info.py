@@ -21,6 +21,7 @@ class SettingField(Field):
     dev: str = ""  # the default with --dev, where it differs
     stored: bool = False  # administrators may change it while the service runs; it is kept in the database
     fixed: bool = False  # a provider keeps its first value
+    called: bool = False  # the URL of something that this service sends requests to
     sent_to: tuple[
         str, ...
     ] = ()  # of a secret: the settings of its section that say where it goes; the first may be ""
@@ -50,8 +51,9 @@ def text(
     dev: str = "",
     stored: bool = False,
     fixed: bool = False,
+    called: bool = False,
 ) -> SettingField:
-    return SettingField(help_text, check=check, without=without, dev=dev, stored=stored, fixed=fixed)
+    return SettingField(help_text, check=check, without=without, dev=dev, stored=stored, fixed=fixed, called=called)
 
 
 def image(help_text: str, *, without: str) -> SettingField:

@@ -105,6 +105,7 @@ class ProviderSettings(Struct, frozen=True, kw_only=True):
             without="that of its kind",
             fixed=True,
             stored=True,
+            called=True,
         ),
     ] = ""
     tenant: Annotated[
@@ -170,6 +171,7 @@ class ProviderSettings(Struct, frozen=True, kw_only=True):
             "URL of the key set of a `jwt` provider, which has no discovery document.",
             issuer_url,
             stored=True,
+            called=True,
         ),
     ] = ""
     publisher_key: Annotated[

@@ -22,6 +22,7 @@ from gatehouse.accounts.model import IMPORTED_ACCOUNT, JOINED_KEY, SELF_REGISTER
 from gatehouse.app.housekeeping import delete_expired
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
+from gatehouse.images.model import LOGO, BadImage
 from gatehouse.kernel.times import DAY
 from gatehouse.oauth.model import Consent
 from gatehouse.permissions.model.facts import ScopeHoldings
@@ -34,7 +35,15 @@ from tests.support.mailbox import link_in_new_message
 from tests.support.oauth import an_oidc_client
 from tests.support.permission_builders import a_role
 from tests.support.service import RunningService, running_service
-from tests.support.studio import PROJECT, Studio, a_studio, put_roles, set_user_holdings, set_user_roles
+from tests.support.studio import (
+    PROJECT,
+    Studio,
+    a_studio,
+    create_administrator,
+    put_roles,
+    set_user_holdings,
+    set_user_roles,
+)
 from tests.support.vendors import STEAM_ID, TENANT, Answer, Vendor, run_vendor
 from tests.wire.accounts.test_imported_passwords import import_lines
 
@@ -103,6 +112,23 @@ async def test_first_sign_in_creates_the_account_and_the_second_finds_it(
     assert again.user_id == user.user_id
     (session, *_) = await service.services.accounts.sessions.of_user(user.user_id)
     assert session.auth == "provider"
+
+
+async def test_ap_08_on_loopback_with_dev_only_providers_are_called(installed_url: str, tmp_path: Path) -> None:
+    async with running_service(installed_url, tmp_path) as service, a_vendor(service) as vendor:
+        assert service.services.core.dev
+        browser = HttpBrowser(service)
+        assert (await sign_in_with(browser, vendor, **KIM)).status_code == 303
+        assert await find_user(service, vendor) is not None
+        await browser.client.aclose()
+        calls = vendor.server.connections
+        with pytest.raises(BadImage):
+            await service.services.images.loader.load(f"{vendor.base}/kim.png", LOGO, uploader="kim")
+        studio = await a_studio(service)
+        admin = await create_administrator(studio)
+        webhook = {"action": "save", "data": {"url": f"{vendor.base}/events", "events": ["account"]}}
+        await studio.expect_error(400, "webhook", webhook, admin.headers)
+        assert vendor.server.connections == calls
 
 
 async def test_flow_of_a_client_goes_on_after_the_provider(

@@ -27,6 +27,22 @@ def test_settings_are_stored_shown_and_removed_on_the_command_line(gatehouse: Co
     assert "is a secret" in gatehouse.expect_failure("config", "set", "mail.password=typed", code=2)
 
 
+def test_config_set_warns_of_addresses_that_are_not_called(gatehouse: CommandLine) -> None:
+    def warnings(url: str, **environment: str) -> list[str]:
+        corp = ("providers.corp.enabled=false", f"providers.corp.keys_url={url}")
+        result = gatehouse.run("config", "set", *corp, environment=environment)
+        assert (result.code, result.out) == (0, "Stored.\n")
+        return result.err.splitlines()
+
+    refused = "warning: providers.corp.keys_url: 10.1.2.3 will not be called:"
+    permit = "list 10.1.2.3 in outbound.allow to permit it"
+    assert warnings("https://10.1.2.3/keys") == [f"{refused} 10.1.2.3 is not a public address; {permit}"]
+    assert warnings("http://10.1.2.3/keys") == [f"{refused} http is not encrypted; {permit}"]
+    assert warnings("http://10.1.2.3/keys", GATEHOUSE__OUTBOUND__ALLOW="10.0.0.0/8") == []
+    assert warnings("http://127.0.0.1:8081/keys") == []  # with --dev
+    assert warnings("https://93.184.215.14/keys") == []
+
+
 def test_stored_settings_are_exported_and_applied(gatehouse: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text(

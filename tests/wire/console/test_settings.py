@@ -4,6 +4,7 @@ import re
 from html import unescape
 from typing import Any, Final
 
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeyState, key_state
 from gatehouse.storage.migrations import HEAD
 from gatehouse.web.pages.translations import load_languages
@@ -14,6 +15,7 @@ from tests.support.studio import FACTOR
 
 HERE = "/console/settings"
 ROTATE = f"{HERE}/keys/rotate"
+ORIGIN = AuditOrigin(actor="test")
 LINE = KeyLine(KeyPurpose.TOKENS, Algorithm.ES256)
 
 
@@ -365,6 +367,25 @@ async def test_provider_is_added_filled_in_enabled_and_removed(
     await ada.post(f"{HERE}/providers/google/remove")
     assert "Provider removed" in (await ada.follow()).text
     assert studio.services.settings.providers == {}
+
+
+async def test_provider_form_warns_of_an_address_that_is_not_called(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada = await console_browsers(ADA)
+    entered = {"providers.corp.enabled": False, "providers.corp.client_id": "id-1"}
+    not_called = "Gatehouse will not call 10.1.2.3:"
+    for issuer, warning in {
+        "https://10.1.2.3/realms/sky": f"{not_called} 10.1.2.3 is not a public address. To permit it,",
+        "http://10.1.2.3": f"{not_called} http is not encrypted.",
+        "http://localhost:8081": "",  # with --dev
+        "https://93.184.215.14": "",
+    }.items():
+        await studio.services.settings_editor.save({**entered, "providers.corp.issuer": issuer}, ORIGIN)
+        page = (await ada.get(f"{HERE}/change?part=providers.corp")).text
+        assert warning in page
+        assert ("Gatehouse will not call" in page) == bool(warning), issuer
+        await studio.services.settings_editor.save(dict.fromkeys((*entered, "providers.corp.issuer"), None), ORIGIN)
 
 
 async def test_document_is_added_filled_in_enabled_and_removed(

@@ -2,9 +2,14 @@
 
 import csv
 import re
+from collections.abc import Sequence
+from ipaddress import ip_address
 
 import msgspec
+import pytest
 
+from gatehouse.kernel.addresses import Address
+from gatehouse.outbound.client import SystemResolver
 from gatehouse.web.api.permissions.webhooks import DeliveryEntry, webhook_entry
 from gatehouse.webhooks.model import Delivery, DeliveryState, Webhook
 from tests.support.builders import NOW
@@ -52,6 +57,23 @@ async def test_a_webhook_is_made_changed_tried_and_removed_by_mouse(
     assert "<strong>1</strong> pending event is dropped" in page.text
     await ada.post(f"{webhook_path}/remove")
     assert list(await studio.services.storage.webhooks.webhooks()) == []
+
+
+async def test_webhook_form_warns_of_an_address_that_is_not_called(
+    studio: RunningService, console_browsers: ConsoleBrowsers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def resolve(resolver: SystemResolver, host: str, port: int) -> Sequence[Address]:  # noqa: ARG001
+        return [ip_address({"inner.example": "10.1.2.3", "outer.example": "93.184.215.14"}[host])]
+
+    monkeypatch.setattr(SystemResolver, "resolve", resolve)
+    ada = await console_browsers(ADA)
+    for host, is_refused in (("inner.example", True), ("outer.example", False)):
+        await ada.get(f"{PATH}/new")
+        await ada.post(f"{PATH}/new", url=f"https://{host}/hook", events="account", description=host)
+        stored = await studio.services.storage.webhooks.webhooks()
+        (made,) = (one for one in stored if one.description == host)
+        page = (await ada.get(f"{PATH}/{made.webhook_id}")).text
+        assert ("Gatehouse will not call inner.example: 10.1.2.3 is not a public address." in page) == is_refused
 
 
 async def test_deliveries_are_searched_paged_and_downloaded(

@@ -2,6 +2,7 @@
 
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.app.console.shared import ConsoleServices
+from gatehouse.app.services.core import call_forecast
 from gatehouse.app.services.installation import installation_admin
 from gatehouse.providers.sign_in import callback_path
 from gatehouse.settings.entries import STORED_SETTINGS, TABLE_SETTINGS, setting_of_name
@@ -39,6 +40,7 @@ def build(console: ConsoleServices) -> list[ConsoleRoute]:
         forms=forms,
         callback=lambda provider_id: f"{services.base_url}{callback_path(provider_id)}",
         applications=PeopleListStore(services.storage.runner).applications,
+        forecast=call_forecast(services.settings, more_allowed=services.core.provider_loopback),
         view=view,
     )
     branding = BrandingScreens(forms=forms, save=save, view=view)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from gatehouse.admin.webhooks import DeliveryListStore
 from gatehouse.app.console.shared import ConsoleServices
+from gatehouse.app.services.core import call_forecast
 from gatehouse.web.console.view import ConsoleRoute
 from gatehouse.web.console.webhooks import WebhookScreens
 
@@ -14,4 +15,9 @@ def build(console: ConsoleServices) -> Sequence[ConsoleRoute]:
 
 def webhook_screens(console: ConsoleServices) -> WebhookScreens:
     lists = DeliveryListStore(console.services.storage.runner)
-    return WebhookScreens(webhooks=console.services.webhooks.commands, lists=lists, view=console.view)
+    return WebhookScreens(
+        webhooks=console.services.webhooks.commands,
+        lists=lists,
+        forecast=call_forecast(console.services.settings),
+        view=console.view,
+    )

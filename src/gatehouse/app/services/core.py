@@ -12,12 +12,15 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.audit.sign_in_tally import SignInTally
 from gatehouse.fields.derive import copy_as
+from gatehouse.kernel.addresses import LOOPBACK, Network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.keys.sealing import MasterKeys, derive_key, parse_master_key
 from gatehouse.outbound.client import OutboundClient, SystemResolver, TcpConnector
+from gatehouse.outbound.forecast import CallForecast
 from gatehouse.outbound.model import CallLimits
 from gatehouse.permissions.commands.ban_copies import BanCopyRules
+from gatehouse.settings.grammar import parse_origin
 from gatehouse.settings.merge import LoadedSettings
 from gatehouse.settings.model import Settings
 from gatehouse.storage.database import Storage, connect_storage
@@ -62,6 +65,12 @@ class Core:
         return self.base_url.startswith("https:")
 
     @property
+    def provider_loopback(self) -> tuple[Network, ...]:
+        """Loopback, if the endpoints of sign-in providers may be there: with --dev, served on loopback (R6)."""
+        is_local = self.dev and self.base_url and parse_origin(self.base_url, "http", "https").is_loopback
+        return LOOPBACK if is_local else ()
+
+    @property
     def ban_key(self) -> bytes:
         """The key of the digests that bans find devices and accounts by."""
         return self.derive_key("ban-devices")
@@ -71,14 +80,24 @@ class Core:
         return derive_key(self.instance_key, purpose)
 
 
-def outbound_client(settings: Settings, limits: CallLimits | None = None) -> OutboundClient:
-    """One for each worker: it limits concurrent calls, and slow calls of one worker must not delay another."""
+def outbound_client(
+    settings: Settings, limits: CallLimits | None = None, *, more_allowed: tuple[Network, ...] = ()
+) -> OutboundClient:
+    """One for each worker: it limits concurrent calls, and slow calls of one worker must not delay another.
+
+    `more_allowed` are networks beside those of the settings.
+    """
     return OutboundClient(
-        allowed=settings.outbound.allow,
+        allowed=(*settings.outbound.allow, *more_allowed),
         resolver=SystemResolver(),
         connector=TcpConnector(ca_file=settings.outbound.ca_file),
         limits=limits,
     )
+
+
+def call_forecast(settings: Settings, *, more_allowed: tuple[Network, ...] = ()) -> CallForecast:
+    """Says what such a client refuses."""
+    return CallForecast(allowed=(*settings.outbound.allow, *more_allowed), resolver=SystemResolver())
 
 
 def master_keys(settings: Settings) -> MasterKeys:

@@ -175,4 +175,4 @@ def build_provider_sign_in(
 
 
 def provider_calls(core: Core) -> ProviderCalls:
-    return ProviderCalls(outbound_client(core.settings, PROVIDER_LIMITS))
+    return ProviderCalls(outbound_client(core.settings, PROVIDER_LIMITS, more_allowed=core.provider_loopback))

@@ -13,10 +13,12 @@ from starlette.requests import Request
 from gatehouse.admin.names import NamedApplication
 from gatehouse.admin.settings import SettingListItem
 from gatehouse.kernel.errors import NotFound
+from gatehouse.outbound.forecast import CallForecast
+from gatehouse.outbound.targets import RefusedAddress
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.providers.kinds import PRESETS, ProviderProtocol
 from gatehouse.providers.titles import KIND_TITLES
-from gatehouse.settings.entries import PROVIDERS, TERMS, table_of
+from gatehouse.settings.entries import PROVIDERS, TERMS, setting_of_name, table_of
 from gatehouse.web.api.permissions.installation import Installation, InstallationReader, SaveSettings
 from gatehouse.web.console.edit_screen import ContextT, EditScreen, FormDraft, Saved
 from gatehouse.web.console.paths import CONSOLE, ConsoleEntry
@@ -105,6 +107,7 @@ class SettingField(msgspec.Struct, frozen=True, kw_only=True):
     name: str  # of the field; its label is `settings.label_<name>`
     value: str  # as it was typed
     problem: FormProblem | None = None
+    refused: RefusedAddress | None = None  # of a URL that the service would not call
 
 
 class SettingFormData(msgspec.Struct, frozen=True, kw_only=True):
@@ -289,10 +292,12 @@ class SettingRowScreens:
         forms: SettingForms,
         callback: Callable[[str], str],
         applications: Callable[[], Awaitable[Sequence[NamedApplication]]],
+        forecast: CallForecast,
         view: ConsoleView,
     ) -> None:
         """`callback` returns the redirect URI of a provider."""
         self._forms = forms
+        self._forecast = forecast
         self._applications = applications
         self._callback = callback
         self._view = view
@@ -317,7 +322,8 @@ class SettingRowScreens:
 
     async def _provider_page(self, admin: AdminRequest, part: str, form: SettingFormData) -> SettingRowContext:
         """The steps to take at the vendor, the fields of this kind, and what comes after."""
-        fields, provider_id = form.groups[""], part.partition(".")[2]
+        fields = [await self._with_forecast(field) for field in form.groups[""]]
+        provider_id = part.partition(".")[2]
         kind = self._forms.kind_of(admin, part)
         is_enabled = any(field.name == "provider__enabled" and field.line.value == "true" for field in fields)
         shown = [field for field in fields if is_enabled or field.name != "provider__enabled"]
@@ -340,6 +346,11 @@ class SettingRowScreens:
             is_enabled=is_enabled,
             applications=await self._applications() if offers_sign_in else (),
         )
+
+    async def _with_forecast(self, field: SettingField) -> SettingField:
+        if not field.value or not setting_of_name(field.line.name).field.called:
+            return field
+        return msgspec.structs.replace(field, refused=await self._forecast.refusal(field.value))
 
     async def _save(self, _request: Request, admin: AdminRequest, _part: str, form: CsrfForm) -> Saved:
         part = getattr(form, "part", "")

@@ -10,6 +10,8 @@ from starlette.responses import Response
 from gatehouse.admin.paging import PAGE_SIZE, Page
 from gatehouse.admin.webhooks import DeliveryListStore
 from gatehouse.fields.derive import entry_columns
+from gatehouse.outbound.forecast import CallForecast
+from gatehouse.outbound.targets import RefusedAddress
 from gatehouse.web.api.permissions.webhooks import DeliveryEntry, WebhookEntry, delivery_entry, webhook_entry
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
 from gatehouse.web.console.forms import VersionedForm
@@ -74,13 +76,17 @@ class WebhookContext(PageContext, frozen=True, kw_only=True):
     states: Sequence[DeliveryState] = tuple(DeliveryState)
     given_up: DeliveryState = DeliveryState.GIVEN_UP
     delivered: DeliveryState = DeliveryState.DELIVERED
+    refused: RefusedAddress | None = None  # its URL, which the service would not call
     call: ApiCall | None = None
     log_call: ApiCall | None = None
 
 
 class WebhookScreens:
-    def __init__(self, *, webhooks: Webhooks, lists: DeliveryListStore, view: ConsoleView) -> None:
+    def __init__(
+        self, *, webhooks: Webhooks, lists: DeliveryListStore, forecast: CallForecast, view: ConsoleView
+    ) -> None:
         self._webhooks = webhooks
+        self._forecast = forecast
         self._lists = lists
         self._view = view
 
@@ -163,6 +169,7 @@ class WebhookScreens:
             webhook=webhook,
             found=await self._lists.deliveries(webhook.webhook_id, query.page_request, query.chosen),
             query=query,
+            refused=await self._forecast.refusal(webhook.url),
             call=ApiCall(
                 path="webhook",
                 body={"action": "get", "data": {"webhook_id": webhook.webhook_id}},

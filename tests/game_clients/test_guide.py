@@ -82,7 +82,7 @@ def test_a_program_of_the_guide_is_built_and_signs_a_player_in(
     programs = [Path(program).parent for program in (sys.executable, *(find_node() or ())[:1])]
     paths = [desktop.environment["PATH"], project_copy / "bin", *programs]
     path = ":".join([*map(str, paths), "/usr/local/bin:/usr/bin:/bin"])
-    environment = {"PATH": path, "HOME": str(project_copy), "GATEHOUSE": studio.base_url}
+    environment = {"PATH": path, "HOME": str(project_copy), "GATEHOUSE_URL": studio.base_url}
     with (
         WatchedProcess(["bash", "-euc", script], cwd=project_copy, environment=environment) as script_process,
         Player() as player,

@@ -48,7 +48,8 @@ class GiteaInstallation:
         line = (
             shown.removeprefix(f"$ {command} ").replace("\\\n", " ").replace("https://git.studio.example", self.home)
         )
-        return shlex.split(line.replace("https://sso.studio.example", gatehouse.issuer).replace("SECRET", secret))
+        line = line.replace("https://sso.studio.example", gatehouse.issuer)
+        return shlex.split(line.replace("$OIDC_CLIENT_SECRET", secret))
 
     def set_up(self, gatehouse: GatehouseNode, secret: str) -> None:
         owner = server_user()

@@ -19,13 +19,8 @@ from typing import Final
 import pytest
 
 from gatehouse.oauth.model import Client, ClientProfile, new_token_settings
-from gatehouse.web.console.applications.snippets import (
-    BY_NAME,
-    SNIPPETS,
-    client_environment,
-    environment_file,
-    render_snippet,
-)
+from gatehouse.web.console.applications.environment import client_environment, environment_file
+from gatehouse.web.console.applications.snippets import BY_NAME, SNIPPETS, render_snippet
 from tests.interop.conftest import WHOLE, GatehouseNode, RegisteredClient
 from tests.interop.person import NICK, PersonInBrowser
 from tests.interop.programs import NODE, PYTHON, SPRING
@@ -132,9 +127,6 @@ def nextjs(program: Path, home: Path, port: int) -> Sequence[str]:
         (home / file).rename(home / place)
     (home / "app/layout.tsx").write_text(NEXTJS_LAYOUT)
     (home / "tsconfig.json").write_text(NEXTJS_CONFIGURATION)
-    (home / ".env").rename(home / ".env.local")
-    with (home / ".env.local").open("a") as secrets:
-        secrets.write("AUTH_SECRET=a-secret-of-the-sessions-of-this-test\n")
     words = (home / "install.sh").read_text().splitlines()[-1].split()
     assert words[-1] == str(port)
     return node_package(program, words)

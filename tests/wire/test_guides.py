@@ -124,7 +124,7 @@ async def test_change_stream_of_the_guide_tells_a_change(studio: Studio) -> None
         "bash",
         "-euc",
         words,
-        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "ACCESS_KEY": await studio.access_key()},
+        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "GATEHOUSE_KEY": await studio.access_key()},
         stdout=asyncio.subprocess.PIPE,
     )
     assert process.stdout is not None

@@ -16,13 +16,13 @@ import pytest
 from msgspec.structs import replace
 
 from gatehouse.oauth.model import Client, ClientProfile
+from gatehouse.web.console.applications.environment import Variable, environment_file
 from gatehouse.web.console.applications.snippets import (
     BY_NAME,
     CLIENT_KINDS,
     FOLDER,
     SNIPPETS,
     SnippetKind,
-    environment_file,
     example_site,
     render_snippet,
 )
@@ -109,7 +109,7 @@ def test_code_in_colors_is_the_same_code() -> None:
 def test_a_shell_asks_for_what_the_client_has(name: str, client: Client, proof: list[str], tmp_path: Path) -> None:
     """Run the real shell without the network and randomness."""
     stubs = "curl() { printf '%s\\n' \"$@\"; }\nopenssl() { cat >/dev/null </dev/null; echo made; }\n"
-    (tmp_path / ".env").write_text(environment_file({"OIDC_CLIENT_SECRET": "hidden"}))
+    (tmp_path / ".env").write_text(environment_file({Variable.CLIENT_SECRET: "hidden"}))
     (tmp_path / "sign_in.sh").write_text(stubs + texts(name, client)["sign_in.sh"])
     done = subprocess.run(
         ["/bin/sh", "-eu", "sign_in.sh"], cwd=tmp_path, input="c\n", capture_output=True, text=True, check=True
@@ -193,9 +193,7 @@ def test_gitea_is_set_up_as_in_the_guide_that_tests_run() -> None:
     (settings,) = texts_of("connect-gitea", "ini")
     shown = texts("gitea", replace(a_client(), client_id="gitea"))
     words = shlex.split(shown["add.sh"].partition("set +a\n")[2].replace("\\\n", " "))
-    assert [word.replace("$OIDC_CLIENT_", "") for word in words] == shlex.split(
-        command.removeprefix("$ ").replace("\\\n", " ")
-    )
+    assert words == shlex.split(command.removeprefix("$ ").replace("\\\n", " "))
     assert f"{shown['app.ini']}\n" == settings
 
 

@@ -322,6 +322,8 @@ def fill_in_readme(readme: Path, studio: Studio, name: str) -> Path:
     """The program with the address, clock and application of the test, beside the packages."""
     code = readme.read_text().replace("applicationId: 50030", f"applicationId: {studio.shop.application_id}")
     base_url = f'"{studio.service.base_url}", clock: testClock, factor: "{FACTOR}"'
+    before, _, after = code.rpartition("OIDC_CLIENT_SECRET")  # of another program, which runs in this one
+    code = f"{before}MATCH_SERVER_SECRET{after}"
     program = readme.with_name(f"{name}.js")
     program.write_text(code.replace('"https://sso.studio.example"', base_url))
     return program
@@ -339,7 +341,7 @@ async def test_the_code_of_the_readme_runs(readme: Path, shop: ClientShop, tmp_p
     await shop.save(person, private_data=KICK)
     await service.services.audit.sealer.seal_all()
     program = fill_in_readme(readme, studio, tmp_path.name)
-    secrets = {"GATEHOUSE_KEY": shop.key, "CLIENT_SECRET": party.secret, "MATCH_SERVER_SECRET": machine.secret}
+    secrets = {"GATEHOUSE_KEY": shop.key, "OIDC_CLIENT_SECRET": party.secret, "MATCH_SERVER_SECRET": machine.secret}
     settings = {"module": program.as_uri(), "now": service.clock.now()}
     async with running_driver("readme_driver.mjs", settings, secrets) as backend:
         home = f"http://127.0.0.1:{await backend.call('port')}"

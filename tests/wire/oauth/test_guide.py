@@ -55,7 +55,11 @@ async def test_guide_commands_exchange_a_code_refresh_tokens_and_read_userinfo(
     client = await service.services.storage.clients.client("shop")
     shop = RelyingPartyClient(service=service, client=client, secret=secret, redirect_uri=REDIRECT)
     address, exchange, refresh, userinfo, _ = blocks("sh")
-    known = {"ISSUER": service.base_url, "REDIRECT": REDIRECT, "SECRET": secret}
+    known = {
+        "OIDC_ISSUER": service.base_url,
+        "OIDC_REDIRECT_URI": REDIRECT,
+        "OIDC_CLIENT_SECRET": secret,
+    }
 
     url, verifier = (await run_script(f'{address}\necho "$VERIFIER"', **known, STATE="s1", NONCE="n1")).split()
     wanted = dict(pair.split("=", 1) for pair in url.partition("?")[2].split("&"))
@@ -71,7 +75,7 @@ async def test_guide_commands_exchange_a_code_refresh_tokens_and_read_userinfo(
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl, which the guide shows")
 async def test_over_http_a_client_is_made_by_anyone_who_may_save_its_application(service: RunningService) -> None:
     studio = await a_studio(service)
-    known = {"ISSUER": service.base_url, "APPLICATION": str(studio.shop.application_id)}
+    known = {"GATEHOUSE_URL": service.base_url, "GATEHOUSE_APPLICATION": str(studio.shop.application_id)}
     body = json.loads(await run_script(blocks("sh")[-1], **known, JWT=studio.owner.jwt, FACTOR=FACTOR))
     forum = await service.services.storage.clients.client("forum")
     assert (len(body["data"]["client_secret"]), forum.application_id) == (43, studio.shop.application_id)

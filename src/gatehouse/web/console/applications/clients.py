@@ -36,6 +36,7 @@ from gatehouse.web.console.applications.client_forms import (
     new_form,
 )
 from gatehouse.web.console.applications.connect import connect_path
+from gatehouse.web.console.applications.environment import Variable, client_environment, environment_file
 from gatehouse.web.console.applications.head import (
     ENTRY,
     ApplicationHead,
@@ -44,7 +45,6 @@ from gatehouse.web.console.applications.head import (
     application_path,
     render_secret,
 )
-from gatehouse.web.console.applications.snippets import CLIENT_SECRET_VARIABLE, client_environment, environment_file
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.image_forms import LogoForm, logo_routes
@@ -307,7 +307,7 @@ def rotated_secret(client: Client, value: str, *, until: int) -> CreatedSecret:
         back=client_path(client),
         value=value,
         about=client.client_id,
-        environment=environment_file({CLIENT_SECRET_VARIABLE: value}),
+        environment=environment_file({Variable.CLIENT_SECRET: value}),
         environment_name=client.client_id,
         old_works_until=until,
     )

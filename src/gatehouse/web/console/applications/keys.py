@@ -1,6 +1,6 @@
 """Access keys of an application (interface §4.8)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from markupsafe import Markup
@@ -17,6 +17,7 @@ from gatehouse.permissions.model.limits import MAX_ACCESS_KEYS, MAX_CUSTOM_KEYS
 from gatehouse.permissions.rights.guard import Operation, is_open
 from gatehouse.web.api.permissions.access_keys import access_key_entry as key_entry
 from gatehouse.web.api.permissions.application_keys import PublicKeyEntry
+from gatehouse.web.console.applications.environment import environment_file, key_environment
 from gatehouse.web.console.applications.head import (
     ApplicationHead,
     CreatedSecret,
@@ -26,7 +27,6 @@ from gatehouse.web.console.applications.head import (
     render_secret,
     tab_trail,
 )
-from gatehouse.web.console.applications.snippets import environment_file
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved, named_application
 from gatehouse.web.console.forms import form_text
 from gatehouse.web.console.frame import ApiCall
@@ -146,10 +146,6 @@ def access_key_secret(application_id: int, value: str, *, base_url: str) -> Crea
         environment=environment_file(key_environment(base_url, application_id, value)),
         environment_name=f"application-{application_id}",
     )
-
-
-def key_environment(base_url: str, application_id: int, value: str) -> Mapping[str, str]:
-    return {"GATEHOUSE_URL": base_url, "GATEHOUSE_APPLICATION": str(application_id), "GATEHOUSE_KEY": value}
 
 
 def key_command(base_url: str, application_id: int, value: str) -> str:

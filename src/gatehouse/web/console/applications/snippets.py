@@ -4,7 +4,6 @@ A folder there has the name of its snippet. Secrets come from the environment; a
 """
 
 import re
-import secrets
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -22,7 +21,6 @@ from gatehouse.web.console.applications.highlight import highlight
 
 FOLDER: Final = "snippets"
 OMITTED_SCOPES: Final = frozenset({"trust"})
-SESSION_SECRET_BYTES: Final = 32
 EXAMPLE_CLIENT: Final = "your-client-id"
 EXAMPLE_APP: Final = "http://localhost:3000"
 EXAMPLE_SITE: Final = "wiki.example"
@@ -351,27 +349,6 @@ def example_redirect(client: Client) -> str:
 
 def client_scope(client: Client) -> str:
     return " ".join(scope for scope in client.scopes if scope not in OMITTED_SCOPES)
-
-
-CLIENT_SECRET_VARIABLE: Final = "OIDC_CLIENT_SECRET"  # noqa: S105 - a name, not a secret
-
-
-def client_environment(client: Client, secret: str, *, base_url: str) -> Mapping[str, str]:
-    """Return what snippets of the client read from the environment, and what most libraries want besides."""
-    credentials = {"OIDC_ISSUER": base_url, "OIDC_CLIENT_ID": client.client_id, CLIENT_SECRET_VARIABLE: secret}
-    if client.machine:
-        return credentials
-    return {
-        **credentials,
-        "OIDC_REDIRECT_URI": example_redirect(client),
-        "OIDC_SCOPE": client_scope(client),
-        "SESSION_SECRET": secrets.token_hex(SESSION_SECRET_BYTES),
-    }
-
-
-def environment_file(values: Mapping[str, str]) -> str:
-    """Return the lines of a .env file, which a shell reads as well."""
-    return "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())
 
 
 def json_text(value: object) -> str:

@@ -3,6 +3,7 @@
 import re
 import shutil
 import stat
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -40,6 +41,12 @@ GODOT_4_SCENE: Final = """\
 [ext_resource path="res://game.gd" type="Script" id="1"]
 [node name="game" type="Node"]
 script = ExtResource("1")
+"""
+GODOT_4_COMPILER: Final = """\
+extends Node
+
+func _ready():
+	get_tree().quit(0 if load("res://guest.gd").can_instantiate() else 1)
 """
 UNITY_HOST: Final = """\
 using UnityEngine;
@@ -100,10 +107,13 @@ def godot_4(home: Path) -> str:
     program = require_program(GODOT_4)
     copy_client(home, "godot")
     (home / "game.tscn").write_text(GODOT_4_SCENE)
+    (home / "compiler.gd").write_text(GODOT_4_COMPILER)
+    (home / "compiler.tscn").write_text(GODOT_4_SCENE.replace("game", "compiler"))
     project = home / "project.godot"
     scene = 'config/name="Gatehouse example"\nrun/main_scene="res://game.tscn"'
     project.write_text(project.read_text().replace('config/name="Gatehouse example"', scene))
-    return f"exec {program} --headless --no-header --path ."
+    run = f"{program} --headless --no-header --path ."
+    return f"{run} res://compiler.tscn && exec {run}"
 
 
 def godot_3(home: Path) -> str:
@@ -136,6 +146,18 @@ SAMPLE: Final[Sequence[str]] = [*GAMES] if WHOLE else ["game-python"]
 
 def test_every_game_of_the_console_is_run() -> None:
     assert GAMES.keys() == {one.name for one in BY_NAME.values() if one.kind is SnippetKind.GAME}
+
+
+def test_godot_4_compiles_the_guest_code_of_the_console(tmp_path: Path) -> None:
+    """In the project of a game, where the add-on has its autoload."""
+    for file in render_snippet(BY_NAME["game-godot4"], None, application_id=APPLICATION, base_url="http://localhost"):
+        (tmp_path / file.name).write_text(file.text + "\n")
+    compiler, _, _ = godot_4(tmp_path).partition(" && ")
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(
+        ["bash", "-euc", compiler], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "ERROR" in done.stderr) == (0, False), done.stderr
 
 
 @pytest.mark.parametrize("name", SAMPLE)

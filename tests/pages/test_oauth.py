@@ -189,7 +189,7 @@ async def test_choosing_an_account(service: RunningService, page_with_or_without
     second = await shop.answer()
     assert first["code"] != second["code"]
     await open_authorize(client, page, prompt="select_account")
-    await page.get_by_role("button", name="Use a different account").click()
+    await page.get_by_role("button", name="Use another account").click()
     await sign_in(page)
     await back_in_the_shop(page)
     assert "code" in await shop.answer()

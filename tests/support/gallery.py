@@ -464,6 +464,10 @@ STATES: Final[Mapping[str, PageContext]] = {
     "email-link-registers": by_email.EmailedLinkContext(csrf=CSRF, token="x", login=ANNA, creates=True),
     "email-link-elsewhere": by_email.LinkElsewhereContext(),
     "sign-in-for-game": replace(SIGN_IN, phone_link=PHONE_LINK, register_enabled=True),
+    "sign-in-as-guest": replace(
+        SIGN_IN, application="Sky Raiders", guest="Guest edbe", phone_link=PHONE_LINK, register_enabled=True
+    ),
+    "sign-in-as-guest-without-registration": replace(SIGN_IN, application="Sky Raiders", guest="W" * 32),
     "sign-in-throttled": replace(
         SIGN_IN, login=LONG_LOGIN, problem=PageProblem(what=ProblemKind.THROTTLED, seconds=95)
     ),

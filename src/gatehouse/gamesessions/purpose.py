@@ -137,8 +137,16 @@ class GameSignInPurpose:
             application_ids=tuple(self.application_ids(session)),
             logo=application.logo,
             hand_over=page_url(LINK_PATH, session.gsid),
+            guest=await self._guest_nick(session),
             asks_again=bool(session.guest_id),
         )
+
+    async def _guest_nick(self, session: GameSession) -> str:
+        """Return the nick of the guest to upgrade; empty without one, or for one that is gone."""
+        try:
+            return (await self._accounts.user(session.guest_id)).nick if session.guest_id else ""
+        except UserNotFound:
+            return ""
 
     async def next_step(self, interaction: SignInFlow) -> FlowStep:
         """Ask even a person who is signed in: anyone can send them the link (R4).

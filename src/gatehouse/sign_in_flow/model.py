@@ -98,6 +98,7 @@ class Destination(Struct, frozen=True, kw_only=True):
     logo: str = ""  # path of the application's logo
     links: tuple[DestinationLink, ...] = ()
     hand_over: str = ""  # path of a page to continue on another device; empty without one
+    guest: str = ""  # nick of the guest whose progress an account is to keep
     asks_again: bool = False  # a provider must ask the person, instead of answering from its own session
 
     @property

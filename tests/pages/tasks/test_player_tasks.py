@@ -62,8 +62,8 @@ async def sign_in(person: Person) -> None:
     await person.press_enter(person.field("field.password"))
 
 
-async def create_account(person: Person) -> None:
-    await person.tap(person.link("sign_in.register"))
+async def create_account(person: Person, *, as_guest: bool = False) -> None:
+    await person.tap(person.button("sign_in.create_account") if as_guest else person.link("sign_in.register"))
     await person.fill(person.field("field.login"), NEW)
     await person.fill(person.field("field.nick"), "Kim")
     await person.fill(person.field("field.password"), PASSWORD)
@@ -300,7 +300,8 @@ async def test_guest_keeps_their_progress_in_a_new_account(person: Person) -> No
     game = await register_upgrade(person.service, device, code="1")
     await person.service.clock.advance(1)
     await person.open(f"/?gsid={game.gsid}")
-    await create_account(person)
+    await person.sees_heading("sign_in.save_progress")
+    await create_account(person, as_guest=True)
     await open_link(person)
     await person.tap(person.page.get_by_role("button", name=person.words("verify.continue")))
     await person.pick(person.page.locator("label", has=person.page.locator(f'[value="{game.answer["code"]}"]')))

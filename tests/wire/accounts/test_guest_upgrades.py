@@ -22,7 +22,7 @@ from gatehouse.permissions.model.schema import Tree
 from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser
 from tests.support.builders import a_record, an_identity
 from tests.support.database_contents import read_all_tables
-from tests.support.game import GET_GSID, Game, poll_ended_session
+from tests.support.game import GET_GSID, Game, poll_ended_session, register_game
 from tests.support.guests import (
     NEW,
     Device,
@@ -115,6 +115,28 @@ async def test_person_who_registers_keeps_the_id_of_the_guest(studio: Studio, br
 async def status_of_token(studio: Studio, jwt: str) -> int:
     headers = {**bearer_headers(jwt), "Factor": "pc"}
     return (await studio.post("meta/data", own_record(studio.shop), headers)).status_code
+
+
+async def test_page_of_an_upgrade_names_the_guest_and_offers_a_new_account_first(
+    service: RunningService, browser_client: HttpBrowser, anna: User
+) -> None:
+    device = Device()
+    guest = await device.log_in(service)
+    game = await register_upgrade(service, device)
+    await service.services.settings_editor.save({"accounts.registration": False}, ORIGIN)
+    closed = (await open_sign_in(browser_client, game)).text
+    assert "Save your progress" in closed
+    assert f"You play as <strong><bdi>{guest['nick']}</bdi></strong>." in closed
+    assert "Create account" not in closed, "there is no registration"
+    await service.services.settings_editor.save({"accounts.registration": True}, ORIGIN)
+    page = (await open_sign_in(browser_client, game)).text
+    (register,) = re.findall(r'<a href="(/register\?interaction=[^"]+)" role="button">Create account</a>', page)
+    assert page.index(register) < page.index('name="password"')
+    assert (await browser_client.get(unescape(register))).status_code == 200
+    plain = await register_game(service)
+    assert "Save your progress" not in (await open_sign_in(browser_client, plain)).text
+    page = (await open_upgrade(browser_client, game, anna.login or "")).text
+    assert "merged into this account" in page, "an existing account is the other way"
 
 
 async def test_gu_09_guest_that_was_upgraded_is_not_merged_by_an_older_game_session(

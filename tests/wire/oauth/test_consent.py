@@ -1,6 +1,7 @@
 """Consent: requested once per set of scopes, stored, listed, withdrawn (R3)."""
 
 import json
+import re
 from html import unescape
 from typing import Any
 
@@ -52,6 +53,34 @@ async def test_the_page_tells_who_wants_what_of_whom(
     assert "<Atlas>" not in page
     assert "form-action 'self' https://shop.example;" in policy_of(signed_in_browser)
     assert "<dt>Owner</dt>" not in text
+
+
+async def test_another_account_is_used_from_the_question_and_the_question_comes_back(
+    service: RunningService,
+    signed_in_browser: HttpBrowser,
+    third_party_client: RelyingPartyClient,
+) -> None:
+    bob = await service.services.accounts.administration.create(
+        login="bob@studio.example", nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
+    )
+    page = await open_consent_page(signed_in_browser, third_party_client, state="kept")
+    (link,) = re.findall(r'href="(/sign-in\?interaction=[^"]+)">Use another account<', page)
+    assert "Sky &lt;Atlas&gt;" in (await signed_in_browser.get(unescape(link))).text
+    await signed_in_browser.post("/sign-in", login="bob@studio.example", password=PASSWORD)
+    question = await signed_in_browser.follow()
+    assert (question.url.path, "bob@studio.example" in question.text, LOGIN in question.text) == (
+        CONSENT,
+        True,
+        False,
+    )
+    allowed = await signed_in_browser.post(CONSENT, decision="allow")
+    assert query_of(allowed.headers["location"])["state"] == "kept"
+    tokens = await third_party_client.tokens(query_of(allowed.headers["location"])["code"])
+    assert (await third_party_client.userinfo(tokens["access_token"])).json()["sub"] == bob.user_id
+
+    hint = tokens["id_token"]
+    named = await open_consent_page(signed_in_browser, third_party_client, prompt="consent", id_token_hint=hint)
+    assert "Use another account" not in named, "the client asks for this person"
 
 
 @pytest.mark.parametrize("redirect_uri", ["http://127.0.0.1:8765/back", "com.example.atlas:/back"])

@@ -62,6 +62,7 @@ class ConsentPage(Struct, kw_only=True, eq=False):
             interaction=handle,
             application=destination.application,
             owner=await self._owner_name(wanted.client_id),
+            may_be_another=not wanted.subjects,
             document_host=document_host(wanted.client_id),
             returns_to=destination.returns_to,
             nick=signed_in.user.nick,

@@ -82,6 +82,7 @@ class SignInContext(PageContext, frozen=True, kw_only=True):
     logo: str = ""  # path of the application's logo
     links: tuple[DestinationLink, ...] = ()
     phone_link: str = ""  # of a game: the link to continue on a phone
+    guest: str = ""  # nick of the guest who gets the account
     register_enabled: bool = False
     email_enabled: bool = False  # sign-in by a link or code
     usernames_enabled: bool = True
@@ -123,6 +124,7 @@ class ConsentContext(PageContext, frozen=True, kw_only=True):
     interaction: str
     application: str  # its name
     owner: str = ""  # the title of the project it belongs to
+    may_be_another: bool = True  # the client does not name the person
     document_host: str = ""  # of a client that is not registered here
     returns_to: str  # the host the browser is redirected to
     nick: str

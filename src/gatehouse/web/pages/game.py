@@ -37,11 +37,7 @@ from gatehouse.web.pages.vocabulary import GameEnd
 NOT_FOUND: Final = 404
 SERVICE_UNAVAILABLE: Final = 503
 ENDS_BY_CLOSING: Final = {CloseStatus.SUCCESS.value: GameEnd.IN, CloseStatus.ERROR.value: GameEnd.FAILED}
-FOLLOWED_STATES: Final = {  # the game has not reported yet, or may still report something else (R4, closeGsid)
-    GameEnd.CONFIRMED: "cancelled Success Error",
-    GameEnd.IN: "Error",
-    GameEnd.FAILED: "Success",
-}
+REPORTS: Final = "cancelled Success Error"  # what the game may still report after the person confirmed (closeGsid)
 
 
 class GsidQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,7 +108,7 @@ class GamePages(Struct, kw_only=True, eq=False):
         if session is not None and session.state is GameSessionState.PENDING:
             return see_other(page_url(LINK_PATH, gsid))
         end = game_end_of(session)
-        return self._end_page(request, end, gsid=gsid, until=FOLLOWED_STATES.get(end, ""))
+        return self._end_page(request, end, gsid=gsid, until=REPORTS if end is GameEnd.CONFIRMED else "")
 
     async def show_cancelled(self, request: Request) -> Response:
         await self.browsers.read(request)

@@ -188,6 +188,7 @@ class SignInPages(Struct, kw_only=True, eq=False):
             logo=destination.logo,
             links=destination.links,
             phone_link=f"{self.base_url}{destination.hand_over}" if destination.hand_over else "",
+            guest=destination.guest,
             register_enabled=self.register_enabled(),
             email_enabled=self.email_enabled(),
             usernames_enabled=self.usernames_enabled(),

@@ -4,6 +4,7 @@
 const EVERY = 2000; // milliseconds
 const place = document.querySelector("[data-game]");
 const until = place ? place.dataset.until.split(" ") : [];
+let asks = place && place.dataset.asks ? Number(place.dataset.asks) : Infinity; // that are left
 let following = place !== null;
 
 const show = (waiting) => {
@@ -30,11 +31,14 @@ const ask = async () => {
 
 const follow = async () => {
   try {
-    if (document.visibilityState === "visible") await ask();
+    if (document.visibilityState === "visible") {
+      asks -= 1;
+      await ask();
+    }
   } catch {
     // Not reachable just now: the next time, then.
   }
-  if (following) setTimeout(follow, EVERY);
+  if (following && asks > 0) setTimeout(follow, EVERY);
 };
 
 // The answer is being delivered; the page that follows shows the result.

@@ -17,11 +17,11 @@ READS: Final = re.compile(
 )
 DESTRUCTURED: Final = re.compile(r"\{([^{}]*)\} = process\.env")
 LOCAL: Final = re.compile(rf"(?m)^{NAME}=|read -r {NAME}")
-# Values of one request or sign-in, names in a file that the guide is about, and variables of other products.
+# Values of one request or sign-in, names in a file that the guide is about, and variables of APIs and other products.
 OTHERS: Final = {
     *("JWT", "FACTOR", "STATE", "NONCE", "CODE", "VERIFIER", "ACCESS_TOKEN", "REFRESH_TOKEN"),
     "ANNA_PASSWORD",
-    *("TITLE", "SECRET_KEY", "OAUTH2_PROXY_CLIENT_SECRET", "OAUTH2_PROXY_COOKIE_SECRET"),
+    *("RESOURCE", "PORT", "TITLE", "SECRET_KEY", "OAUTH2_PROXY_CLIENT_SECRET", "OAUTH2_PROXY_COOKIE_SECRET"),
 }
 
 
@@ -31,7 +31,7 @@ def programs() -> Iterator[tuple[str, str]]:
         for file in render_snippet(snippet, None, application_id=50_001, base_url=URL):
             yield f"{snippet.name}/{file.name}", file.text
     for page in (*ROOT.glob("docs/guides/*.md"), *ROOT.glob("clients/**/README.md")):
-        for block in re.findall(r"^ *```(?:[a-z]+)\n(.*?)^ *```", page.read_text(), re.MULTILINE | re.DOTALL):
+        for block in re.findall(r"^ *```[a-z]+[^\n]*\n(.*?)^ *```", page.read_text(), re.MULTILINE | re.DOTALL):
             yield page.name, block
 
 

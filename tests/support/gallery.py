@@ -383,7 +383,7 @@ def documented_example(operation_id: str, auth: RequiredAuth) -> DocumentedOpera
         operation_id=operation_id,
         method=request.method,
         path=request.target,
-        summary="Check up to 100 permissions of users",
+        summary="Check up to 1,000 permissions of a user",
         description="Answers true or false for each check, in their order.",
         auth="person" if auth is RequiredAuth.USER_JWT_AND_FACTOR else auth.value,
         fields=[FieldRow(name="data.checks", kind="list of object", required=True, description="At most 100")],

@@ -67,7 +67,8 @@ def refuse_about_everyone(request: AuthenticatedRequest) -> None:
 # `check`: many questions about one person, yes or no each (R6).
 
 
-MAX_CHECKS: Final = 100
+MAX_CHECKS: Final = 1_000
+CHECK_WEIGHT: Final = 20  # work of one of them
 NO_ADDRESS: Final[Address | None] = None  # a check has no address (R5)
 
 
@@ -103,9 +104,8 @@ class Checks:
         evaluation_input = await self._question_access.load_input(caller, user_id)
         application_id = caller.application_id or 0
         effective = await self._permission_loader.evaluate(evaluation_input, application_id, NO_ADDRESS)
-        return await run_off_loop(
-            effective.decision_work, answer_questions, evaluation_input, effective, questions, self._clock.now()
-        )
+        weight = len(questions) * (CHECK_WEIGHT + len(evaluation_input.structure.projects)) + effective.decision_work
+        return await run_off_loop(weight, answer_questions, evaluation_input, effective, questions, self._clock.now())
 
 
 def answer_questions(

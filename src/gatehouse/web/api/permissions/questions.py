@@ -152,7 +152,7 @@ class QuestionEndpoints:
                 name="check",
                 request=CheckRequest,
                 section=SECTION,
-                summary="Check up to 100 permissions of users",
+                summary="Check up to 1,000 permissions of a user",
                 answers=CheckResponse,
                 has_tag=True,
             ),

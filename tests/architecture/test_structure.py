@@ -26,6 +26,7 @@ LAZY_IMPORTS = {
     ("app/management.py", "gatehouse.app.services.listing"),
     ("app/page_endpoints.py", "gatehouse.app.services.people"),
     ("app/services/mail.py", "gatehouse.app.services.smtp"),
+    ("kernel/public_suffixes.py", "fido2.rpid"),
     ("languages.py", "babel.core"),
     ("languages.py", "babel.dates"),
     ("languages.py", "babel.numbers"),

@@ -11,10 +11,10 @@ from sqlalchemy import BigInteger, Text, bindparam, func, select
 from gatehouse.admin.paging import Page, PagedList, PageRequest, contains_search
 from gatehouse.audit.events import AuditEvent
 from gatehouse.images.loading import NewImage
+from gatehouse.kernel.private_schemes import has_plain_scheme
 from gatehouse.oauth.client_document import ClientPatch, apply_patch
 from gatehouse.oauth.errors import BadClient
 from gatehouse.oauth.model import SINGLE_FIELDS, Client, ClientProfile
-from gatehouse.oauth.redirects import has_plain_scheme
 from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.errors import AdministratorsOnly, Malformed
 from gatehouse.permissions.rights.actor import Actor

@@ -101,7 +101,7 @@ def oauth_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
     )
     return [
         *DiscoveryEndpoints(
-            provider_metadata(
+            lambda: provider_metadata(
                 services.base_url,
                 languages=LANGUAGES,
                 documents=bool(services.settings.oauth.client_document_hosts),

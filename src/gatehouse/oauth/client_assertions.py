@@ -57,6 +57,10 @@ class ClientAssertions:
         """Return the client that the assertion names; nothing is verified yet."""
         return str(parse_assertion(assertion).payload.get("sub", ""))
 
+    def key_id_in(self, assertion: str) -> str:
+        """Return the key ID that the assertion names; nothing is verified yet."""
+        return parse_assertion(assertion).kid
+
     async def is_valid_for(self, client: Client, assertion: str) -> bool:
         """Whether this client signed it for this service, it is valid now, and it was not presented before."""
         jws = parse_assertion(assertion)

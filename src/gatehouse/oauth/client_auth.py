@@ -258,7 +258,11 @@ class ClientAuthenticator:
             return client
         try:
             caller = DocumentCaller(source=credentials.source, origin=credentials.origin)
-            return await self._metadata_clients.recheck(client, caller)
+            current = await self._metadata_clients.recheck(client, caller)
+            if current.public or not credentials.assertion:
+                return current
+            kid = self._assertions.key_id_in(credentials.assertion)
+            return await self._metadata_clients.with_key(current, kid, caller)
         except BadDocument as error:
             raise InvalidClient(error.detail) from None
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from gatehouse.audit.model import BUILT_IN_ACTORS
+from gatehouse.kernel.private_schemes import has_plain_scheme
 from gatehouse.kernel.web_urls import parse_web_url
 from gatehouse.oauth.errors import BadClient, ClientNotFound
 from gatehouse.oauth.mapped_claims import RESERVED_CLAIMS
@@ -23,7 +24,6 @@ from gatehouse.oauth.redirects import (
     LOGOUT_PARAMETERS,
     RESPONSE_PARAMETERS,
     document_host,
-    has_plain_scheme,
     is_registrable_host,
     is_registrable_origin,
     is_registrable_uri,

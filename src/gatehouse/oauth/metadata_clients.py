@@ -5,9 +5,10 @@ The document is fetched from listed hosts only. What was fetched is a row among 
 """
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from msgspec import Struct
@@ -21,19 +22,28 @@ from gatehouse.images.model import LOGO, BadImage, StoredImage
 from gatehouse.images.upload_limit import OPERATOR
 from gatehouse.kernel.cache import WeightedCache
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.errors import TooMany, Unavailable
+from gatehouse.kernel.errors import GatehouseError, TooMany, Unavailable
 from gatehouse.oauth.client_commands import changed_fields
+from gatehouse.oauth.document_hosts import DocumentHosts
 from gatehouse.oauth.errors import BadDocument, ClientChanged, ClientExists, ClientNotFound
-from gatehouse.oauth.metadata_document import DescribedClient, cache_seconds, logo_host, read_document
+from gatehouse.oauth.metadata_document import (
+    DescribedClient,
+    cache_seconds,
+    logo_host,
+    read_document,
+    with_keys,
+)
 from gatehouse.oauth.model import Client
 from gatehouse.oauth.redirects import document_host
 from gatehouse.oauth.store import ClientStore
 from gatehouse.outbound.client import OutboundClient
-from gatehouse.outbound.model import CallFailed, CallLimits
+from gatehouse.outbound.model import CallFailed, CallLimits, OutboundResponse
 from gatehouse.throttle.rate_limiter import RateLimit, RateLimiter
 
 log = structlog.get_logger(__name__)
 
+KEYS_LIMITS: Final = CallLimits(connect_seconds=5, total_seconds=5, body_bytes=65_536)  # R11
+KEYS_AGAIN_SECONDS: Final = 60  # between two readings of a client's keys for a key ID that is not among them (R11)
 DOCUMENT_LIMITS: Final = CallLimits(connect_seconds=5, total_seconds=5, body_bytes=16_384)  # R9
 LOGO_LIMITS: Final = CallLimits(connect_seconds=5, total_seconds=5, body_bytes=2**20, max_concurrent=2)
 CACHE_BYTES: Final = 2**20
@@ -62,7 +72,10 @@ class FetchedDocument(Struct, frozen=True, kw_only=True):
     """The outcome of the last fetch."""
 
     ends_at: float
+    app_uris: tuple[str, ...]  # that were listed for the host: with others the document may mean something else
     problem: str = ""  # why the document was not accepted
+    jwks_uri: str = ""
+    keys_read_at: float = 0
 
 
 class MetadataClients:
@@ -71,15 +84,17 @@ class MetadataClients:
         *,
         store: ClientStore,
         outbound: OutboundClient,
+        keys_outbound: OutboundClient,
         images: ImageLoader,
-        hosts: frozenset[str],
+        hosts: Callable[[], DocumentHosts],
         rate_limiter: RateLimiter,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
-        """`hosts`: the allow list; a host with a port other than 443 is written with it."""
+        """`hosts`: the allow list, which may change at any time."""
         self._store = store
         self._outbound = outbound
+        self._keys_outbound = keys_outbound
         self._images = images
         self._hosts = hosts
         self._rate_limiter = rate_limiter
@@ -88,16 +103,17 @@ class MetadataClients:
         self._cache: WeightedCache[FetchedDocument] = WeightedCache(CACHE_BYTES)
         self._failures: WeightedCache[FetchedDocument] = WeightedCache(CACHE_BYTES)  # never in place of the others
         self._strangers = asyncio.Semaphore(MAX_STRANGERS)
-        self._fetches: dict[str, asyncio.Task[Client]] = {}
+        self._fetches: dict[
+            str, asyncio.Task[Client]
+        ] = {}  # by client_id; readings of keys alone under a name of theirs
 
     async def find(self, client_id: str, caller: DocumentCaller) -> Client:
         """Return the client as its document describes it now. Raises BadDocument, TooMany."""
         self._refuse_unlisted(client_id)
-        failed = self._failures.get(CACHE_GROUP, client_id)
-        if failed is not None and failed.ends_at > self._clock.monotonic():
+        failed = self._current(self._failures, client_id)
+        if failed is not None:
             raise BadDocument(failed.problem)
-        cached = self._cache.get(CACHE_GROUP, client_id)
-        if cached is not None and cached.ends_at > self._clock.monotonic():
+        if self._current(self._cache, client_id) is not None:
             with suppress(ClientNotFound):  # the row of a client that no one used was deleted
                 return await self._store.client(client_id)
         return await self._fetch_once(client_id, caller)
@@ -111,8 +127,48 @@ class MetadataClients:
         self._refuse_unlisted(client.client_id)
         return client if client.public else await self.find(client.client_id, caller)
 
+    async def with_key(self, client: Client, kid: str, caller: DocumentCaller) -> Client:
+        """Return the client with the keys that its jwks_uri has now, if the stored ones lack this key ID.
+
+        They are read once a minute at most; when that fails, the stored keys stay.
+        """
+        fetched = self._current(self._cache, client.client_id)
+        if fetched is None or not fetched.jwks_uri or not kid or has_key_id(client, kid):
+            return client
+        name = f"keys of {client.client_id}"
+        reading = self._fetches.get(name)
+        if reading is None:
+            if self._clock.monotonic() < fetched.keys_read_at + KEYS_AGAIN_SECONDS:
+                return client
+            reading = self._start(name, self._read_keys(client, fetched, caller))
+        return await asyncio.shield(reading)
+
+    async def _read_keys(self, client: Client, fetched: FetchedDocument, caller: DocumentCaller) -> Client:
+        read_now = replace(fetched, keys_read_at=self._clock.monotonic())
+        self._store_fetched(self._cache, client.client_id, read_now)
+        try:
+            self._refuse_too_many(client.client_id, caller, in_use=True)
+            changed = with_keys(client, await self._get_keys(fetched.jwks_uri))
+            return await self._save(changed, None, caller.origin)
+        except (CallFailed, BadDocument, ClientNotFound, TooMany) as error:
+            problem = error.detail or error.public
+            log.warning("keys of a client not read", client_id=client.client_id, reason=problem)
+            return client
+
+    async def _get_keys(self, jwks_uri: str) -> OutboundResponse:
+        return await self._keys_outbound.get(jwks_uri, accept="application/jwk-set+json, application/json")
+
+    def _current(self, cache: WeightedCache[FetchedDocument], client_id: str) -> FetchedDocument | None:
+        fetched = cache.get(CACHE_GROUP, client_id)
+        if fetched is None or fetched.ends_at <= self._clock.monotonic():
+            return None
+        return fetched if fetched.app_uris == self._app_uris(client_id) else None
+
+    def _app_uris(self, client_id: str) -> tuple[str, ...]:
+        return self._hosts().app_uris_of(document_host(client_id))
+
     def _refuse_unlisted(self, client_id: str) -> None:
-        if document_host(client_id) not in self._hosts:
+        if not self._hosts().is_listed(document_host(client_id)):
             raise BadDocument("the host of the client_id is not listed in oauth.client_document_hosts")
 
     async def _fetch_once(self, client_id: str, caller: DocumentCaller) -> Client:
@@ -122,13 +178,16 @@ class MetadataClients:
         if fetch is None:
             self._refuse_too_many(client_id, caller, in_use=in_use)
             slot = nullcontext() if in_use else self._strangers
-            fetch = asyncio.create_task(self._fetch(client_id, caller.origin, slot))
-            self._fetches[client_id] = fetch
-            fetch.add_done_callback(partial(self._end_fetch, client_id))
+            fetch = self._start(client_id, self._fetch(client_id, caller.origin, slot))
         return await asyncio.shield(fetch)
 
-    def _end_fetch(self, client_id: str, fetch: asyncio.Task[Client]) -> None:
-        del self._fetches[client_id]
+    def _start(self, name: str, work: Coroutine[Any, Any, Client]) -> asyncio.Task[Client]:
+        fetch = self._fetches[name] = asyncio.create_task(work)
+        fetch.add_done_callback(partial(self._end_fetch, name))
+        return fetch
+
+    def _end_fetch(self, name: str, fetch: asyncio.Task[Client]) -> None:
+        del self._fetches[name]
         if not fetch.cancelled():
             fetch.exception()  # asyncio reports an exception that no one has read
 
@@ -139,28 +198,40 @@ class MetadataClients:
                 raise TooMany(wait, "client ID metadata documents")
 
     async def _fetch(self, client_id: str, origin: AuditOrigin, slot: AbstractAsyncContextManager[None]) -> Client:
+        app_uris, started = self._app_uris(client_id), self._clock.monotonic()
         try:
-            async with slot:
+            async with slot, asyncio.timeout(DOCUMENT_LIMITS.total_seconds):
                 response = await self._outbound.get(client_id)
-            described = read_document(client_id, response, self._clock.now())
+                described = read_document(client_id, response, self._clock.now(), app_uris=app_uris)
+                seconds = cache_seconds(response.headers)
+                if described.jwks_uri:
+                    keys = await self._get_keys(described.jwks_uri)
+                    described = replace(described, client=with_keys(described.client, keys))
+                    seconds = min(seconds, cache_seconds(keys.headers))
             client = await self._save(described.client, await self._load_logo(described), origin)
-        except (CallFailed, BadDocument, ClientNotFound) as error:
-            problem = error.detail or error.public
+        except (CallFailed, BadDocument, ClientNotFound, TimeoutError) as error:
+            problem = problem_with(error)
             log.warning("client ID metadata document not accepted", client_id=client_id, reason=problem)
-            self._remember(self._failures, client_id, FAILURE_SECONDS, problem)
+            ends_at = self._clock.monotonic() + FAILURE_SECONDS
+            failed = FetchedDocument(ends_at=ends_at, app_uris=app_uris, problem=problem)
+            self._store_fetched(self._failures, client_id, failed)
             raise BadDocument(problem) from None
-        self._remember(self._cache, client_id, cache_seconds(response.headers))
+        fetched = FetchedDocument(
+            ends_at=self._clock.monotonic() + seconds,
+            app_uris=app_uris,
+            jwks_uri=described.jwks_uri,
+            keys_read_at=started,
+        )
+        self._store_fetched(self._cache, client_id, fetched)
         return client
 
-    def _remember(
-        self, cache: WeightedCache[FetchedDocument], client_id: str, seconds: int, problem: str = ""
-    ) -> None:
-        fetched = FetchedDocument(ends_at=self._clock.monotonic() + seconds, problem=problem)
-        cache.put(CACHE_GROUP, client_id, fetched, len(client_id) + len(problem) + 200)
+    def _store_fetched(self, cache: WeightedCache[FetchedDocument], client_id: str, fetched: FetchedDocument) -> None:
+        texts = sum(100 + len(uri) for uri in fetched.app_uris) + len(fetched.problem) + len(fetched.jwks_uri)
+        cache.put(CACHE_GROUP, client_id, fetched, len(client_id) + texts + 200)
 
     async def _load_logo(self, described: DescribedClient) -> StoredImage | None:
         """Fetch the logo with its document, from a listed host; None without one, and for any failure."""
-        if logo_host(described.logo_uri) not in self._hosts:
+        if not self._hosts().is_listed(logo_host(described.logo_uri)):
             return None
         try:
             return await self._images.load(described.logo_uri, LOGO, uploader=OPERATOR)
@@ -189,10 +260,24 @@ class MetadataClients:
             )
             await self._store.create_client(client, record, logo)
             return
-        after = replace(client, created_at=before.created_at, version=before.version, secrets=before.secrets)
-        if after != before:
-            details = {"fields": ", ".join(changed_fields(before, after))}
-            record = self._recorder.record(
-                AuditEvent.CLIENT_CHANGED, origin, subject=client.client_id, details=details
-            )
-            await self._store.change_client(after, record, logo)
+        after = replace(
+            client, created_at=before.created_at, version=before.version, secrets=before.secrets, rev=before.rev
+        )
+        if after == before:
+            return
+        # What was granted to a client with keys is not for one that anyone can pose as (R11).
+        loses_keys = after.public and not before.public
+        details = {"fields": ", ".join(changed_fields(before, after))}
+        record = self._recorder.record(AuditEvent.CLIENT_CHANGED, origin, subject=client.client_id, details=details)
+        ended = self._recorder.record(AuditEvent.CLIENT_TOKENS_REVOKED, origin, subject=client.client_id)
+        await self._store.change_client(after, record, logo, ended=ended if loses_keys else None)
+
+
+def has_key_id(client: Client, kid: str) -> bool:
+    return any(key.get("kid") == kid for key in client.jwks.get("keys", ()))
+
+
+def problem_with(error: GatehouseError | TimeoutError) -> str:
+    if isinstance(error, GatehouseError):
+        return error.detail or error.public
+    return f"the document and its keys took more than {DOCUMENT_LIMITS.total_seconds:g} s"

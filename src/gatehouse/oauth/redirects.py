@@ -4,36 +4,18 @@ A general URL parser is not used, because it accepts what browsers read differen
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 from urllib.parse import quote, unquote
 
+from gatehouse.kernel.private_schemes import MAX_URI_LENGTH, has_domain_scheme, has_plain_scheme, is_private_use
 from gatehouse.kernel.web_urls import is_host_name
 from gatehouse.oauth.model import Client, ClientProfile
 
-MAX_URI_LENGTH: Final = 2_048
 HOSTNAME: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*"
 PORT: Final = r":(?P<port>[1-9][0-9]{0,4})"
 REST: Final = r"(?P<rest>(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?(\?[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*)?)"
 WEB_URI: Final = re.compile(rf"(?P<scheme>https?)://(?P<host>{HOSTNAME}|\[::1\])({PORT})?{REST}", re.ASCII)
-# A private-use scheme for an installed application, reversed domain name style (RFC 8252 §7.1).
-APP_URI: Final = re.compile(r"[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", re.ASCII)
-# One without a dot, such as oc://. Anyone can claim the name, so administrators register it, one exact URI (R11). A
-# single letter is a drive of Windows.
-PLAIN_APP_URI: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+-]+):/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", re.ASCII)
-# Schemes that browsers and operating systems handle themselves; no program answers for them.
-SYSTEM_SCHEMES: Final = frozenset(
-    (
-        *("about", "afp", "blob", "bluetooth", "chrome", "chrome-extension", "cid", "content", "data", "dav", "davs"),
-        *("dict", "dns", "edge", "facetime", "feed", "file", "filesystem", "ftp", "ftps", "geo", "git", "gopher"),
-        *("http", "https", "imap", "imaps", "intent", "irc", "ircs", "jar", "javascript", "ldap", "ldaps", "magnet"),
-        *("mailto", "market", "mhtml", "mid", "mms", "moz-extension", "nfs", "nntp", "opera", "pop", "res"),
-        *("resource", "rlogin", "rtsp", "search", "search-ms", "sftp", "shell", "shttp", "sip", "sips", "sms", "smb"),
-        *("smtp", "ssh", "steam", "svn", "tel", "telnet", "urn", "vbscript", "view-source", "wais", "webcal", "ws"),
-        *("wss", "wyciwyg", "xmpp"),
-    )
-)
-SYSTEM_SCHEME_PREFIX: Final = "ms-"  # of Windows and Office
 HOST: Final = re.compile(rf"(?P<host>{HOSTNAME}|\[::1\])({PORT})?", re.ASCII)
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 HIGHEST_PORT: Final = 65_535
@@ -67,8 +49,13 @@ def document_host(client_id: str) -> str:
     return parts["host"] if parts["port"] is None else f"{parts['host']}:{parts['port']}"
 
 
-def is_document_redirect(host: str, uri: str) -> bool:
-    """Whether a document on this host may name the redirect URI: one of the same origin, or on loopback (R9)."""
+def is_document_redirect(host: str, uri: str, app_uris: Collection[str] = ()) -> bool:
+    """Whether a document on this host may name the redirect URI: one of the same origin, or on loopback (R9).
+
+    `app_uris`: those with a private-use scheme that administrators listed for the host (R11).
+    """
+    if uri in app_uris:
+        return is_private_use(uri) and not reserved_parameter_in(uri)
     parts = WEB_URI.fullmatch(uri)
     if parts is None or not is_registrable_uri(uri) or reserved_parameter_in(uri):
         return False
@@ -81,16 +68,8 @@ def is_registrable_uri(uri: str) -> bool:
         return False
     parts = WEB_URI.fullmatch(uri)
     if parts is None:
-        return APP_URI.fullmatch(uri) is not None
+        return has_domain_scheme(uri)
     return _port_fits(parts["port"]) and (parts["scheme"] == "https" or parts["host"] in LOOPBACK)
-
-
-def has_plain_scheme(uri: str) -> bool:
-    """Whether it is a URI of an installed application whose scheme has no dot."""
-    parts = PLAIN_APP_URI.fullmatch(uri) if len(uri) <= MAX_URI_LENGTH else None
-    if parts is None or parts["scheme"].startswith(SYSTEM_SCHEME_PREFIX):
-        return False
-    return parts["scheme"] not in SYSTEM_SCHEMES
 
 
 def reserved_parameter_in(uri: str, reserved: frozenset[str] = RESPONSE_PARAMETERS) -> str:

@@ -68,10 +68,18 @@ class ClientStore(Protocol):
     async def clients_of_application(self, application_id: int) -> Sequence[Client]:
         """Return the clients of one application, by id."""
 
-    async def change_client(self, client: Client, record: AuditRecord, logo: StoredImage | None = None) -> None:
+    async def change_client(
+        self,
+        client: Client,
+        record: AuditRecord,
+        logo: StoredImage | None = None,
+        *,
+        ended: AuditRecord | None = None,
+    ) -> None:
         """Replace the client, its secrets too, if its version is still the given one. Raises ClientChanged.
 
-        `logo`: a new one, which the client names by its ID.
+        `logo`: a new one, which the client names by its ID. `ended`: everything it was granted ends, with
+        this record.
         """
 
     async def is_client_in_use(self, client_id: str) -> bool:

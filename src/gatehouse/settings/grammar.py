@@ -13,6 +13,8 @@ from msgspec import Struct
 from gatehouse.kernel.addresses import Network, parse_address, parse_network
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.kernel.graphics import Color
+from gatehouse.kernel.private_schemes import is_private_use
+from gatehouse.kernel.public_suffixes import is_public_suffix
 from gatehouse.kernel.stored_settings import BadSetting
 from gatehouse.kernel.web_urls import DEFAULT_PORTS, MAX_PORT, is_host_name
 from gatehouse.keys.sealing import parse_master_key
@@ -144,6 +146,36 @@ def https_host(text: str) -> None:
     if not is_host_name(host) or (colon and PORT.fullmatch(port) is None):
         raise ValueError(f"must be a host name like client.example or client.example:8443, not {text!r}")
     check_port("https", port or None)
+
+
+def document_host(text: str) -> None:
+    """Check a host of client ID metadata documents: exact, or one level of subdomains of a name."""
+    name = text.removeprefix("*.")
+    refuse_bad_https_host(name)
+    if name == text:
+        return
+    host = name.partition(":")[0]
+    if "." not in host or is_public_suffix(host):
+        raise BadSetting(f"subdomains of {host} belong to many owners: list exact hosts instead").on_screen(
+            "public_suffix", host=host
+        )
+
+
+def document_app_uri(text: str) -> None:
+    """Check a redirect URI with a private-use scheme that documents on one host may name."""
+    host, _, uri = text.partition("=")
+    refuse_bad_https_host(host)
+    if not is_private_use(uri):
+        raise BadSetting(
+            f"must be a host and a URI, like client.example=com.example.app:/callback, not {text!r}"
+        ).on_screen("document_app_uri")
+
+
+def refuse_bad_https_host(text: str) -> None:
+    try:
+        https_host(text)
+    except ValueError as error:
+        raise BadSetting(str(error)).on_screen("https_host") from None
 
 
 def login_data_field(text: str) -> None:

@@ -295,9 +295,19 @@ class OAuthSettings(Struct, frozen=True, kw_only=True):
     client_document_hosts: Annotated[
         tuple[str, ...],
         text(
-            "Exact hosts, like `client.example`, whose client ID metadata documents are accepted.",
-            grammar.https_host,
+            "Hosts whose client ID metadata documents are accepted: `client.example` or `*.client.example`.",
+            grammar.document_host,
             without="none: a client_id that is a URL is refused",
+            stored=True,
+        ),
+    ] = ()
+    client_document_app_uris: Annotated[
+        tuple[str, ...],
+        text(
+            "Private-use redirect URIs that a host's documents may name, like `client.example=app://callback`.",
+            grammar.document_app_uri,
+            without="none: only the origin of the document, and loopback",
+            stored=True,
         ),
     ] = ()
 

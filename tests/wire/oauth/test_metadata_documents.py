@@ -18,6 +18,7 @@ from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.errors import TooMany
+from gatehouse.oauth.document_hosts import DocumentHosts
 from gatehouse.oauth.errors import BadClient, BadDocument
 from gatehouse.oauth.metadata_clients import (
     DOCUMENT_LIMITS,
@@ -224,8 +225,9 @@ def fetcher(service: RunningService, outbound: OutboundClient) -> MetadataClient
     return MetadataClients(
         store=services.storage.clients,
         outbound=outbound,
+        keys_outbound=outbound,
         images=services.images.loader,
-        hosts=frozenset({"client.example"}),
+        hosts=lambda: DocumentHosts(hosts={"client.example"}),
         rate_limiter=RateLimiter(DOCUMENT_RATES, clock=service.clock),
         recorder=services.core.recorder,
         clock=service.clock,
@@ -434,17 +436,17 @@ def key_set(key: ECKey) -> dict[str, object]:
     return {"keys": [{**key.as_dict(private=False), "alg": "ES256"}]}
 
 
-def signed_assertion(relying: RelyingPartyClient, key: ECKey) -> dict[str, str]:
+def signed_assertion(relying: RelyingPartyClient, key: ECKey, **header: str) -> dict[str, str]:
     now = relying.service.clock.now()
     name = relying.client.client_id
     about = {"iss": name, "sub": name, "aud": relying.service.base_url, "jti": token_hex(8), "exp": now + 60}
-    assertion = jwt.encode({"alg": "ES256"}, about, key, algorithms=["ES256"])
+    assertion = jwt.encode({"alg": "ES256", **header}, about, key, algorithms=["ES256"])
     return {"client_assertion": assertion, "client_assertion_type": ASSERTION_TYPE}
 
 
-async def redeem_signed(relying: RelyingPartyClient, user: User, key: ECKey) -> httpx2.Response:
+async def redeem_signed(relying: RelyingPartyClient, user: User, key: ECKey, **header: str) -> httpx2.Response:
     code = await relying.issue_code(user, code_challenge=PKCE["code_challenge"])
-    return await relying.redeem(code, code_verifier=VERIFIER, **signed_assertion(relying, key))
+    return await relying.redeem(code, code_verifier=VERIFIER, **signed_assertion(relying, key, **header))
 
 
 async def test_md_10_a_removed_client_and_an_unlisted_host_are_refused_everywhere(

@@ -26,6 +26,7 @@ from gatehouse.oauth.client_auth import ClientAuthenticator, ClientSecretVerifie
 from gatehouse.oauth.client_commands import Clients
 from gatehouse.oauth.device import DeviceAuthorization
 from gatehouse.oauth.device_sign_in import DeviceSignInPurpose
+from gatehouse.oauth.document_hosts import DocumentHosts
 from gatehouse.oauth.exchange import IdTokenExchange, UserJwtExchange
 from gatehouse.oauth.grants.authorization_code import AuthorizationCodeGrant
 from gatehouse.oauth.grants.client_credentials import ClientCredentialsGrant
@@ -37,7 +38,13 @@ from gatehouse.oauth.introspection import Introspection
 from gatehouse.oauth.logout import LogoutRequests
 from gatehouse.oauth.machines import MachineAuthenticator
 from gatehouse.oauth.mapped_claims import MappedClaims
-from gatehouse.oauth.metadata_clients import DOCUMENT_LIMITS, DOCUMENT_RATES, LOGO_LIMITS, MetadataClients
+from gatehouse.oauth.metadata_clients import (
+    DOCUMENT_LIMITS,
+    DOCUMENT_RATES,
+    KEYS_LIMITS,
+    LOGO_LIMITS,
+    MetadataClients,
+)
 from gatehouse.oauth.refresh_tokens import RefreshTokens
 from gatehouse.oauth.revocation import Revocation
 from gatehouse.oauth.token_endpoint import GrantAccess, TokenEndpoint
@@ -212,8 +219,11 @@ def build_clients(
     metadata = MetadataClients(
         store=store,
         outbound=outbound_client(core.settings, DOCUMENT_LIMITS),
+        keys_outbound=outbound_client(core.settings, KEYS_LIMITS),
         images=ImageLoader(converter=converter, outbound=outbound_client(core.settings, LOGO_LIMITS)),
-        hosts=frozenset(core.settings.oauth.client_document_hosts),
+        hosts=lambda: DocumentHosts(
+            hosts=core.settings.oauth.client_document_hosts, app_uris=core.settings.oauth.client_document_app_uris
+        ),
         rate_limiter=RateLimiter(DOCUMENT_RATES, clock=clock),
         recorder=recorder,
         clock=clock,

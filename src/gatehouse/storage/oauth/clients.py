@@ -80,6 +80,14 @@ RAISE_CLIENT = Statement(
         .values(rev=next_rev(CLIENT_REV), version=clients.c.version + 1)
     )
 )
+REVOKE_CLIENT_GRANTS = Statement(
+    lambda: (
+        update(grants)
+        .where(grants.c.client_id == bindparam("of"), grants.c.revoked_at == 0, grants.c.ends_at > bindparam("now"))
+        .values(revoked_at=bindparam("now"))
+        .returning(grants.c.grant_id)
+    )
+)
 ALL_CLIENTS = Statement(lambda: select(*_COLUMNS).where(NOT_REMOVED).order_by(clients.c.client_id))
 _OF_APPLICATION = (NOT_REMOVED, clients.c.application_id == bindparam("application_id"))
 CLIENTS_OF_APPLICATION = Statement(lambda: select(*_COLUMNS).where(*_OF_APPLICATION).order_by(clients.c.client_id))
@@ -151,11 +159,22 @@ def insert_client(client: Client) -> Verb[None]:
     yield from _put_lists(client)
 
 
-def update_client(client: Client, entry: AuditRecord, logo: StoredImage | None = None) -> Verb[None]:
+def update_client(
+    client: Client, entry: AuditRecord, logo: StoredImage | None = None, *, ended: AuditRecord | None = None
+) -> Verb[None]:
     yield from replace_client(client)
+    if ended is not None:
+        yield from end_client_grants(client.client_id, ended.at)
+        yield from add_audit_record(ended)
     if logo is not None:
         yield from put_image(client_logo_owner(client.client_id), logo, entry.at)
     yield from add_audit_record(entry)
+
+
+def end_client_grants(client_id: str, now: int) -> Verb[int]:
+    """End every grant of the client and the tokens it got for itself; return how many grants there were."""
+    yield RAISE_CLIENT(of=client_id, epoch=now * 1_000)
+    return len((yield REVOKE_CLIENT_GRANTS(of=client_id, now=now)))
 
 
 def replace_client(client: Client) -> Verb[None]:

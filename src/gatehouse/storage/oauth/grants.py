@@ -27,7 +27,13 @@ from gatehouse.storage.audit import (
 from gatehouse.storage.epoch import CLIENT_REV, USER_REV
 from gatehouse.storage.keys import KEYS_VERSION
 from gatehouse.storage.oauth.apis import add_machine_record, is_machine_token_revoked, revoke_machine_token
-from gatehouse.storage.oauth.clients import APPLICATION_LIVE, NOT_REMOVED, RAISE_CLIENT, ClientCache, client_by_id
+from gatehouse.storage.oauth.clients import (
+    APPLICATION_LIVE,
+    NOT_REMOVED,
+    ClientCache,
+    client_by_id,
+    end_client_grants,
+)
 from gatehouse.storage.rows import RecordColumns, column_values
 from gatehouse.storage.runner import Runner, SqlStore, inline_write, read, write
 from gatehouse.storage.single_use import insert_single_use
@@ -236,14 +242,6 @@ REVOKE_GRANT = Statement(
         .returning(grants.c.grant_id)
     )
 )
-REVOKE_CLIENT_GRANTS = Statement(
-    lambda: (
-        update(grants)
-        .where(grants.c.client_id == bindparam("of"), _UNEXPIRED)
-        .values(revoked_at=bindparam("now"))
-        .returning(grants.c.grant_id)
-    )
-)
 SPEND_ASSERTION = Statement(lambda: insert_single_use().on_conflict_do_nothing().returning(once.c.digest))
 ASSERTION_SPENT_BY = Statement(
     lambda: select(once.c.details).where(once.c.kind == ASSERTION, once.c.digest == bindparam("of_digest"))
@@ -363,10 +361,9 @@ def revoke_grant(grant_id: str, now: int, entry: AuditRecord) -> Verb[bool]:
 
 
 def revoke_client_tokens(client_id: str, now: int, entry: AuditRecord) -> Verb[int]:
-    yield RAISE_CLIENT(of=client_id, epoch=now * 1_000)
-    ended = yield REVOKE_CLIENT_GRANTS(of=client_id, now=now)
+    ended = yield from end_client_grants(client_id, now)
     yield from add_audit_record(entry)
-    return len(ended)
+    return ended
 
 
 def spend_assertion(digest: bytes, client_id: str, now: int, *, ends_at: int, attempt: str) -> Verb[bool]:

@@ -1,5 +1,6 @@
 """The two addresses of the metadata document (interface §4.2, R3)."""
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -16,12 +17,16 @@ METADATA_CACHE_CONTROL: Final = "public, max-age=3600"
 
 
 class DiscoveryEndpoints:
-    def __init__(self, document: Metadata) -> None:
-        self._body = msgspec.json.encode(document)
+    def __init__(self, document: Callable[[], Metadata]) -> None:
+        """`document`: as it is now; a setting may change it."""
+        self._document = document
 
     async def show(self, request: Request) -> Response:
         return cacheable_response(
-            request, self._body, media_type="application/json", cache_control=METADATA_CACHE_CONTROL
+            request,
+            msgspec.json.encode(self._document()),
+            media_type="application/json",
+            cache_control=METADATA_CACHE_CONTROL,
         )
 
     def endpoints(self) -> list[Endpoint]:

@@ -58,6 +58,7 @@ FORM_GROUPS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
             *("tokens.user_jwt_days", "tokens.expired_grace_days", "tokens.service_jwt_days"),
             *("oauth.code_seconds", "oauth.refresh_family_days", "oauth.refresh_grace_seconds"),
         ),
+        "client_documents": ("oauth.client_document_hosts", "oauth.client_document_app_uris"),
     },
     "languages": {"languages": ("languages.default", "languages.offered")},
 }

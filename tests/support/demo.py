@@ -84,6 +84,8 @@ TABS: Final = {  # more screens, behind tabs
     "access-keys": f"{HUB}/access_keys",
     "public-keys": f"{GAME}/public_keys",
     "service-tokens": f"{GAME}/service_tokens",
+    "role-settings": "/console/roles/50001/game_master/settings",
+    "project-settings": f"{RAIDERS}/settings",
     "role-members": "/console/roles/50001/game_master/members",
     "email": "/console/settings/email",
     "branding": "/console/settings/branding",

@@ -108,7 +108,10 @@ CREATION_OPTIONS: Final = json.dumps(
     }
 )
 
-GUIDES: Final = [guides.GuideLink(name="webhooks", title="Webhooks"), guides.GuideLink(name="import", title="Import")]
+GUIDES: Final = [
+    ("automation", [guides.GuideLink(name="webhooks", title="Webhooks", excerpt="… signs each delivery …")]),
+    *((group, [guides.GuideLink(name="import", title="Import")]) for group in guides.GROUPS if group != "automation"),
+]
 GUIDE: Final = render_markdown(
     "# Webhooks\n\nAn *event* with `code`:\n\n## Fields\n\n| name | meaning |\n|---|---|\n| `id` | the event |\n\n"
     f"```json\n{json.dumps({'id': 'x' * 200})}\n```\n",
@@ -242,6 +245,7 @@ SIGN_INS: Final = tuple(
 )
 NEW_ACCOUNT: Final = account.AccountContext(
     csrf=CSRF,
+    mail_is_logged=True,
     now=NOW,
     user_id="4711204518",
     nick="Anna",
@@ -453,7 +457,7 @@ STATES: Final[Mapping[str, PageContext]] = {
         problem=PageProblem(what=ProblemKind.PROVIDER_FAILED, text="Steam"),
     ),
     "sign-in-by-email": replace(SIGN_IN, email_enabled=True, usernames_enabled=False, register_enabled=True),
-    "email-sign-in": by_email.EmailSignInContext(csrf=CSRF, interaction=ASK, login=ANNA, mail_is_logged=True),
+    "email-sign-in": by_email.EmailSignInContext(csrf=CSRF, interaction=ASK, login=ANNA),
     "email-sign-in-wrong": by_email.EmailSignInContext(
         csrf=CSRF, login=LONG_LOGIN, problem=PageProblem(what=ProblemKind.WRONG_CODE)
     ),
@@ -569,7 +573,6 @@ STATES: Final[Mapping[str, PageContext]] = {
         others=(FactorMethod.RECOVERY,),
         sent_to="a•••@studio.example",
         notice=Notice.CODE_SENT,
-        mail_is_logged=True,
     ),
     "factor-recovery": replace(FACTOR, method=FactorMethod.RECOVERY, others=(FactorMethod.TOTP,)),
     "factor-passkey": replace(FACTOR, method=FactorMethod.PASSKEY, others=(), passkey_options=REQUEST_OPTIONS),
@@ -590,7 +593,7 @@ STATES: Final[Mapping[str, PageContext]] = {
     ),
     "registration-sent": page.RegistrationSentContext(csrf=CSRF, login=ANNA, application="Sky Raiders"),
     "registration-sent-wrong-code": page.RegistrationSentContext(
-        csrf=CSRF, login=ANNA, problem=PageProblem(what=ProblemKind.WRONG_CODE, field="otp"), mail_is_logged=True
+        csrf=CSRF, login=ANNA, problem=PageProblem(what=ProblemKind.WRONG_CODE, field="otp")
     ),
     "registered-elsewhere": page.RegisteredElsewhereContext(
         login=ANNA, sign_in="/sign-in", application="Sky Raiders"
@@ -628,9 +631,7 @@ STATES: Final[Mapping[str, PageContext]] = {
         csrf=CSRF, login=ANNA, puzzle=PUZZLE, problem=PageProblem(what=ProblemKind.NEEDS_SCRIPT, seconds=1_500)
     ),
     "check-mail-verify": page.CheckMailContext(csrf=CSRF, purpose=MailPurpose.VERIFY, login=ANNA),
-    "check-mail-reset": page.CheckMailContext(
-        csrf=CSRF, purpose=MailPurpose.RESET, login=LONG_LOGIN, mail_is_logged=True
-    ),
+    "check-mail-reset": page.CheckMailContext(csrf=CSRF, purpose=MailPurpose.RESET, login=LONG_LOGIN),
     "check-mail-change": page.CheckMailContext(csrf=CSRF, purpose=MailPurpose.CHANGE, login=ANNA, minutes=1),
     "verify-email": page.VerifyEmailContext(csrf=CSRF, token="sample", login=ANNA),
     "verify-email-ends": page.VerifyEmailContext(csrf=CSRF, token="sample", login=ANNA, ending=EVERYTHING_ENDS),
@@ -691,8 +692,9 @@ STATES: Final[Mapping[str, PageContext]] = {
         next="/console/projects/new",
         other="/account/totp?next=%2Fconsole%2Fprojects%2Fnew",
     ),
-    "guides": guides.GuideContext(guides=GUIDES),
-    "guide": guides.GuideContext(guides=GUIDES, name="webhooks", title="Webhooks", content=GUIDE),
+    "guides": guides.GuideContext(groups=GUIDES),
+    "guides-none": guides.GuideContext(search="blockchain"),
+    "guide": guides.GuideContext(name="webhooks", title="Webhooks", content=GUIDE),
     "passkey-setup": page.PasskeySetupContext(csrf=CSRF, passkey_options=CREATION_OPTIONS, name="Firefox, Linux"),
     "passkey-setup-problem": page.PasskeySetupContext(
         csrf=CSRF, passkey_options=CREATION_OPTIONS, problem=PageProblem(what=ProblemKind.PASSKEY_FAILED)

@@ -59,11 +59,6 @@ class PeriodCount(Struct, frozen=True, kw_only=True):
     now: int = 0
     before: int = 0
 
-    @property
-    def percent(self) -> int | None:
-        """The change in percent; None when there was nothing before."""
-        return round((self.now - self.before) * 100 / self.before) if self.before else None
-
 
 class TimeBucket(Struct, frozen=True, kw_only=True):
     at: int  # its beginning

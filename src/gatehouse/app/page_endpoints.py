@@ -107,7 +107,6 @@ def sign_in_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         completion=completion,
         browsers=browsers,
         flow_pages=flow_pages,
-        mail_is_logged=services.mail.is_logged,
     )
     consent = ConsentPage(
         consents=services.oauth.consents,
@@ -183,7 +182,6 @@ def email_sign_in_pages(services: Services, pages: PageRenderer, forms: PublicFo
         flow_pages=flow_pages,
         forms=forms,
         offers_passkeys=lambda: services.factors.passkeys.are_supported,
-        mail_is_logged=services.mail.is_logged,
     )
 
 
@@ -191,7 +189,6 @@ def registration_endpoints(services: Services, pages: PageRenderer) -> list[Endp
     forms = PublicForms(browsers=services.accounts.browsers, pages=pages, proof_of_work=services.limits.proof_of_work)
     by_email = email_sign_in_pages(services, pages, forms)
     registration, recovery = services.registration.self_registration, services.registration.password_recovery
-    is_logged = services.mail.is_logged
     flow_pages, completion = by_email.flow_pages, by_email.completion
     resumption = FlowResumption(sign_in_flows=services.sign_in_flows, flow_pages=flow_pages)
     waiting = WaitingPages(
@@ -201,7 +198,6 @@ def registration_endpoints(services: Services, pages: PageRenderer) -> list[Endp
         resumption=resumption,
         flow_pages=flow_pages,
         forms=forms,
-        mail_is_logged=is_logged,
     )
     verify = VerifyEmailPage(
         registration=registration,
@@ -211,7 +207,6 @@ def registration_endpoints(services: Services, pages: PageRenderer) -> list[Endp
         resumption=resumption,
         flow_pages=flow_pages,
         forms=forms,
-        mail_is_logged=is_logged,
     )
     return [
         *by_email.endpoints(),
@@ -236,9 +231,7 @@ def registration_endpoints(services: Services, pages: PageRenderer) -> list[Endp
             completion=completion,
             forms=forms,
         ).endpoints(),
-        *ForgotPage(
-            recovery=recovery, resumption=resumption, flow_pages=flow_pages, forms=forms, mail_is_logged=is_logged
-        ).endpoints(),
+        *ForgotPage(recovery=recovery, resumption=resumption, flow_pages=flow_pages, forms=forms).endpoints(),
         *ResetPage(
             recovery=recovery, resumption=resumption, completion=completion, flow_pages=flow_pages, forms=forms
         ).endpoints(),

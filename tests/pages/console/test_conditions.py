@@ -12,13 +12,13 @@ from tests.support.service import RunningService
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-ROLE: Final = f"/console/roles/{SHOP}/beta"
+ROLE: Final = f"/console/roles/{SHOP}/beta/settings"
 HOME: Final = f"/console/projects/{PROJECT}"
 PHONE: Final = ViewportSize(width=360, height=740)
 DESKTOP: Final = ViewportSize(width=1280, height=800)
 # What the tests of every screen and of the phone do not open: forms, confirmations, single objects.
 SCREENS: Final = (
-    *("/console/roles/new", f"{ROLE}/remove"),
+    *("/console/roles/new", f"/console/roles/{SHOP}/beta/remove"),
     *(f"{HOME}/members/new?q=pia", f"{HOME}/members/{DEV}", f"{HOME}/members/{DEV}/remove", f"{HOME}/members/lists"),
     f"{HOME}/services/{SHOP}",
     *(f"{HOME}/groups/{{staff}}", f"{HOME}/groups/{{staff}}/who", f"{HOME}/groups/{{staff}}/conditions/0"),

@@ -84,7 +84,7 @@ async def test_unsaved_changes_are_shown_and_leaving_asks(admin: Page, demo: Dem
         await dialog.dismiss()
 
     admin.on("dialog", stay)
-    await admin.goto(f"{demo[0]}/console/roles/50001/game_master")
+    await admin.goto(f"{demo[0]}/console/roles/50001/game_master/settings")
     unsaved, unchanged = admin.get_by_text("Unsaved changes", exact=True), admin.get_by_text("No changes", exact=True)
     await expect(unchanged).to_be_in_viewport()
     await admin.get_by_role("button", name="Add condition", exact=True).first.click()  # answered by htmx

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser
+from playwright.async_api import Browser, expect
 
 from gatehouse.languages import FALLBACK_LANG, LANGUAGES
 from tests.conftest import CALL_FAILED
@@ -56,3 +56,23 @@ async def admin(person: Person) -> AsyncIterator[Person]:
     await person.button("sign_in.submit").click()
     await person.page.wait_for_url("**/console")
     yield person
+
+
+async def find_by(admin: Person, text: str, result: str) -> None:
+    """Type into the field on Home and open what it suggests first."""
+    field = admin.page.locator("#find-here")
+    await admin.fill(field, text)
+    await expect(admin.page.locator(".finder a.chosen")).to_contain_text(result)
+    await admin.press_enter(field)
+
+
+async def find_person(admin: Person, name: str) -> None:
+    await find_by(admin, name, name)
+    await expect(admin.page.get_by_role("heading", level=1, name=name)).to_be_visible()
+
+
+async def go(admin: Person, entry: str) -> None:
+    """Choose an entry of the menu, which a phone shows as a sheet."""
+    if admin.device == "phone":
+        await admin.page.locator("button[popovertarget=menu]").first.click()
+    await admin.tap(admin.link(entry))

@@ -8,7 +8,7 @@ application, a game, a mail program.
 import re
 from typing import Self
 
-from playwright.async_api import Browser, BrowserContext, Locator, Page, ViewportSize, expect
+from playwright.async_api import Browser, BrowserContext, FilePayload, Locator, Page, ViewportSize, expect
 
 from gatehouse.web.pages.translations import Translator, load_languages
 from tests.support.service import RunningService
@@ -80,6 +80,11 @@ class Person:
     async def choose(self, element: Locator, value: str) -> None:
         self.count.done.append(f"fill {element}")
         await element.select_option(value)
+
+    async def attach(self, element: Locator, name: str, content: bytes) -> None:
+        """Choose a file; it counts like a field."""
+        self.count.done.append(f"fill {element}")
+        await element.set_input_files(FilePayload(name=name, mimeType="image/png", buffer=content))
 
     async def pick(self, element: Locator) -> None:
         """Choose one of several; it counts like a field."""

@@ -1,13 +1,17 @@
 """What administrators do with permissions, each task within its ceiling."""
 
 from collections.abc import AsyncIterator
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
+from gatehouse.kernel.times import DAY
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rules import ROOT
+from tests.pages.tasks.conftest import find_by, find_person, go
 from tests.pages.tasks.counting import Person
 from tests.support.browser import PASSWORD
 from tests.support.console import ADA, PIA, SHOP, STUDIO, apply_document, login_of
@@ -15,6 +19,7 @@ from tests.support.staged_tables import record_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+BERLIN = ZoneInfo("Europe/Berlin")  # of the browsers
 GATED = """
       operator:
         description: Restarts servers
@@ -37,36 +42,29 @@ async def admin(person: Person) -> AsyncIterator[Person]:
     yield person
 
 
-async def go(admin: Person, entry: str) -> None:
-    """Choose an entry of the menu, which a phone shows as a sheet."""
-    if admin.device == "phone":
-        await admin.page.locator("button[popovertarget=menu]").first.click()
-    await admin.tap(admin.link(entry))
+SENTENCES = {"en": "assign operator to pia until friday", "de": "gib operator an pia bis freitag"}
 
 
-async def find_person(admin: Person, text: str) -> None:
-    """Open a person through the search that Ctrl K opens."""
-    await admin.page.keyboard.press("Control+k")
-    field = admin.page.locator("#search input[name=q]")
-    await admin.fill(field, text)
-    await expect(admin.page.locator("#found a.chosen")).to_contain_text(text)
-    await admin.press_enter(field)
-    await expect(admin.page.get_by_role("heading", level=1, name=text)).to_be_visible()
-
-
-@pytest.mark.ceiling(taps=4, fields=2)
-async def test_role_is_given_until_a_day_and_says_that_its_condition_is_not_met(admin: Person) -> None:
-    await find_person(admin, "Pia")
-    await admin.tap(admin.page.get_by_role("button", name="operator · Shop"))
-    day = admin.page.locator("#assign ~ form input[name=until]")
-    await admin.fill(day, "2027-01-22")
-    await admin.press_enter(day)
+@pytest.mark.ceiling(taps=2, fields=1)
+async def test_role_is_given_until_friday_and_says_that_its_condition_is_not_met(admin: Person) -> None:
+    await find_by(admin, SENTENCES[admin.lang], "operator")
     await admin.sees("without_effect.condition", nick="Pia")
     await admin.sees("access.test_tag", wanted="staff")
     await admin.tap(admin.button("people.assign_role"))
     await admin.sees("note.role_assigned_without_effect")
     [assignment] = [one for one in (await record_of(admin.service, SHOP, PIA)).root.roles if one.role == "operator"]
-    assert assignment.end.expired == 1_800_658_799  # the last second of that Friday in Berlin
+    end = datetime.fromtimestamp(assignment.end.expired, BERLIN)
+    assert (end.weekday(), end.hour, end.minute, end.second) == (4, 23, 59, 59)
+    assert assignment.end.expired - admin.service.clock.now() <= 8 * DAY  # on a Friday: the next one
+
+
+@pytest.mark.ceiling(taps=4, fields=1)
+async def test_role_is_given_for_a_week_on_the_page_of_a_person(admin: Person) -> None:
+    await find_person(admin, "Pia")
+    await admin.tap(admin.page.get_by_role("button", name="cashier · Shop"))
+    await admin.tap(admin.page.locator("#assign ~ form").get_by_role("button", name=admin.words("end.week")))
+    await admin.tap(admin.button("people.assign_role"))
+    await admin.sees("note.role_assigned")
 
 
 @pytest.mark.ceiling(taps=4, fields=3)

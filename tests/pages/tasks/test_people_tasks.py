@@ -12,6 +12,7 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.statements import Verb
+from tests.pages.tasks.conftest import find_person, go
 from tests.pages.tasks.counting import Person
 from tests.support.browser import PASSWORD
 from tests.support.builders import ORIGIN
@@ -26,17 +27,6 @@ DAY = 86_400
 
 def text_of(path: Path) -> str:
     return path.read_text()
-
-
-async def find_person(admin: Person, name: str, user_id: str) -> None:
-    """Open a person's page from any other: the search by keys, a name, Enter."""
-    await admin.page.keyboard.press("Control+k")
-    search = admin.page.locator("#search input[type=search]")
-    await expect(admin.page.locator('#search a[href="/console/people/new"]')).to_be_visible()
-    await admin.fill(search, name)
-    await expect(admin.page.locator(f'#search a[href="/console/people/{user_id}"]')).to_be_visible()
-    await admin.press_enter(search)
-    await admin.page.wait_for_url(f"**/console/people/{user_id}")
 
 
 @pytest.mark.ceiling(taps=4, fields=1)
@@ -64,7 +54,7 @@ async def test_twenty_people_are_invited_with_a_role(admin: Person) -> None:
 async def test_person_who_lost_the_second_factor_is_helped(admin: Person) -> None:
     olga = await admin.service.services.storage.accounts.user(OLGA)
     await admin.service.services.factors.email_codes.enable(olga, origin=ORIGIN)
-    await find_person(admin, "olga", OLGA)
+    await find_person(admin, "Olga")
     await admin.tap(admin.button("people.remove_all"))
     await admin.fill(admin.field("people.reason"), "She called; we know her voice.")
     await admin.tap(admin.button("people.remove"))
@@ -74,7 +64,7 @@ async def test_person_who_lost_the_second_factor_is_helped(admin: Person) -> Non
 
 @pytest.mark.ceiling(taps=2, fields=1)
 async def test_data_of_a_person_is_exported(admin: Person) -> None:
-    await find_person(admin, "pia", PIA)
+    await find_person(admin, "Pia")
     async with admin.page.expect_download() as started:
         await admin.tap(admin.button("people.download"))
     assert login_of(PIA) in text_of(await (await started.value).path())
@@ -88,7 +78,7 @@ async def test_all_sessions_of_a_person_are_ended(admin: Person) -> None:
     await pia.page.locator("input[name=password]").fill(PASSWORD)
     await pia.page.locator("input[name=password]").press("Enter")
     await pia.page.wait_for_url("**/account")
-    await find_person(admin, "pia", PIA)
+    await find_person(admin, "Pia")
     await admin.tap(admin.button("person_act.sign_out"))
     await admin.sees("note.person_sign_out")
     assert await admin.service.services.accounts.sessions.of_user(PIA) == []
@@ -105,7 +95,7 @@ async def test_it_is_seen_who_changed_a_role_yesterday(admin: Person) -> None:
         yield from add_audit_record(replace(changed, at=now - DAY))
 
     await services.storage.runner.write(verb)
-    await admin.tap(admin.link("nav.activity"))
+    await go(admin, "nav.activity")
     await admin.choose(admin.field("activity.group"), "role")
     entry = admin.page.locator(".log .said").filter(has_text="moderator").first
     await expect(entry).to_contain_text("Olga")

@@ -121,6 +121,19 @@ def test_texts_hold_no_markup_but_emphasis_and_isolation(lang: str) -> None:
         assert opened == closed[::-1], key
 
 
+@pytest.mark.parametrize("lang", list(LANGUAGES))
+def test_no_text_names_a_setting_by_its_key(lang: str) -> None:
+    """Also not the meaning of a setting, which in English is where it is declared."""
+    texts = load_languages("console")[lang].texts
+    meanings = {
+        f"setting.{section.partition('.')[0]}.{one.name}": one.field.help
+        for section, sheet in (SECTIONS | TABLES).items()
+        for one in settings_of_section(section, sheet)
+    }
+    keys = {name for name in SETTING_NAMES if "." in name}
+    assert {name: text for name, text in {**meanings, **texts}.items() if any(key in text for key in keys)} == {}
+
+
 def test_the_german_reader_is_addressed_as_sie() -> None:
     familiar = re.compile(r"\b([Dd]u|[Dd]ir|[Dd]ich|[Dd]ein(e[mnrs]?)?|[Ee]uer|[Ee]uch)\b")
     assert {key for key, text in LANGUAGES["de"].texts.items() if familiar.search(text)} == set()

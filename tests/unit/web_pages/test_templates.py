@@ -81,7 +81,8 @@ def test_every_component_is_part_of_a_style_sheet() -> None:
         for sheet in STYLE_SHEETS
         for name in re.findall(r'^@import "(.*)";$', (STATIC_DIRECTORY / sheet).read_text(), re.MULTILINE)
     ]
-    assert sorted(imported) == sorted(sheet for sheet in STYLE_SHEETS if sheet.startswith("components/"))
+    components = [name for name in imported if name.startswith("components/")]
+    assert sorted(components) == sorted(sheet for sheet in STYLE_SHEETS if sheet.startswith("components/"))
 
 
 def test_every_text_key_used_by_a_template_or_module_exists() -> None:
@@ -192,6 +193,8 @@ def test_every_form_posts_to_a_local_path_with_the_csrf_token() -> None:
     for state, form in forms:
         if form["method"] == "dialog":  # a script sends it, the browser never does
             assert form["action"] == "", state
+            continue
+        if form["method"] == "get" and state.startswith("guides"):  # it searches
             continue
         assert form["method"] == "post", state
         if form["action"] == FORM_POST.action:  # the response to a client, which carries nothing of ours

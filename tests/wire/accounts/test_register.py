@@ -169,10 +169,6 @@ async def test_only_addresses_of_the_allowed_domains_register(installed_url: str
         await browser_client.client.aclose()
 
 
-async def test_registration_page_points_to_the_server_log_without_a_mail_server(browser_client: HttpBrowser) -> None:
-    assert "server log" in (await register(browser_client)).text
-
-
 async def test_a_form_that_is_not_this_browsers_own_is_refused(
     service: RunningService, browser_client: HttpBrowser
 ) -> None:

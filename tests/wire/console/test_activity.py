@@ -30,7 +30,7 @@ from tests.support.studio import FACTOR, holdings_with_rules
 from tests.wire.console.test_api_calls import jwt_of, shown_in
 
 LOG = "/console/activity"
-PAGE = f"/console/projects/{PROJECT}"
+PAGE = f"/console/projects/{PROJECT}/settings"
 CHANGE_ACTOR = Statement(
     lambda: update(audit_events).where(audit_events.c.record_id == bindparam("one")).values(actor=bindparam("by"))
 )

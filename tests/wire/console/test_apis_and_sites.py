@@ -60,12 +60,12 @@ async def test_an_api_is_declared_changed_and_removed(
         ({"resource": "orders"}, "Resource: must be an absolute URI"),
         (scopes(("Order", "Orders", "")), "Scopes: Order: a scope is at most 64"),
         (scopes(("order", "", "")), "Scopes: order.title: "),
-        (scopes(("", "Orders", "")), "Scopes: each scope needs a name"),
+        (scopes(("", "Orders", "")), "Scopes: Each scope needs a name"),
         (scopes(("order", "Orders", ""), ("order", "More", "")), "Scopes: order is listed twice"),
-        ({"scope_name": ["order"]}, "Scopes: each scope needs a name, a title"),
+        ({"scope_name": ["order"]}, "Scopes: Each scope needs a name, a title"),
         ({"api_access": "all"}, "Access: must be own, listed or any"),
-        ({"api_clients": "till"}, "Listed clients: only with access listed"),
-        ({"api_token_seconds": "30"}, "Token lifetime (seconds): must be an integer from 60"),
+        ({"api_clients": "till"}, "Listed clients: Only with access listed"),
+        ({"api_token_seconds": "30"}, "Token lifetime: Must be an integer from 60"),
     ],
 )
 async def test_a_wrong_api_is_refused_at_its_field_and_stays_in_the_form(
@@ -129,9 +129,9 @@ async def test_a_wrong_or_taken_site_is_refused_at_its_field(
     await ada.post(SITES, site_origin="https://wiki.example", rule="user.kick")
     wiki = f"/console/applications/{WIKI}/sites"
     for path, origin, rule, status, problem in (
-        (SITES, "http://wiki.example", "user.kick", 400, "Origin: enter an origin"),
-        (SITES, "https://other.example/path", "user.kick", 400, "Origin: enter an origin"),
-        (SITES, "https://wiki.example", "user.mute", 400, "Origin: this site is in the list"),
+        (SITES, "http://wiki.example", "user.kick", 400, "Origin: Enter an origin"),
+        (SITES, "https://other.example/path", "user.kick", 400, "Origin: Enter an origin"),
+        (SITES, "https://wiki.example", "user.mute", 400, "Origin: This site is in the list"),
         (SITES, "https://other.example", "user kick", 400, "Permission: user kick is not a valid permission name"),
         (wiki, "https://wiki.example", "user.kick", 409, "already protected by another application"),
     ):

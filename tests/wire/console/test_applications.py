@@ -298,7 +298,7 @@ async def test_a_version_is_compared_and_restored_as_an_ordinary_save(
 
     response = await olga.get(f"{PAGE}/versions")
     assert "1 role added" in response.text
-    assert "1 role removed" in response.text
+    assert "1 role deleted" in response.text
     assert "Olga" in response.text
     compared = await olga.get(f"{PAGE}/versions/compare?old=2&new=1")
     for words in ("Version 1 to version 2", "Handles money", "Counts money", "private_data.user.kick"):

@@ -129,7 +129,7 @@ async def test_a_bad_redirect_uri_creates_nothing_and_keeps_what_was_typed(
     assert 'value="Broken"' in page
     assert "Broken" not in (await olga.get(APPLICATIONS)).text
     page = await new_application(olga, "product", name="Broken", product="nonsense", app_url="https://a.example")
-    assert "choose a product from the list" in page
+    assert "Choose a product from the list." in page
     assert (await (await console_browsers(PIA)).get(f"{APPLICATIONS}/new")).status_code == 403
 
 
@@ -256,11 +256,11 @@ async def test_permissions_are_pasted_as_lines_and_a_bad_one_is_named(
     olga, path = await console_browsers(OLGA), f"{APPLICATIONS}/{SHOP}/rules/several"
     await olga.get(path)
     for lines, problem in (
-        ("chat.read\nuser.kick again", "line 2: user.kick already exists"),
-        ("chat.read\n\nchat.read", "line 3: chat.read already exists"),
-        ("chat read\nuser.kick.hard", "line 2: user.kick.hard is a group of permissions, or below one"),
-        ("chät.read", "line 1: use letters"),
-        (" ", "enter 1 to 500 permissions"),
+        ("chat.read\nuser.kick again", "Line 2: user.kick already exists."),
+        ("chat.read\n\nchat.read", "Line 3: chat.read already exists"),
+        ("chat read\nuser.kick.hard", "Line 2: user.kick.hard is a group of permissions, or below one"),
+        ("chät.read", "Line 1: use letters"),
+        (" ", "Enter 1 to 500 permissions."),
     ):
         page = await olga.post(path, lines=lines, section="private_data")
         assert page.status_code == 400

@@ -7,7 +7,8 @@ from tests.support.browser import HttpBrowser
 from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, ConsoleBrowsers, post_form
 from tests.support.service import RunningService
 
-PAGE = f"/console/projects/{PROJECT}"
+PROJECT_PAGE = f"/console/projects/{PROJECT}"
+PAGE = f"{PROJECT_PAGE}/settings"
 UNDO = re.compile(r'<form method="post" action="([^"]+)">(?:(?!</form>).)*>Undo</button></form>', re.DOTALL)
 FIELD = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)">')
 
@@ -79,7 +80,7 @@ async def test_save_that_changes_nothing_has_no_undo(console_browsers: ConsoleBr
 async def test_undo_of_a_role_with_an_impact_needs_no_second_review(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    ada, path = await console_browsers(ADA), f"/console/roles/{SHOP}/beta"
+    ada, path = await console_browsers(ADA), f"/console/roles/{SHOP}/beta/settings"
     await ada.get(path)
     await post_form(ada, path, description="", condition_mode="grant", do="apply")  # without its condition
     await ada.follow()
@@ -134,7 +135,7 @@ async def test_condition_of_a_group_that_was_changed_meanwhile_is_shown_in_words
     console_browsers: ConsoleBrowsers,
 ) -> None:
     olga, ada = await console_browsers(OLGA), await console_browsers(ADA)
-    groups = (await olga.get(f"{PAGE}/groups")).text
+    groups = (await olga.get(f"{PROJECT_PAGE}/groups")).text
     staff = re.search(r'href="(/console/projects/[^"]+/groups/[^"]+)">Staff<', groups)
     assert staff is not None
     path = f"{staff[1]}/conditions/0"
@@ -186,7 +187,7 @@ def clash(page: str) -> list[list[str]]:
 async def test_conflict_of_allow_lists_shows_both_sides_and_saves_on_top(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    olga, ada, path = await console_browsers(OLGA), await console_browsers(ADA), f"{PAGE}/members/lists"
+    olga, ada, path = await console_browsers(OLGA), await console_browsers(ADA), f"{PROJECT_PAGE}/members/lists"
     page = await olga.get(path)
     groups = re.findall(r'name="group" value="([0-9a-f]{24})"', page.text)  # Staff and Testers
     await ada.get(path)
@@ -200,11 +201,11 @@ async def test_conflict_of_allow_lists_shows_both_sides_and_saves_on_top(
 
 
 async def test_conflict_of_a_service_shows_both_sides_by_group(console_browsers: ConsoleBrowsers) -> None:
-    olga, ada, path = await console_browsers(OLGA), await console_browsers(ADA), f"{PAGE}/services/{SHOP}"
+    olga, ada, path = await console_browsers(OLGA), await console_browsers(ADA), f"{PROJECT_PAGE}/services/{SHOP}"
     await olga.get(path)
     page = await ada.get(path)
     staff, testers = re.findall(
-        r'href="/console/projects/[^"]+/groups/([0-9a-f]{24})"', (await ada.get(f"{PAGE}/groups")).text
+        r'href="/console/projects/[^"]+/groups/([0-9a-f]{24})"', (await ada.get(f"{PROJECT_PAGE}/groups")).text
     )
     await ada.get(path)
     await post_form(ada, path, group=[staff], action=["grant"], role=["cashier"], do="apply")
@@ -217,7 +218,7 @@ async def test_conflict_of_a_service_shows_both_sides_by_group(console_browsers:
 
 
 async def test_conflict_of_a_member_shows_both_sides_by_place(console_browsers: ConsoleBrowsers) -> None:
-    olga, ada, path = await console_browsers(OLGA), await console_browsers(ADA), f"{PAGE}/members/{PIA}"
+    olga, ada, path = await console_browsers(OLGA), await console_browsers(ADA), f"{PROJECT_PAGE}/members/{PIA}"
     await olga.get(path)
     await ada.get(path)
     until = "2099-01-31T12:00"

@@ -67,7 +67,7 @@ NO_LISTS = {
     "people/import_result.html": "refused rows of one file; the command line writes them into a file",
     "people/person_bans.html": "the bans of one person; the list of bans has the file",
     "roles/table.html": "the rows of two lists, which have the file",
-    "roles/editor.html": "what one role says; its application's matrix has the file",
+    "roles/permissions.html": "what one role says; its application's matrix has the file",
     "settings/health.html": "what is checked now",
     "settings/lines.html": "stands in the configuration, which has the file",
     "settings/terms.html": "parts of the configuration, which has the file",

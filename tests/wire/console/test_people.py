@@ -157,7 +157,7 @@ async def test_people_are_found_by_any_part_of_their_names_filtered_and_sorted(
     assert "pia@players.example" in by_email
     assert 'aria-sort="ascending"' in (await ada.get(f"{HERE}?sort=name")).text
     lonely = await ada.get(f"{HERE}?role=moderator")
-    assert (lonely.status_code, "choose the application of the role" in lonely.text) == (400, True)
+    assert (lonely.status_code, "Choose the application of the role." in lonely.text) == (400, True)
     page = (await ada.get(f"{HERE}?q=pi")).text
     assert "pia@<wbr>players.example" in page
     assert "ada@" not in page

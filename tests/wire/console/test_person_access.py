@@ -51,7 +51,7 @@ async def test_role_form_keeps_what_was_typed_and_says_what_is_wrong(console_bro
     for query, problem in (
         ("role=cashier&end=date", "Choose when it ends."),
         ("role=cashier&end=date&until=2027-01-14", "Choose a time in the future."),
-        ("role=", "fill in this field"),
+        ("role=", "Fill in this field."),
         ("role=nothing", "No role called “nothing”."),
         ("role=cashier&project_id=nowhere", "No project called “nowhere”."),
     ):

@@ -139,7 +139,7 @@ async def test_views_are_saved_for_oneself_replaced_removed_and_erased(
     await post_form(ada, f"{VIEWS}?among=guests", name="Blocked testers")
     page = await ada.get(f"{LIST}?among=guests")
     assert page.text.count(">Blocked testers</a>") == 1
-    assert "Remove view" in page.text
+    assert "Delete view" in page.text
     for address, name in ((VIEWS, "Nothing"), (f"{VIEWS}?tag=x", " "), (f"{VIEWS}?tag=x", "x" * 41)):
         await ada.get(f"{LIST}?among=guests")
         assert (await post_form(ada, address, name=name)).status_code == 400

@@ -113,7 +113,7 @@ async def test_a_removed_project_goes_for_good_and_only_its_names_stay(
     with pytest.raises(LimitReached):
         await publish(studio, "Next", author, limit=2)
 
-    assert f'href="{PAGE}/erase"' in (await ada.get(PAGE)).text
+    assert f'href="{PAGE}/erase"' in (await ada.get(f"{PAGE}/settings")).text
     page = await ada.get(f"{PAGE}/erase")
     for count, words in ((2, "applications"), (3, "roles"), (1, "client"), (2, "groups"), (1, "service account")):
         assert f"<strong>{count}</strong> {words}" in page.text
@@ -148,9 +148,9 @@ async def test_only_administrators_erase_and_only_removed_projects(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     ada, olga = await console_browsers(ADA), await console_browsers(OLGA)
-    assert "/erase" not in (await ada.get(PAGE)).text
+    assert "/erase" not in (await ada.get(f"{PAGE}/settings")).text
     early = await ada.get(f"{PAGE}/erase")
-    assert (early.status_code, "remove it first" in early.text) == (409, True)
+    assert (early.status_code, "delete it first" in early.text) == (409, True)
     await ada.get(f"{PAGE}/remove")
     assert (await ada.post(f"{PAGE}/erase", project_id=PROJECT)).status_code == 409
     assert (await olga.get(f"{PAGE}/erase")).status_code == 403

@@ -210,7 +210,7 @@ async def test_group_manager_opens_the_group_without_access_to_the_project(
     assert path in (await manager.get("/console/projects")).text
     page = await manager.get(path)
     assert "Pia" in page.text
-    assert "Remove group" not in page.text
+    assert "Delete group" not in page.text
     assert (await manager.get(f"{path}/who")).status_code == 403
     await manager.get(f"{path}/conditions/new")
     rows = {"kind": ("all", "tag"), "value": ("", "beta"), "depth": ("0", "1")}

@@ -31,38 +31,40 @@ async def test_a_project_is_saved_with_what_was_typed(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     olga = await console_browsers(OLGA)
-    await olga.get(PAGE)
-    await olga.post(PAGE, title="Mind Games", description="New words", aliases="mg\r\nminds", tags="puzzle")
+    await olga.get(f"{PAGE}/settings")
+    await olga.post(
+        f"{PAGE}/settings", title="Mind Games", description="New words", aliases="mg\r\nminds", tags="puzzle"
+    )
     page = await olga.follow()
     assert "<p>Saved</p>" in page.text
     assert "New words" in page.text
     assert "&#34;aliases&#34;: [\n    &#34;mg&#34;," in page.text  # as JSON, like the API's response
     stored = (await studio.services.storage.projects.project(PROJECT)).project
     assert (stored.description, stored.aliases, stored.tags) == ("New words", ("mg", "minds"), ("puzzle",))
-    assert "<p>Saved</p>" not in (await olga.get(PAGE)).text  # shown once
+    assert "<p>Saved</p>" not in (await olga.get(f"{PAGE}/settings")).text  # shown once
 
 
 async def test_a_stale_save_shows_the_other_change_and_overwrites_nothing(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     olga, ada = await console_browsers(OLGA), await console_browsers(ADA)
-    await olga.get(PAGE)
-    await ada.get(PAGE)
-    await ada.post(PAGE, title="Mind Games", description="of Ada", aliases="mg")
-    page = await olga.post(PAGE, title="Mind Games", description="of Olga", aliases="mg")
+    await olga.get(f"{PAGE}/settings")
+    await ada.get(f"{PAGE}/settings")
+    await ada.post(f"{PAGE}/settings", title="Mind Games", description="of Ada", aliases="mg")
+    page = await olga.post(f"{PAGE}/settings", title="Mind Games", description="of Olga", aliases="mg")
     assert page.status_code == 409
     assert "Someone else changed this" in page.text
     assert "of Ada" in page.text
     assert "of Olga" in page.text
     assert (await studio.services.storage.projects.project(PROJECT)).project.description == "of Ada"
-    await olga.post(PAGE, title="Mind Games", description="of both", aliases="mg")
+    await olga.post(f"{PAGE}/settings", title="Mind Games", description="of both", aliases="mg")
     assert (await studio.services.storage.projects.project(PROJECT)).project.description == "of both"
 
 
 async def test_refused_form_keeps_the_typed_values(console_browsers: ConsoleBrowsers) -> None:
     olga = await console_browsers(OLGA)
-    await olga.get(PAGE)
-    page = await olga.post(PAGE, title="Mind Games", description="kept", aliases="no spaces here")
+    await olga.get(f"{PAGE}/settings")
+    page = await olga.post(f"{PAGE}/settings", title="Mind Games", description="kept", aliases="no spaces here")
     assert page.status_code == 400
     assert "no spaces here" in page.text
     assert "kept" in page.text
@@ -97,8 +99,8 @@ async def test_an_empty_list_says_that_there_may_be_more_than_one_may_see(consol
 
 async def test_a_form_of_another_browser_is_refused(console_browsers: ConsoleBrowsers) -> None:
     olga, ada = await console_browsers(OLGA), await console_browsers(ADA)
-    olga.page = await ada.get(PAGE)
-    page = await olga.post(PAGE, title="Stolen")
+    olga.page = await ada.get(f"{PAGE}/settings")
+    page = await olga.post(f"{PAGE}/settings", title="Stolen")
     assert page.status_code == 403
 
 
@@ -122,8 +124,8 @@ async def test_removing_a_project_says_what_breaks_and_wants_a_fresh_proof(
 
 async def test_a_list_is_a_file_that_no_spreadsheet_runs(console_browsers: ConsoleBrowsers) -> None:
     olga = await console_browsers(OLGA)
-    await olga.get(PAGE)
-    await olga.post(PAGE, title="Mind Games", description="=1+1", aliases="mg")
+    await olga.get(f"{PAGE}/settings")
+    await olga.post(f"{PAGE}/settings", title="Mind Games", description="=1+1", aliases="mg")
     file = await olga.get("/console/projects?format=csv")
     assert file.headers["content-type"].startswith("text/csv")
     assert file.text.splitlines()[1] == "mind_games,Mind Games,'=1+1,2,2,no"

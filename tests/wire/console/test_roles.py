@@ -26,7 +26,7 @@ async def test_everyone_sees_the_roles_their_rights_show_them(console_browsers: 
         assert (await browser_client.get(f"{BETA}/members")).status_code == members, user_id
         if not listed:
             await browser_client.get("/console/projects")
-            assert (await post_form(browser_client, BETA, **TAGGED)).status_code == 403
+            assert (await post_form(browser_client, f"{BETA}/settings", **TAGGED)).status_code == 403
             assert (await post_form(browser_client, f"{BETA}/remove")).status_code == 403
             new = await post_form(browser_client, f"{LIST}/new", application=str(SHOP), name="mine")
             assert new.status_code == 403
@@ -54,10 +54,12 @@ async def test_a_role_is_made_and_its_condition_built_without_script(
     await olga.post(f"{LIST}/new", application=str(SHOP), name="Vip Club", description="Very important")
     page = await olga.follow()
     path = f"{LIST}/{SHOP}/Vip%20Club"
-    assert "No condition" in page.text
+    assert "Role created" in page.text
+    path = f"{path}/settings"
+    assert "No condition" in (await olga.get(path)).text
     empty = {"kind": ("all",), "value": ("",), "depth": ("0",)}
     page = await post_form(olga, path, do="add:0", **empty)
-    assert "Not complete yet: a condition has no value." in page.text
+    assert "Not complete yet: A condition has no value." in page.text
     nested = {
         "kind": ("all", "domain", "any", "tag", "ip"),
         "value": ("", "studio.example", "", "beta", "10.0.0.0/8"),
@@ -96,17 +98,17 @@ async def test_a_save_shows_who_gains_and_who_loses_before_it_is_applied(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     olga = await console_browsers(OLGA)
-    await olga.get(BETA)
-    page = await post_form(olga, BETA, description="Now for staff", **AT_STUDIO)
+    await olga.get(f"{BETA}/settings")
+    page = await post_form(olga, f"{BETA}/settings", description="Now for staff", **AT_STUDIO)
     assert "4 people gain" in page.text
     assert "1 person loses" in page.text
     assert "Pia" in page.text
     assert "badge.gold" in page.text
     models = studio.services.storage.permissions
     assert (await models.application_models([SHOP]))[SHOP].roles["beta"].description == "Sees what is new"
-    response = await post_form(olga, BETA, do="edit", description="Now for staff", **AT_STUDIO)
+    response = await post_form(olga, f"{BETA}/settings", do="edit", description="Now for staff", **AT_STUDIO)
     assert "Now for staff" in response.text
-    await post_form(olga, BETA, do="apply", description="Now for staff", **AT_STUDIO)
+    await post_form(olga, f"{BETA}/settings", do="apply", description="Now for staff", **AT_STUDIO)
     assert "<p>Saved</p>" in (await olga.follow()).text
     role = (await models.application_models([SHOP]))[SHOP].roles["beta"]
     assert role.condition is not None
@@ -118,21 +120,21 @@ async def test_role_editor_without_access_to_people_can_save_without_seeing_the_
     console_browsers: ConsoleBrowsers,
 ) -> None:
     dev = await console_browsers(DEV)
-    page = await dev.get(BETA)
+    page = await dev.get(f"{BETA}/settings")
     assert "people match" not in page.text
     assert "Matching people are hidden" in page.text
-    page = await post_form(dev, BETA, description="Sees what is new", **AT_STUDIO)
+    page = await post_form(dev, f"{BETA}/settings", description="Sees what is new", **AT_STUDIO)
     assert "the impact is not shown" in page.text
-    await post_form(dev, BETA, do="apply", description="Sees what is new", **AT_STUDIO)
+    await post_form(dev, f"{BETA}/settings", do="apply", description="Sees what is new", **AT_STUDIO)
     assert "email at studio.example" in (await dev.follow()).text
 
 
 async def test_a_stale_save_shows_the_other_condition_in_words(console_browsers: ConsoleBrowsers) -> None:
     olga, ada = await console_browsers(OLGA), await console_browsers(ADA)
-    await olga.get(BETA)
-    await ada.get(BETA)
-    await post_form(ada, BETA, do="apply", description="of Ada", **AT_STUDIO)
-    page = await post_form(olga, BETA, do="apply", description="of Olga", **TAGGED)
+    await olga.get(f"{BETA}/settings")
+    await ada.get(f"{BETA}/settings")
+    await post_form(ada, f"{BETA}/settings", do="apply", description="of Ada", **AT_STUDIO)
+    page = await post_form(olga, f"{BETA}/settings", do="apply", description="of Olga", **TAGGED)
     assert page.status_code == 409
     for words in (
         "Someone else changed this",
@@ -169,7 +171,7 @@ async def test_removing_a_role_says_what_breaks_and_wants_a_fresh_proof(
     await olga.post("/confirm", password="correct horse battery staple")
     await olga.follow()
     await olga.post(f"{MODERATOR}/remove")
-    assert "Role removed" in (await olga.follow()).text
+    assert "Role deleted" in (await olga.follow()).text
     assert "moderator" not in (await studio.services.storage.permissions.application_models([SHOP]))[SHOP].roles
 
 
@@ -178,6 +180,6 @@ async def test_a_role_that_gatehouse_is_run_by_offers_no_removal_and_says_why(
 ) -> None:
     ada = await console_browsers(ADA)
     built_in = (await ada.get(f"{LIST}/1/administrator")).text
-    assert "it cannot be removed" in built_in
-    assert "Remove role" not in built_in
-    assert "Remove role" in (await ada.get(MODERATOR)).text
+    assert "it cannot be deleted" in built_in
+    assert "Delete role" not in built_in
+    assert "Delete role" in (await ada.get(f"{MODERATOR}/settings")).text

@@ -24,11 +24,11 @@ ADDS_RULES = {f"{APPLICATION}/rules/{form}" for form in ("several", "import")}  
 WITH_SAVE_BAR = {
     *(f"/account/{form}" for form in ("profile", "username", "look")),
     *(f"/console/people/{PIA}{form}" for form in ("/edit", "/email")),
-    *(f"{MIND_GAMES}{form}" for form in ("", f"/members/{DEV}", "/members/lists", f"/services/{SHOP}")),
+    *(f"{MIND_GAMES}{form}" for form in ("/settings", f"/members/{DEV}", "/members/lists", f"/services/{SHOP}")),
     *(f"{MIND_GAMES}/groups/*{form}" for form in ("", "/conditions/new")),
     *(f"{APPLICATION}/{form}" for form in ("settings", "settings/service", "api", "clients/web", "new_client")),
     *(f"{APPLICATION}/rules/{form}" for form in ("new", "login", "private_data.user.kick")),
-    f"/console/roles/{SHOP}/moderator",
+    f"/console/roles/{SHOP}/moderator/settings",
     *(f"/console/settings{tab}" for tab in ("", "/branding", "/email", "/languages", "/sessions", "/sign-in")),
     *(f"/console/settings/webhooks/{form}" for form in ("new", "*")),
 }

@@ -7,7 +7,7 @@ import pytest
 
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
-from gatehouse.web.pages.guides import find_guides
+from gatehouse.web.pages.guides import GROUPS, find_guides
 from gatehouse.web.pages.markdown import render_markdown
 from tests.support.find_programs import ROOT
 from tests.support.raw_http import raw_connection, send_request
@@ -145,6 +145,15 @@ async def test_every_link_of_every_guide_leads_somewhere(service: RunningService
             assert answer.status_code == 200, (path, link)
             assert not target.endswith(".png") or answer.headers["content-type"] == "image/png"
         assert not anchor or anchor in ANCHOR.findall(pages[target]), (path, link)
+
+
+async def test_guides_are_grouped_and_searched(service: RunningService) -> None:
+    assert sorted(name for names in GROUPS.values() for name in names) == sorted(find_guides().guides)
+    found = (await service.client.get("/docs/guides?q=Reverse+PROXY")).text
+    assert 'href="/docs/guides/protect-a-site"' in found
+    assert 'href="/docs/guides/glossary"' not in found
+    none = (await service.client.get("/docs/guides?q=%3Cb%3Eblockchain")).text
+    assert "No guide has “&lt;b&gt;blockchain”." in none
 
 
 def test_screens_link_only_to_guides_that_exist() -> None:

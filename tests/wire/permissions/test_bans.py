@@ -544,7 +544,7 @@ async def test_bn_08_the_export_has_the_bans_and_erasure_keeps_what_matches(
     root = a_user(user_id="1000000090", login="root@studio.example", password_hash=hashed, email_verified=True)
     await services.storage.accounts.create_user(root, a_record(), administrator=True)
     await administrator.sign_in("root@studio.example")
-    assert "account erased" in (await administrator.get("/console/people/bans")).text
+    assert "account deleted" in (await administrator.get("/console/people/bans")).text
     lifted = await administrator.submit(f"/console/people/{anna.user_id}/bans/lift")
     assert (lifted.status_code, lifted.headers["location"]) == (303, "/console/people/bans")
     assert (await studio.expect_ok("user/ban", ask, moderator.headers))["data"][0]["state"] == "lifted"

@@ -1,5 +1,6 @@
 """The console: projects, their members, groups, service accounts."""
 
+from gatehouse.admin.home import HomeStore
 from gatehouse.app.console.groups import group_access, group_loader, project_loader
 from gatehouse.app.console.shared import ConsoleServices
 from gatehouse.app.services.people import access_invitations
@@ -27,6 +28,7 @@ def build(console: ConsoleServices) -> list[ConsoleRoute]:
         projects=services.commands.projects,
         publishing=services.commands.publishing,
         lists=lists,
+        home=HomeStore(services.storage.runner),
         names=console.names,
         lookup=console.lookup,
         view=view,

@@ -68,6 +68,7 @@ CHANGES: Final[Mapping[str, tuple[str, ...]]] = {
     "membership": ("project_id", "group_id", "list"),
     "remove_rule": ("rule",),
 }
+DEFAULT_CHANGE: Final = "give_role"
 COMBOBOXES: Final = {
     "application_id": ComboboxKind.APPLICATION,
     "user_id": ComboboxKind.PERSON,
@@ -83,7 +84,7 @@ LIST_CHOICES: Final = ("allow", "disallow", "neither")
 
 
 class SimulateQuery(msgspec.Struct, frozen=True, kw_only=True):
-    change: str = "give_role"
+    change: str = DEFAULT_CHANGE
     application_id: str = ""
     user_id: str = ""
     role: str = ""
@@ -150,8 +151,8 @@ class SimulateScreens:
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
         query = read_query(request, SimulateQuery)
-        if query.change not in CHANGES:
-            raise Malformed("change: choose a change from the list").on_screen("choose_change")
+        if query.change not in CHANGES:  # an address typed wrong: the page has the list
+            query = replace(query, change=DEFAULT_CHANGE)
         context = await self._empty_context(admin, query)
         try:
             context = await self._simulate(admin, context)

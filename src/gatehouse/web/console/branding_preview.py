@@ -54,7 +54,7 @@ class PreviewQuery(msgspec.Struct, frozen=True, kw_only=True):
     theme: str = "light"
     branding__name: str | None = None
     branding__accent: str | None = None
-    branding__wordmark: str | None = None
+    branding__wordmark: list[str] | None = None  # "false", then "true" of a switch that is on
 
 
 class PreviewForm(CsrfForm, frozen=True, kw_only=True):
@@ -65,7 +65,7 @@ class PreviewForm(CsrfForm, frozen=True, kw_only=True):
     theme: str = "light"
     branding__name: str | None = None
     branding__accent: str | None = None
-    branding__wordmark: str | None = None
+    branding__wordmark: list[str] | None = None
 
 
 class BrandingPreviews:
@@ -111,7 +111,7 @@ class BrandingPreviews:
 
     def _brand(self, wanted: PreviewQuery | PreviewForm, accent: Color | None) -> Brand:
         current, name = self._pages.brand, (wanted.branding__name or "").strip()
-        wordmark = current.wordmark if wanted.branding__wordmark is None else wanted.branding__wordmark == "true"
+        wordmark = current.wordmark if not wanted.branding__wordmark else wanted.branding__wordmark[-1] == "true"
         style = "" if accent is None else f"{ConsoleEntry.HOME.path}{STYLE_PATH}?{urlencode({'accent': str(accent)})}"
         return replace(
             current,

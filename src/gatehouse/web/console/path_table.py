@@ -54,7 +54,8 @@ CONSOLE_PATHS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
     "projects": {
         "/projects": PAGE,
         "/projects/new": PAGE_AND_FORM,
-        "/projects/{project_id}": PAGE_AND_FORM,
+        "/projects/{project_id}": PAGE,
+        "/projects/{project_id}/settings": PAGE_AND_FORM,
         "/projects/{project_id}/remove": PAGE_AND_FORM,
         "/projects/{project_id}/erase": PAGE_AND_FORM,
         "/projects/{project_id}/members/lists": PAGE_AND_FORM,
@@ -83,7 +84,8 @@ CONSOLE_PATHS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
     "roles": {
         "/roles": PAGE,
         "/roles/new": PAGE_AND_FORM,
-        "/roles/{application_id:int}/{role}": PAGE_AND_FORM,
+        "/roles/{application_id:int}/{role}": PAGE,
+        "/roles/{application_id:int}/{role}/settings": PAGE_AND_FORM,
         "/roles/{application_id:int}/{role}/remove": PAGE_AND_FORM,
         "/roles/{application_id:int}/{role}/members": PAGE,
     },

@@ -1,4 +1,4 @@
-"""One role: its permissions, condition and removal."""
+"""One role: its permissions; its settings with the condition; its removal."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.admin.names import NamedPerson
 from gatehouse.admin.roles import RoleListStore
 from gatehouse.fields.derive import FormRows, rows_by_section, with_members
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
@@ -84,8 +85,8 @@ class RoleHead(Struct, frozen=True, kw_only=True):
 
     @property
     def tabs(self) -> Sequence[tuple[str, str]]:
-        shown = [("editor", self.path)]
-        return [*shown, ("members", f"{self.path}/members")] if self.sees_members else shown
+        members = [("members", f"{self.path}/members")] if self.sees_members else []
+        return [("permissions", self.path), *members, ("settings", f"{self.path}/settings")]
 
 
 class RoleRule(Struct, frozen=True, kw_only=True):
@@ -102,15 +103,23 @@ class RuleGroup(Struct, frozen=True, kw_only=True):
 
 
 class RoleContext(PageContext, frozen=True, kw_only=True):
-    template = "console/roles/editor.html"
+    template = "console/roles/permissions.html"
 
     head: RoleHead
     role: Role
-    rows: Mapping[str, FormRows[RecordField]]  # by section
-    builder: ConditionBuilder
+    names: Mapping[str, NamedPerson]  # of people in its condition
     groups: Sequence[RuleGroup]
     unset_count: int  # rules of the schema that it leaves as they are
     holders: int
+    call: ApiCall
+
+
+class RoleSettingsContext(PageContext, frozen=True, kw_only=True):
+    template = "console/roles/settings.html"
+
+    head: RoleHead
+    rows: Mapping[str, FormRows[RecordField]]  # by section
+    builder: ConditionBuilder
     call: ApiCall
 
 
@@ -169,6 +178,10 @@ class LoadedRole(Struct, frozen=True, kw_only=True):
     def path(self) -> str:
         return role_path(self.application_id, self.role.name)
 
+    @property
+    def settings_path(self) -> str:
+        return f"{self.path}/settings"
+
 
 class RoleEditorScreens:
     def __init__(
@@ -193,14 +206,26 @@ class RoleEditorScreens:
     async def _load(self, request: Request, admin: AdminRequest) -> LoadedRole:
         return load_role(request, admin)
 
-    async def _page(
-        self, request: Request, admin: AdminRequest, loaded: LoadedRole, draft: FormDraft[RoleForm]
-    ) -> RoleContext:
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        loaded = load_role(request, admin)
         groups = await run_off_loop(OFF_LOOP_WEIGHT, rule_groups, loaded.model, loaded.role)
-        holders = await self._count_holders(loaded)
-        return RoleContext(
-            head=role_head(admin, loaded.model, loaded.role, "editor"),
+        holders, condition = await self._count_holders(loaded), loaded.role.condition
+        context = RoleContext(
+            head=role_head(admin, loaded.model, loaded.role, "permissions"),
             role=loaded.role,
+            names=await self._condition_builders.load_names(*([condition.test] if condition else [])),
+            groups=groups,
+            unset_count=await run_off_loop(OFF_LOOP_WEIGHT, count_unset_rules, loaded.model, groups),
+            holders=holders,
+            call=role_call(loaded, holders),
+        )
+        return self._view.render(request, admin, ENTRY, context)
+
+    async def _settings(
+        self, request: Request, admin: AdminRequest, loaded: LoadedRole, draft: FormDraft[RoleForm]
+    ) -> RoleSettingsContext:
+        return RoleSettingsContext(
+            head=role_head(admin, loaded.model, loaded.role, "settings"),
             rows=FORM_ROWS,
             builder=await self._condition_builders.build(
                 shown_rows(draft.form),
@@ -208,10 +233,7 @@ class RoleEditorScreens:
                 with_address=True,
                 count_later=request.method == "GET",
             ),
-            groups=groups,
-            unset_count=await run_off_loop(OFF_LOOP_WEIGHT, count_unset_rules, loaded.model, groups),
-            holders=holders,
-            call=role_call(loaded, holders),
+            call=role_call(loaded, await self._count_holders(loaded)),
         )
 
     async def _review(
@@ -222,11 +244,11 @@ class RoleEditorScreens:
         if without_descriptive_fields(after) == without_descriptive_fields(loaded.role):
             return None
         impact = await self._forecaster.impact_in(admin, loaded.application_id, RoleProposal(data=draft))
-        return review_context(form, [impact], name=loaded.role.name, back=loaded.path)
+        return review_context(form, [impact], name=loaded.role.name, back=loaded.settings_path)
 
     async def _save(self, _request: Request, admin: AdminRequest, loaded: LoadedRole, form: RoleForm) -> Saved:
         await self._schemas.save_role(admin.actor, loaded.model, draft_of(admin, loaded, form))
-        return Saved(address=loaded.path)
+        return Saved(address=loaded.settings_path)
 
     def _conflicts(self, request: Request, loaded: LoadedRole, form: RoleForm) -> tuple[FieldConflict, ...]:
         t = self._view.words(request)
@@ -263,20 +285,21 @@ class RoleEditorScreens:
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view, path = self._view, "/roles/{application_id:int}/{role}"
-        editor = EditScreen(
+        settings = EditScreen(
             view=view,
-            path=path,
+            path=f"{path}/settings",
             form=RoleForm,
             load=self._load,
             form_of=form_of,
-            page=self._page,
+            page=self._settings,
             review=self._review,
             save=self._save,
             undoable=True,
             conflicts=self._conflicts,
         )
         return [
-            *editor.routes(),
+            view.page(path, self.show),
+            *settings.routes(),
             *view.confirmation(f"{path}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]
 

@@ -12,6 +12,7 @@ from starlette.requests import Request
 
 from gatehouse.admin.names import NamedApplication
 from gatehouse.admin.settings import SettingListItem
+from gatehouse.fields.model import Kind
 from gatehouse.kernel.errors import NotFound
 from gatehouse.outbound.forecast import CallForecast
 from gatehouse.outbound.targets import RefusedAddress
@@ -117,6 +118,7 @@ class SettingFormData(msgspec.Struct, frozen=True, kw_only=True):
     action: str
     part: str
     groups: Mapping[str, Sequence[SettingField]]
+    others: Sequence[tuple[str, FormProblem]] = ()  # of settings that are on another form, by the names of fields
     enables: bool = False  # there is a button that also turns a provider on
 
     @property
@@ -140,10 +142,17 @@ def groups_of(part: str) -> Mapping[str, Sequence[str]]:
     return FORM_GROUPS[part]
 
 
+def is_switch(setting: str) -> bool:
+    return setting_of_name(setting).kind is Kind.FLAG
+
+
 def form_with(settings: Sequence[str]) -> type[CsrfForm]:
     """A form with a field for each setting; None: not sent, because it is locked or of another tab."""
     fields: list[tuple[str, Any, Any]] = [(name, str, "") for name in ("part", ENABLE, *PREVIEW_FIELDS)]
-    fields += [(name, list[str] | None if name in PICKED else str | None, None) for name in map(field_name, settings)]
+    fields += [
+        (field_name(name), list[str] | None if field_name(name) in PICKED or is_switch(name) else str | None, None)
+        for name in settings
+    ]
     return cast(
         "type[CsrfForm]", msgspec.defstruct("SettingsForm", fields, bases=(CsrfForm,), frozen=True, kw_only=True)
     )
@@ -176,6 +185,7 @@ class SettingForms:
         """Return the fields with the values that apply now, or as they were typed."""
         typed = self._typed_values(admin, part, draft.form)
         problems = draft.problem.fields if draft.problem else {}
+        lines_by_group = self.lines(admin, part)
         groups = {
             group: [
                 SettingField(
@@ -186,9 +196,11 @@ class SettingForms:
                 )
                 for line in lines
             ]
-            for group, lines in self.lines(admin, part).items()
+            for group, lines in lines_by_group.items()
         }
-        return SettingFormData(action=action, part=part, groups=groups)
+        here = {line.name for lines in lines_by_group.values() for line in lines}
+        others = [(field_name(name), one) for name, one in problems.items() if name not in here]
+        return SettingFormData(action=action, part=part, groups=groups, others=others)
 
     def screen(
         self, view: ConsoleView, part: str, path: str, page: Callable[..., Awaitable[ContextT]]
@@ -236,6 +248,8 @@ class SettingForms:
             for line in lines:
                 sent: str | list[str] | None = getattr(form, field_name(line.name), None)
                 if sent is not None and line.changeable:
+                    if line.control == "flag" and isinstance(sent, list):
+                        sent = sent[-1:]  # a hidden field says "false" before the switch, which is sent only when on
                     text = "\n".join(sent) if isinstance(sent, list) else sent
                     found[line.name] = ", ".join(LIST_PARTS.findall(text)) if line.control == "list" else text.strip()
         return found

@@ -129,11 +129,14 @@ class FormProblem(msgspec.Struct, frozen=True, kw_only=True):
             )
         known = next((key for key in self.keys if t.knows(f"problem.{key}")), "")
         if not known:
-            return self._with_place(t, translate_error(t, self.text.removeprefix(f"{self.place}: ")))
+            text = translate_error(t, self.text.removeprefix(f"{self.place}: "))
+            return self._with_place(t, as_sentence(text, starts=False))
         values = {name: value if type(value) is int else str(value) for name, value in self.values.items()}
         if "error" in values:
             values["error"] = translate_error(t, str(values["error"]))
-        return self._with_place(t, t(f"problem.{known}", **values))
+        text = t(f"problem.{known}", **values)
+        starts = not self.place and not self.line and not t.texts[f"problem.{known}"].startswith("{")
+        return self._with_place(t, as_sentence(text, starts=starts))
 
     def _with_place(self, t: Translator, text: str) -> str:
         """Return the text after what it is about: a line, a condition by its label, another member by its path."""
@@ -147,6 +150,12 @@ class FormProblem(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_conflict(self) -> bool:
         return self.status == 409  # noqa: PLR2004 - HTTP
+
+
+def as_sentence(text: str, *, starts: bool) -> str:
+    """Return the text with a capital, unless it starts with a value, and a full stop."""
+    end = "" if text.endswith((".", "?", "!", ".)")) else "."
+    return (text[:1].upper() + text[1:] if starts else text) + end
 
 
 class RefusalContext(PageContext, frozen=True, kw_only=True):

@@ -160,8 +160,9 @@ class AccountPage:
         caller = caller_address_of(request.scope)
         address = caller.address if caller.proven else None  # an unproven address is not recorded
         named = await self._permissions.find_applications(user.user_id, address)
+        may_administer = await self._may_administer(user.user_id, address)
         return AccountContext(
-            may_administer=await self._may_administer(user.user_id, address),
+            may_administer=may_administer,
             csrf=self._view.csrf_token(account),
             now=self._clock.now(),
             user_id=user.user_id,
@@ -208,7 +209,7 @@ class AccountPage:
             theme=self._pages.theme_of(request),
             data_in=tuple(shown.DataRequestStatus(name=name, state=state.value) for name, state in data.applications),
             may_ask_for_data=data.may_request,
-            mail_is_logged=self._mail_is_logged(),
+            mail_is_logged=may_administer and self._mail_is_logged(),
         )
 
     async def _my_applications(

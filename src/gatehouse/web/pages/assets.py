@@ -1,8 +1,9 @@
 """Style sheets, scripts and images: listed once at the start, small ones cached in memory.
 
 An address contains the digest of its file, so that browsers may cache it forever; so do the addresses of fonts and
-images inside our style sheets. A style sheet is served with those that it imports. The icons are one file, made of
-the vendored ones. No request path is used to look up a file on disk.
+images inside our style sheets. A style sheet or script is served with those that it imports, which saves requests; in
+a script an import is a comment. The icons are one file, made of the vendored ones. No request path is used to look up
+a file on disk.
 """
 
 import asyncio
@@ -41,7 +42,7 @@ MEDIA_TYPES: Final = {
 ICON_DIRECTORY: Final = "vendor/lucide"
 ICON_SPRITE: Final = "icons.svg"
 SVG_CONTENT: Final = re.compile(r"<svg\b[^>]*>(.*)</svg>", re.DOTALL)
-CSS_IMPORT: Final = re.compile(rb'@import "([a-z0-9/._-]+)";')
+IMPORT: Final = re.compile(rb'(?:// )?@import "([A-Za-z0-9/._-]+\.(css|js))";')
 CSS_URL: Final = re.compile(rb'url\("([a-z0-9/._-]+)"\)')  # a vendored sheet writes its addresses without quotes
 
 
@@ -62,10 +63,10 @@ class Assets:
         self._assets = {ICON_SPRITE: _make_asset(directory / ICON_SPRITE, icon_sprite(icons), always_cached=True)}
         self._icons = {path.stem for path in icons}
         for path in sorted(files, key=lambda path: (path.suffix == ".css", path)):  # a style sheet names other files
-            content = stored = path.read_bytes()
+            stored = path.read_bytes()
+            content = with_imports(stored, directory)
             if path.suffix == ".css":
-                whole = CSS_IMPORT.sub(lambda found: (directory / found[1].decode()).read_bytes(), stored)
-                content = CSS_URL.sub(self._css_address, whole)
+                content = CSS_URL.sub(self._css_address, content)
             name = path.relative_to(directory).as_posix()
             self._assets[name] = _make_asset(path, content, always_cached=content != stored)
 
@@ -105,6 +106,16 @@ class Assets:
             summary="Style sheets and scripts",
             hidden=True,
         )
+
+
+def with_imports(content: bytes, directory: Path) -> bytes:
+    """Return the file with those that it imports; an imported script is a block, so that its names are its own."""
+
+    def imported(found: re.Match[bytes]) -> bytes:
+        whole = with_imports((directory / found[1].decode()).read_bytes(), directory)
+        return b"{\n" + whole + b"\n}" if found[2] == b"js" else whole
+
+    return IMPORT.sub(imported, content)
 
 
 @cache

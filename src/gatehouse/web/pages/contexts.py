@@ -114,7 +114,6 @@ class SecondFactorContext(PageContext, frozen=True, kw_only=True):
     passkey_options: str = ""  # with PASSKEY: JSON of PublicKeyCredentialRequestOptions
     problem: PageProblem | None = None
     notice: Notice | None = None
-    mail_is_logged: bool = False
 
 
 class ConsentContext(PageContext, frozen=True, kw_only=True):
@@ -196,7 +195,6 @@ class CheckMailContext(PageContext, frozen=True, kw_only=True):
     purpose: MailPurpose
     login: str  # as typed
     minutes: int = 30  # lifetime of the link
-    mail_is_logged: bool = False  # no SMTP is configured: the page says where the email is
     interaction: str = ""
     puzzle: Puzzle | None = None  # to send the email again
 
@@ -211,7 +209,6 @@ class RegistrationSentContext(PageContext, frozen=True, kw_only=True):
     application: str = ""
     logo: str = ""
     minutes: int = 30  # lifetime of the link
-    mail_is_logged: bool = False
     problem: PageProblem | None = None
 
 

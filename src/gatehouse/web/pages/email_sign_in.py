@@ -51,7 +51,6 @@ class EmailSignInContext(PageContext, frozen=True, kw_only=True):
     nick: str = ""  # as typed, with `registers`
     minutes: int = EMAIL_SIGN_IN_SECONDS // MINUTE  # lifetime of link and code
     problem: PageProblem | None = None
-    mail_is_logged: bool = False
 
 
 class EmailedLinkContext(PageContext, frozen=True, kw_only=True):
@@ -104,7 +103,6 @@ class EmailSignInPages(Struct, kw_only=True, eq=False):
     flow_pages: SignInFlowPages
     forms: PublicForms
     offers_passkeys: Callable[[], bool]
-    mail_is_logged: Callable[[], bool]
 
     async def send(self, request: Request) -> Response:
         """Send a link and a code; the response is the same for every address, also over the quota (LG-05, LG-16)."""
@@ -143,7 +141,7 @@ class EmailSignInPages(Struct, kw_only=True, eq=False):
         self, request: Request, browser: Browser, context: EmailSignInContext, *, status: int = 200
     ) -> Response:
         destination = await self.flow_pages.destination(browser, context.interaction)
-        shown = replace(context, csrf=self.browsers.csrf_token(browser), mail_is_logged=self.mail_is_logged())
+        shown = replace(context, csrf=self.browsers.csrf_token(browser))
         return self.flow_pages.show(request, browser, destination, shown, status=status)
 
     def show_expired(self, request: Request, handle: str) -> Response:

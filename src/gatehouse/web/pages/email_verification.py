@@ -1,7 +1,5 @@
 """The page of a verification link, and the button that sends it again."""
 
-from collections.abc import Callable
-
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
@@ -51,7 +49,6 @@ class VerifyEmailPage(Struct, kw_only=True, eq=False):
     resumption: FlowResumption
     flow_pages: SignInFlowPages
     forms: PublicForms
-    mail_is_logged: Callable[[], bool]
 
     async def show(self, request: Request) -> Response:
         """Show the page without using the link, because mail scanners open every link."""
@@ -126,7 +123,6 @@ class VerifyEmailPage(Struct, kw_only=True, eq=False):
             csrf=self.forms.csrf_token(browser),
             purpose=MailPurpose.VERIFY,
             login=form.login,
-            mail_is_logged=self.mail_is_logged(),
         )
         return self.forms.show(request, browser, context)
 

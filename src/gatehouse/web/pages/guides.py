@@ -18,6 +18,7 @@ from starlette.responses import Response
 
 from gatehouse.kernel.errors import NotFound
 from gatehouse.web.http.errors import Dialect
+from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import cacheable_response
 from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages.contexts import PageContext
@@ -28,8 +29,24 @@ PACKAGED: Final = FilePath(__file__).parent.parent / "guides"  # of the wheel
 SOURCES: Final = FilePath(__file__).parents[4] / "docs" / "guides"
 TITLE: Final = re.compile(r"^# (.+)$", re.MULTILINE)
 GUIDE_ADDRESS: Final = re.compile(r"([a-z0-9-]+)\.md(#.*)?")
+MARKS: Final = re.compile(r"[`*#|]|\]\([^)\s]*\)|!?\[|^-{3,}", re.MULTILINE)  # of Markdown
 PICTURE_ADDRESS: Final = re.compile(r"pictures/([a-z0-9-]+\.png)")
 ANYWHERE: Final = ("https://", "http://", "#")
+# The guides by what they are about; the heading is `guides.group_<name>`.
+GROUPS: Final[Mapping[str, Sequence[str]]] = {
+    "start": ("demo", "console", "permissions", "glossary"),
+    "applications": (
+        *("connect-a-client", "connect-a-python-app", "connect-gitea", "protect-a-page", "protect-a-site"),
+        *("protect-an-api", "protect-an-mcp-server"),
+    ),
+    "games": ("game-login", "unity", "godot", "guests", "platform-login", "game-back-ends"),
+    "people": ("roles-and-users", "import", "sign-in-providers", "sign-in-without-password", "terms", "bans"),
+    "operation": ("settings", "branding", "proof-of-work"),
+    "automation": ("apply", "management-api", "test-permissions", "webhooks", "change-stream"),
+}
+MAX_QUERY_LENGTH: Final = 100
+MAX_QUERY_WORDS: Final = 6
+EXCERPT_LENGTH: Final = 140  # characters around what was found
 
 
 class GuideFiles(Struct, frozen=True):
@@ -50,6 +67,11 @@ def find_guides() -> GuideFiles:
 class GuideLink(Struct, frozen=True, kw_only=True):
     name: str
     title: str
+    excerpt: str = ""  # around what was searched for
+
+
+class GuideQuery(Struct, frozen=True, kw_only=True):
+    q: str = ""
 
 
 class GuideContext(PageContext, frozen=True, kw_only=True):
@@ -57,7 +79,8 @@ class GuideContext(PageContext, frozen=True, kw_only=True):
 
     template = "guide.html"
 
-    guides: Sequence[GuideLink]
+    groups: Sequence[tuple[str, Sequence[GuideLink]]] = ()
+    search: str = ""  # what the groups were searched for
     name: str = ""  # of the guide shown
     title: str = ""
     content: Markup | None = None
@@ -84,7 +107,9 @@ class GuideEndpoints:
             )
 
     async def index(self, request: Request) -> Response:
-        return self._pages.render_off_loop(request, lambda: GuideContext(guides=self._titles()))
+        """All guides by group, or those that have all words of the search."""
+        text = " ".join(read_query(request, GuideQuery).q[:MAX_QUERY_LENGTH].split())
+        return self._pages.render_off_loop(request, lambda: GuideContext(groups=self._find(text), search=text))
 
     async def guide(self, request: Request) -> Response:
         name: str = request.path_params["name"]
@@ -99,13 +124,37 @@ class GuideEndpoints:
         content = await asyncio.to_thread(file.read_bytes)
         return cacheable_response(request, content, media_type="image/png", cache_control="no-cache")
 
-    def _titles(self) -> Sequence[GuideLink]:
-        return [GuideLink(name=name, title=title_of(file)) for name, file in self._files.guides.items()]
+    def _find(self, text: str) -> Sequence[tuple[str, Sequence[GuideLink]]]:
+        words = text.casefold().split()[:MAX_QUERY_WORDS]
+        groups = {
+            group: [found for name in names if (found := search_guide(name, self._files.guides[name], words))]
+            for group, names in GROUPS.items()
+        }
+        return [(group, found) for group, found in groups.items() if found]
 
     def _context(self, name: str) -> GuideContext:
         file = self._files.guides[name]
         content = rendered_guide(file, frozenset(self._files.guides), frozenset(self._files.pictures))
-        return GuideContext(guides=self._titles(), name=name, title=title_of(file), content=content)
+        return GuideContext(name=name, title=title_of(file), content=content)
+
+
+def search_guide(name: str, file: FilePath, words: Sequence[str]) -> GuideLink | None:
+    """Return the guide if it has all words, with the text around the first in it."""
+    title, text = title_of(file), plain_text(file)
+    folded = text.casefold()
+    if not all(word in folded for word in words):
+        return None
+    if not words or all(word in title.casefold() for word in words):
+        return GuideLink(name=name, title=title)
+    start = max(folded.find(words[0]) - EXCERPT_LENGTH // 3, 0)
+    excerpt = text[start : start + EXCERPT_LENGTH].partition(" ")[2].rpartition(" ")[0]
+    return GuideLink(name=name, title=title, excerpt=f"… {excerpt} …")
+
+
+@cache
+def plain_text(file: FilePath) -> str:
+    """Return the text of a guide as one line."""
+    return " ".join(MARKS.sub(" ", file.read_text(encoding="utf-8")).split())
 
 
 @cache

@@ -1,7 +1,5 @@
 """Pages of password recovery: the request for a link, and the new password."""
 
-from collections.abc import Callable
-
 import msgspec
 from msgspec import Struct
 from starlette.requests import Request
@@ -54,7 +52,6 @@ class ForgotPage(Struct, kw_only=True, eq=False):
     resumption: FlowResumption
     flow_pages: SignInFlowPages
     forms: PublicForms
-    mail_is_logged: Callable[[], bool]
 
     async def show(self, request: Request) -> Response:
         browser = await self.forms.read_browser(request)
@@ -108,7 +105,6 @@ class ForgotPage(Struct, kw_only=True, eq=False):
             csrf=self.forms.csrf_token(browser),
             purpose=MailPurpose.RESET,
             login=form.login,
-            mail_is_logged=self.mail_is_logged(),
             interaction=form.interaction,
             puzzle=await self.forms.puzzle(PuzzlePurpose.RESET),
         )

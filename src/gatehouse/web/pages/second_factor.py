@@ -1,6 +1,5 @@
 """The second step of a sign-in: the second factor."""
 
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -80,7 +79,6 @@ class SecondFactorPages(Struct, kw_only=True, eq=False):
     completion: SignInCompletion
     browsers: BrowserSessions
     flow_pages: SignInFlowPages
-    mail_is_logged: Callable[[], bool]
 
     async def show(self, request: Request) -> Response:
         query = read_query(request, FactorQuery)
@@ -197,7 +195,6 @@ class SecondFactorPages(Struct, kw_only=True, eq=False):
             passkey_options=await self._passkey_options(step) if method is FactorMethod.PASSKEY else "",
             problem=problem,
             notice=notice,
-            mail_is_logged=self.mail_is_logged(),
         )
         return self.flow_pages.show(
             request, step.browser, destination, context, status=status, account_lang=step.user.lang

@@ -1,7 +1,5 @@
 """Pages of the browser that registered while it waits for the link: it goes on when the address is proved."""
 
-from collections.abc import Callable
-
 from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import Request
@@ -52,7 +50,6 @@ class WaitingPages(Struct, kw_only=True, eq=False):
     resumption: FlowResumption
     flow_pages: SignInFlowPages
     forms: PublicForms
-    mail_is_logged: Callable[[], bool]
 
     async def show_sent(
         self,
@@ -70,7 +67,6 @@ class WaitingPages(Struct, kw_only=True, eq=False):
             login=login,
             application=destination.application,
             logo=destination.logo,
-            mail_is_logged=self.mail_is_logged(),
             problem=problem,
         )
         return self.flow_pages.show(request, browser, destination, context, status=status)

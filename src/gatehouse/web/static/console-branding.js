@@ -13,11 +13,11 @@ let timer;
 
 const show = () => {
   const typed = new FormData(form);
-  const query = new URLSearchParams(FIELDS.filter((name) => typed.has(name)).map((name) => [name, typed.get(name)]));
+  const query = new URLSearchParams(FIELDS.filter((name) => typed.has(name)).map((name) => [name, typed.getAll(name).at(-1)]));
   frame.contentWindow.location.replace(`${button.dataset.preview}?${query}`);
 };
 
-for (const field of FIELDS.map((name) => form.elements[name]).filter(Boolean)) {
+for (const field of [...form.elements].filter(({ name }) => FIELDS.includes(name))) {
   field.addEventListener("input", () => {
     clearTimeout(timer);
     timer = setTimeout(show, PAUSE);

@@ -1,6 +1,8 @@
 // Draws the sign-ins of the period. The page has the numbers as a table too.
 "use strict";
 
+// @import "vendor/uplot/uPlot.iife.min.js";
+
 const place = document.querySelector("[data-chart]");
 // A token of the style sheet as the color it is in this theme.
 const colour = (name) => {

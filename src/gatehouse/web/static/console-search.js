@@ -5,7 +5,6 @@
   const palette = document.querySelector("#search");
   const field = palette.querySelector("input");
   const form = palette.querySelector("form");
-  const found = palette.querySelector("#found");
   const isMac = /mac|iphone|ipad/i.test(navigator.userAgentData?.platform ?? navigator.platform);
 
   for (const shown of document.querySelectorAll("[data-keys]")) {
@@ -20,30 +19,39 @@
     htmx.trigger(form, "opened");
   };
 
-  const links = () => [...found.querySelectorAll("a")];
-  const chosen = () => found.querySelector("a.chosen") ?? links()[0];
-  const choose = (link) => {
-    for (const one of links()) one.classList.toggle("chosen", one === link);
-    link?.scrollIntoView({ block: "nearest" });
-  };
+  // The dialog, and the field on Home: arrows choose a result, Enter opens it.
   const STEPS = { ArrowDown: 1, ArrowUp: -1 };
-
-  palette.addEventListener("keydown", (event) => {
-    const all = links();
-    const step = STEPS[event.key];
-    if (step && all.length) {
+  for (const finder of document.querySelectorAll("[data-finder]")) {
+    const found = finder.querySelector("[data-found]");
+    const links = () => [...found.querySelectorAll("a")];
+    const chosen = () => found.querySelector("a.chosen") ?? links()[0];
+    const choose = (link) => {
+      for (const one of links()) one.classList.toggle("chosen", one === link);
+      link?.scrollIntoView({ block: "nearest" });
+    };
+    finder.addEventListener("keydown", (event) => {
+      const all = links();
+      const step = STEPS[event.key];
+      if (step && all.length) {
+        event.preventDefault();
+        choose(all[(all.indexOf(chosen()) + step + all.length) % all.length]);
+      }
+      if (event.key === "Escape" && finder !== palette) found.replaceChildren();
+    });
+    finder.querySelector("form").addEventListener("submit", (event) => {
+      const link = chosen();
+      if (!link) return;
       event.preventDefault();
-      choose(all[(all.indexOf(chosen()) + step + all.length) % all.length]);
-    }
-  });
-  form.addEventListener("submit", (event) => {
-    const link = chosen();
-    if (!link) return;
-    event.preventDefault();
-    event.stopImmediatePropagation();
-    link.click();
-  });
-  found.addEventListener("htmx:afterSettle", () => choose(links()[0]));
+      event.stopImmediatePropagation();
+      link.click();
+    });
+    found.addEventListener("htmx:afterSettle", () => {
+      if (finder !== palette && !finder.querySelector("input").value.trim()) found.replaceChildren();
+      choose(links()[0]);
+    });
+    if (finder === palette) continue;
+    document.addEventListener("click", ({ target }) => !finder.contains(target) && found.replaceChildren());
+  }
   palette.addEventListener("click", ({ target }) => target === palette && palette.close()); // outside of it
 
   for (const opener of document.querySelectorAll("[data-search]")) {

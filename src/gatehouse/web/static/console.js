@@ -15,6 +15,11 @@ collapse.addEventListener("click", () => {
 const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 if (zone) document.cookie = `gh_zone=${zone}; Path=/console; Max-Age=31536000; SameSite=Lax`;
 
+// A picture that is chosen is uploaded.
+document.addEventListener("change", ({ target }) => {
+  if (target.matches("[data-uploads]") && target.files.length) target.form.requestSubmit();
+});
+
 // A day that is typed is chosen.
 document.addEventListener("input", (event) => {
   const choice = event.target.closest("[data-ends]")?.querySelector('[value="date"]');

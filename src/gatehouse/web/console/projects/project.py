@@ -8,6 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.admin.home import HomeStore, ProjectCard
 from gatehouse.admin.names import NameStore
 from gatehouse.admin.paging import Page
 from gatehouse.admin.projects import GroupListItem, ProjectListItem, ProjectListStore
@@ -26,6 +27,7 @@ from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
 from gatehouse.web.console.field_forms import form_members, form_values, typed_values
 from gatehouse.web.console.forms import VersionedForm
 from gatehouse.web.console.frame import ApiCall, project_call
+from gatehouse.web.console.home import ENDING_SOON_SECONDS
 from gatehouse.web.console.list_screen import CsvFile, ListQuery, ListScreen
 from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry, is_console_page
@@ -69,7 +71,9 @@ def may_in_project(admin: AdminRequest, operation: Operation, model: ProjectMode
     return not model.project.removed and is_open(admin.rights, operation, about)
 
 
-TABS: Final = ("overview", "members", "bans", "applications", "services", "groups", "service_accounts")
+TABS: Final = (
+    *("overview", "members", "bans", "applications", "services", "groups", "service_accounts", "settings"),
+)
 NEW_FIELDS: Final = {"user_id": ComboboxKind.PERSON}
 REMOVED: Final = ("people", "applications", "groups", "service_accounts")  # that lose something by a removal
 COLUMNS: Final = {
@@ -124,8 +128,16 @@ class ProjectContext(PageContext, frozen=True, kw_only=True):
 
     head: ProjectHead
     project: Project
-    rows: FormRows[RecordField]
+    card: ProjectCard | None  # None of a deleted project
     author: str  # their nick, or their ID if the account is gone
+    call: ApiCall
+
+
+class ProjectSettingsContext(PageContext, frozen=True, kw_only=True):
+    template = "console/projects/settings.html"
+
+    head: ProjectHead
+    rows: FormRows[RecordField]
     call: ApiCall
 
 
@@ -161,6 +173,7 @@ class ProjectScreens:
         projects: ProjectCommands,
         publishing: ProjectPublisher,
         lists: ProjectListStore,
+        home: HomeStore,
         names: NameStore,
         lookup: Lookup,
         view: ConsoleView,
@@ -169,6 +182,7 @@ class ProjectScreens:
         self._projects = projects
         self._publishing = publishing
         self._lists = lists
+        self._home = home
         self._names = names
         self._lookup = lookup
         self._view = view
@@ -207,22 +221,33 @@ class ProjectScreens:
         )
         return Saved(address=project_path(project.project_id), message="project_published")
 
-    async def _page(
-        self, _request: Request, admin: AdminRequest, project: Project, _draft: FormDraft[ProjectForm]
-    ) -> ProjectContext:
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        project = await self._load_project(request, admin)
         named = await self._names.people_by_id([project.author])
-        return ProjectContext(
+        now = self._clock.now()
+        cards = await self._home.project_cards([project.project_id], now, now + ENDING_SOON_SECONDS, 1)
+        context = ProjectContext(
             head=project_head(admin, project, "overview"),
             project=project,
-            rows=form_rows(PROJECT_FORM_FIELDS),
+            card=next(iter(cards), None),
             author=named[project.author].nick if project.author in named else project.author,
+            call=project_call(project),
+        )
+        return self._view.render(request, admin, ENTRY, context)
+
+    async def _settings(
+        self, _request: Request, admin: AdminRequest, project: Project, _draft: FormDraft[ProjectForm]
+    ) -> ProjectSettingsContext:
+        return ProjectSettingsContext(
+            head=project_head(admin, project, "settings"),
+            rows=form_rows(PROJECT_FORM_FIELDS),
             call=project_call(project),
         )
 
     async def _save(self, _request: Request, admin: AdminRequest, project: Project, form: ProjectForm) -> Saved:
         values = typed_values(form, PROJECT_FORM_FIELDS)
         await self._projects.save_fields(admin.actor, project, values, form.version)
-        return Saved(address=project_path(project.project_id))
+        return Saved(address=project_path(project.project_id, "settings"))
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
         project, t = await self._load_project(request, admin), self._view.words(request)
@@ -267,20 +292,21 @@ class ProjectScreens:
             page=self._new_page,
             save=self._publish,
         )
-        project = EditScreen(
+        settings = EditScreen(
             view=view,
-            path="/projects/{project_id}",
+            path="/projects/{project_id}/settings",
             form=ProjectForm,
             load=self._load_project,
             form_of=form_of,
-            page=self._page,
+            page=self._settings,
             save=self._save,
             undoable=True,
         )
         return [
             *projects.routes(),
             *new.routes(),
-            *project.routes(),
+            view.page("/projects/{project_id}", self.show),
+            *settings.routes(),
             *view.confirmation("/projects/{project_id}/remove", RemoveProjectForm, self.confirm_removal, self.remove),
         ]
 

@@ -175,6 +175,26 @@ def test_client_signs_in_by_its_document_and_calls_a_tool(setup: McpSetup, serve
     person.client.close()
 
 
+def test_client_asks_for_another_scope_when_a_tool_needs_it(setup: McpSetup) -> None:
+    """The server answers 403 with insufficient_scope and the scope; the SDK asks the person and calls again."""
+    person = PersonInBrowser(setup.issuer)
+    with run_server(setup, "python", "stepping_up") as url:
+        environment = {"SERVER": url, "CLIENT_ID": setup.client_id, "PORT": str(free_port()), "WRITES": "1"}
+        with WatchedProcess(client_command("python"), environment=environment) as process:
+            address = process.wait_for_line("^open (.*)", process.stdout)[1]
+            assert person.open_address(address).text == "done"
+            first = json.loads(process.wait_for_line("^result (.*)", process.stdout)[1])
+            again = process.wait_for_line("^open (.*notes.write.*)", process.stdout)[1]
+            assert person.open_address(again).text == "done"
+            added = json.loads(process.wait_for_line("^added (.*)", process.stdout)[1])
+    assert person.forms == ["password", "decision", "decision"]
+    assert added["text"] == "added milk"
+    before, after = (claims_of(answer["token"])["scope"].split() for answer in (first, added))
+    assert "notes.write" not in before
+    assert {"notes.read", "notes.write"} <= set(after)
+    person.client.close()
+
+
 def call_status(url: str, token: str) -> int:
     """Return the status of a request to the server with this token."""
     protocol = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}

@@ -34,11 +34,11 @@ class MemoryStorage:
 
 
 async def main() -> None:
-    arrived: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
+    arrived: asyncio.Queue[dict[str, str]] = asyncio.Queue()
 
     async def receive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         target = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1].decode()
-        arrived.set_result(dict(parse_qsl(target.partition("?")[2])))
+        arrived.put_nowait(dict(parse_qsl(target.partition("?")[2])))
         writer.write(RESPONSE)
         await writer.drain()
         writer.close()
@@ -47,7 +47,7 @@ async def main() -> None:
         print(f"open {address}", flush=True)  # noqa: T201
 
     async def wait_for_code() -> AuthorizationCodeResult:
-        answer = await arrived
+        answer = await arrived.get()
         return AuthorizationCodeResult(code=answer["code"], state=answer["state"], iss=answer["iss"])
 
     storage = MemoryStorage()
@@ -71,6 +71,10 @@ async def main() -> None:
         result = await client.call_tool("whoami", {})
         answer = {"text": result.content[0].text, "token": storage.tokens.access_token}
         print(f"result {json.dumps(answer)}", flush=True)  # noqa: T201
+        if ENVIRONMENT.get("WRITES"):
+            added = await client.call_tool("add_note", {"text": "milk"})
+            answer = {"text": added.content[0].text, "token": storage.tokens.access_token}
+            print(f"added {json.dumps(answer)}", flush=True)  # noqa: T201
 
 
 asyncio.run(main())

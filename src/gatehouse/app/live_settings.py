@@ -250,10 +250,16 @@ class SettingsEditor:
 
 
 def changed_fixed_settings(before: Settings, after: Settings) -> Iterator[str]:
-    """Return the settings of a provider that it cannot have another value of as long as it exists."""
+    """Return the settings of a provider that it cannot have another value of as long as it exists.
+
+    One that is off and has none yet may get its first value: the console adds it before it asks for the rest.
+    """
     for name in set(all_names(before)) & set(all_names(after)):
         entry = setting_of_name(name)
-        if entry.field.fixed and value_of(before, entry) != value_of(after, entry):
+        if not entry.field.fixed or value_of(before, entry) == value_of(after, entry):
+            continue
+        provider = before.providers[entry.group.rpartition(".")[2]]
+        if value_of(before, entry) or provider.enabled:
             yield name
 
 

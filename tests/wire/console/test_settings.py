@@ -376,6 +376,19 @@ async def test_provider_is_added_filled_in_enabled_and_removed(
     assert studio.services.settings.providers == {}
 
 
+async def test_provider_with_an_issuer_is_added_in_the_form_and_keeps_it(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada = await console_browsers(ADA)
+    await ada.get(f"{HERE}/providers")
+    await ada.post(f"{HERE}/providers", provider="corp", kind="oidc")
+    for issuer, status in (("https://login.example", 303), ("https://other.example", 400)):
+        await ada.get(f"{HERE}/change?part=providers.corp")
+        entered = {"part": "providers.corp", "provider__issuer": issuer, "provider__client_id": "id-1"}
+        assert (await ada.post(f"{HERE}/change", **entered)).status_code == status
+    assert studio.services.settings.providers["corp"].issuer == "https://login.example"
+
+
 async def test_provider_form_warns_of_an_address_that_is_not_called(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:

@@ -18,7 +18,7 @@ from sqlalchemy import Table, func, select
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import metadata
+from gatehouse.storage.tables.every_table import metadata
 from tests.adversarial.measuring import WHOLE
 from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.cpu_time import await_within_cpu_seconds

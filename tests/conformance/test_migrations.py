@@ -25,7 +25,7 @@ from gatehouse.storage import migrations
 from gatehouse.storage.database import connect_storage, open_storage
 from gatehouse.storage.migrations import HEAD, MigrationFailed, SchemaBehind, SchemaTooNew, run_in_child
 from gatehouse.storage.migrations.__main__ import upgrade
-from gatehouse.storage.tables import metadata
+from gatehouse.storage.tables.every_table import metadata
 from tests.support.builders import NOW, a_client, a_record, a_user, an_identity
 from tests.support.database_contents import dump_database, open_services_on
 from tests.support.oauth import a_grant

@@ -20,8 +20,8 @@ from gatehouse.storage.listeners import MISSED_PAYLOAD
 from gatehouse.storage.migrations import HEAD, run_in_child
 from gatehouse.storage.runner import PoolLimits
 from gatehouse.storage.statements import Notification, Statement, Verb
-from gatehouse.storage.tables import metadata
 from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.every_table import metadata
 from gatehouse.storage.tables.installation import installation
 from gatehouse.storage.tables.oauth import grants
 from tests.conformance import test_accounts

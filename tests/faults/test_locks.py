@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import asyncpg
 
-from gatehouse.storage.tables import metadata
+from gatehouse.storage.tables.every_table import metadata
 from tests.faults.run_record import RunRecord, in_full_run
 from tests.faults.running import FaultRun, RunSetup, run_under_load
 from tests.faults.workloads.all import usual_workloads

@@ -17,7 +17,7 @@ from gatehouse.kernel.clock import SystemClock
 from gatehouse.storage.database import Storage
 from gatehouse.storage.sqlite.runner import sqlite_path
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import metadata
+from gatehouse.storage.tables.every_table import metadata
 from tests.support.capabilities import POSTGRES, require_program
 from tests.support.command_line import execute_on_postgres
 from tests.support.service import load_test_settings

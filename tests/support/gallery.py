@@ -114,7 +114,9 @@ GUIDES: Final = [
 ]
 GUIDE: Final = render_markdown(
     "# Webhooks\n\nAn *event* with `code`:\n\n## Fields\n\n| name | meaning |\n|---|---|\n| `id` | the event |\n\n"
-    f"```json\n{json.dumps({'id': 'x' * 200})}\n```\n",
+    f"```json\n{json.dumps({'id': 'x' * 200})}\n```\n\n"
+    "```sh run=wire/test_guides.py\ngatehouse config set guests.enabled=true\n```\n\n"
+    "```python compiled=wire/test_guides.py\nimport os\n```\n\n```go not-run\npackage main\n```\n",
     lambda address: address,
 )
 SIGN_IN: Final = page.SignInContext(csrf=CSRF, interaction=ASK, passkey_options=REQUEST_OPTIONS)

@@ -1,17 +1,11 @@
 """Settings that change while the service runs: kept in the database, read again by every node within a second."""
 
 from collections.abc import Collection, Iterator, Mapping
-from functools import partial
-from typing import Final
+from typing import Protocol
 
 import structlog
 
-from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.model import AuditOrigin, AuditRecord
-from gatehouse.audit.recorder import Recorder, describe_changes
-from gatehouse.images.loading import ImageLoader
-from gatehouse.images.model import LOGO, BadImage, StoredImage
-from gatehouse.kernel.clock import Clock
+from gatehouse.images.model import StoredImage
 from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.kernel.stored_settings import (
@@ -35,20 +29,22 @@ from gatehouse.settings.entries import (
 )
 from gatehouse.settings.merge import LoadedSettings
 from gatehouse.settings.model import Settings
-from gatehouse.settings.secret import MASK, Secret
-from gatehouse.storage.settings import SettingsStorage
+from gatehouse.settings.secret import Secret
 
 log = structlog.get_logger(__name__)
 
-SUBJECT: Final = "installation"
-
 Changes = Mapping[str, object]  # setting -> new value; None removes the stored one
+
+
+class StoredSettingsReader(Protocol):
+    async def read_all(self) -> StoredSettings:
+        """Return the settings that the database holds."""
 
 
 class LiveSettings:
     """The settings that apply now: those given at the start, and below them those of the database."""
 
-    def __init__(self, given: LoadedSettings, *, store: SettingsStorage, sealer: SecretSealer) -> None:
+    def __init__(self, given: LoadedSettings, *, store: StoredSettingsReader, sealer: SecretSealer) -> None:
         self._given = given
         self._store = store
         self._sealer = sealer
@@ -178,77 +174,6 @@ class LiveSettings:
         )
 
 
-class SettingsEditor:
-    def __init__(
-        self,
-        *,
-        live: LiveSettings,
-        store: SettingsStorage,
-        images: ImageLoader,
-        recorder: Recorder,
-        clock: Clock,
-    ) -> None:
-        self._live = live
-        self._store = store
-        self._images = images
-        self._recorder = recorder
-        self._clock = clock
-
-    async def save(self, changes: Changes, origin: AuditOrigin) -> None:
-        """Store the changes together, or none of them. Raises SettingsInvalid, TooMany, Unavailable.
-
-        An image is given as its content or as a URL. This node uses the changes when it returns, the others within a
-        second.
-        """
-        changes = await self._with_images(changes, origin.actor)
-        converted = self._live.convert(changes)
-        images = {name: image for name, image in changes.items() if isinstance(image, StoredImage)}
-        if converted:
-            await self._store.change(
-                converted,
-                self._clock.now(),
-                check=self._refuse_problems,
-                audit=partial(self._records, origin),
-                images=images,
-            )
-            await self._live.reload()
-
-    async def _with_images(self, changes: Changes, uploader: str) -> Changes:
-        """Return the changes with images as they are stored, without one that is given by its present address."""
-        loaded = dict(changes)
-        for name, given in changes.items():
-            if not self._live.is_image(name) or not self._live.is_changeable(name):
-                continue
-            if given == self._live.displayed_value(name):
-                del loaded[name]
-            elif isinstance(given, bytes | str):
-                loaded[name] = await self._load_image(name, given, uploader)
-        return loaded
-
-    async def _load_image(self, name: str, given: bytes | str, uploader: str) -> StoredImage | None:
-        if given == "":
-            return None
-        try:
-            if isinstance(given, bytes):
-                return await self._images.convert(given, LOGO, uploader=uploader)
-            return await self._images.load(given, LOGO, uploader=uploader)
-        except BadImage as error:
-            refusal = BadSetting(f"is refused: {error.detail}").on_screen(error.screen_key, **error.screen_values)
-            raise SettingsInvalid({name: refusal}) from None
-
-    def _refuse_problems(self, before: StoredSettings, after: StoredSettings) -> None:
-        if problems := self._live.problems_of(before, after):
-            raise SettingsInvalid(problems)
-
-    def _records(self, origin: AuditOrigin, before: StoredSettings, after: StoredSettings) -> Iterator[AuditRecord]:
-        details = describe_changes(display_values(before), display_values(after))
-        secrets = [name for name in after if is_new_secret(before.get(name), after[name])]
-        if secrets:
-            details = {**details, **dict.fromkeys(secrets, "new value")}
-        if details:
-            yield self._recorder.record(AuditEvent.SETTINGS_CHANGED, origin, subject=SUBJECT, details=details)
-
-
 def changed_fixed_settings(before: Settings, after: Settings) -> Iterator[str]:
     """Return the settings of a provider that it cannot have another value of as long as it exists.
 
@@ -282,11 +207,3 @@ def convert_value(entry: Setting, given: object) -> Value:
     if not isinstance(given, StoredImage):
         raise BadSetting("must be the URL of an image").on_screen("image_url")
     return image_reference(given.image_id)
-
-
-def display_values(stored: StoredSettings) -> Mapping[str, object]:
-    return {name: MASK if one.sealed is not None else one.value for name, one in stored.items()}
-
-
-def is_new_secret(before: StoredSetting | None, after: StoredSetting) -> bool:
-    return after.sealed is not None and (before is None or before.sealed != after.sealed)

@@ -11,9 +11,8 @@ from gatehouse.admin.paging import PageRequest
 from gatehouse.app.services import Services
 from gatehouse.cli.common import ApplicationId, Invocation, common_options, json_option, print_json
 from gatehouse.cli.field_options import changed_values, field_options, given_values, read_draft
-from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.output import format_time, print_table, printable
-from gatehouse.cli.records import LIST_APPLICATIONS, SHOW_APPLICATION, print_record
+from gatehouse.cli.records import print_record
 from gatehouse.cli.services import find_application, operator_actor, operator_origin, run_with_services
 from gatehouse.permissions.commands.app_schemas import full_schema_document
 from gatehouse.permissions.commands.applications import ApplicationDraft
@@ -25,17 +24,7 @@ CREATED_FIELDS: Final = tuple(one for one in CHANGEABLE_APPLICATION_FIELDS if on
 VERSION_HEADINGS: Final = ("version", "saved", "by", "changes")
 
 
-@click.group(cls=CommandGroup)
-def application() -> None:
-    """Manage applications and their secrets, and show earlier schema versions."""
-
-
-application.add_command(LIST_APPLICATIONS)
-application.add_command(LIST_APPLICATIONS, "search")
-application.add_command(SHOW_APPLICATION)
-
-
-@application.command()
+@click.command()
 @common_options
 @json_option
 @click.argument("name")
@@ -46,7 +35,7 @@ def create(invocation: Invocation, *, name: str, as_json: bool, **given: Any) ->
     save_application(invocation, "", draft, as_json=as_json)
 
 
-@application.command()
+@click.command()
 @common_options
 @json_option
 @click.argument("application", metavar="APPLICATION")
@@ -71,7 +60,7 @@ def save_application(invocation: Invocation, name: str, draft: ApplicationDraft,
     print_record(run_with_services(invocation, work), as_json=as_json)
 
 
-@application.command()
+@click.command()
 @common_options
 @click.argument("application", metavar="APPLICATION")
 @click.option("--yes", is_flag=True, help="Skip the confirmation.")
@@ -89,7 +78,7 @@ def remove(invocation: Invocation, *, application: str, yes: bool) -> None:
     click.echo(f"Application {name} removed.", err=True)
 
 
-@application.command("email-secret")
+@click.command("email-secret")
 @common_options
 @json_option
 @click.argument("application_id", type=ApplicationId())
@@ -110,7 +99,7 @@ def email_secret(invocation: Invocation, *, application_id: int, as_json: bool) 
         click.echo("Copy it now. It won't be shown again.", err=True)
 
 
-@application.command("versions")
+@click.command("versions")
 @common_options
 @json_option
 @click.argument("application_id", type=ApplicationId())

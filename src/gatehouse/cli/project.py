@@ -10,9 +10,8 @@ from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.app.services import Services
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.field_options import changed_values, field_options
-from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.output import print_facts, printable
-from gatehouse.cli.records import LIST_PROJECTS, SHOW_PROJECT, print_record
+from gatehouse.cli.records import print_record
 from gatehouse.cli.services import find_user, operator_actor, operator_origin, run_with_services
 from gatehouse.permissions.model.project import (
     CHANGEABLE_PROJECT_FIELDS,
@@ -24,17 +23,7 @@ from gatehouse.web.api.permissions.projects import project_record
 CHANGED_FIELDS: Final = (*CHANGEABLE_PROJECT_FIELDS, *PROJECT_SETTING_FIELDS)
 
 
-@click.group(cls=CommandGroup)
-def project() -> None:
-    """Manage projects, and delete removed ones permanently."""
-
-
-project.add_command(LIST_PROJECTS)
-project.add_command(LIST_PROJECTS, "search")
-project.add_command(SHOW_PROJECT)
-
-
-@project.command()
+@click.command()
 @common_options
 @json_option
 @click.argument("title")
@@ -53,7 +42,7 @@ def create(invocation: Invocation, *, title: str, owner: str, as_json: bool) -> 
     print_record(run_with_services(invocation, work), as_json=as_json)
 
 
-@project.command()
+@click.command()
 @common_options
 @json_option
 @click.argument("project_id")
@@ -69,7 +58,7 @@ def change(invocation: Invocation, *, project_id: str, as_json: bool, **given: A
     print_record(run_with_services(invocation, work), as_json=as_json)
 
 
-@project.command()
+@click.command()
 @common_options
 @click.argument("project_id")
 @click.option("--yes", is_flag=True, help="Skip the confirmation.")
@@ -86,7 +75,7 @@ def remove(invocation: Invocation, *, project_id: str, yes: bool) -> None:
     click.echo(f"Project {found.project_id} removed.", err=True)
 
 
-@project.command()
+@click.command()
 @common_options
 @json_option
 @click.argument("project_id")

@@ -7,9 +7,8 @@ import click
 from gatehouse.app.services import Services
 from gatehouse.cli.common import Invocation, common_options, json_option
 from gatehouse.cli.field_options import changed_values, field_options, given_values, read_draft
-from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.output import printable
-from gatehouse.cli.records import LIST_GROUPS, SHOW_GROUP, print_record
+from gatehouse.cli.records import print_record
 from gatehouse.cli.services import operator_actor, run_with_services
 from gatehouse.permissions.commands.groups import GroupDraft
 from gatehouse.permissions.model.group import CHANGEABLE_GROUP_FIELDS, SAVED_GROUP_FIELDS
@@ -18,17 +17,7 @@ from gatehouse.web.api.permissions.groups import group_record
 CREATED_FIELDS: Final = tuple(one for one in SAVED_GROUP_FIELDS if one.name != "title")
 
 
-@click.group(cls=CommandGroup)
-def group() -> None:
-    """Manage groups of projects."""
-
-
-group.add_command(LIST_GROUPS)
-group.add_command(LIST_GROUPS, "search")
-group.add_command(SHOW_GROUP)
-
-
-@group.command()
+@click.command()
 @common_options
 @json_option
 @click.argument("project_id")
@@ -52,7 +41,7 @@ def create(
     print_record(run_with_services(invocation, work), as_json=as_json)
 
 
-@group.command()
+@click.command()
 @common_options
 @json_option
 @click.argument("group_id")
@@ -68,7 +57,7 @@ def change(invocation: Invocation, *, group_id: str, as_json: bool, **given: Any
     print_record(run_with_services(invocation, work), as_json=as_json)
 
 
-@group.command()
+@click.command()
 @common_options
 @click.argument("group_id")
 @click.option("--yes", is_flag=True, help="Skip the confirmation.")

@@ -9,26 +9,15 @@ from msgspec.structs import replace
 from gatehouse.app.services import Services
 from gatehouse.cli.common import Invocation, common_options, json_option
 from gatehouse.cli.field_options import changed_values, field_options, given_values, read_draft
-from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.output import printable
-from gatehouse.cli.records import LIST_ROLES, SHOW_ROLE, find_role, load_model, print_record
+from gatehouse.cli.records import find_role, load_model, print_record
 from gatehouse.cli.services import operator_actor, run_with_services
 from gatehouse.permissions.commands.app_schemas import RoleDraft, role_document
 from gatehouse.permissions.errors import NameTaken
 from gatehouse.permissions.model.role import CHANGEABLE_ROLE_FIELDS
 
 
-@click.group(cls=CommandGroup)
-def role() -> None:
-    """Manage roles of applications."""
-
-
-role.add_command(LIST_ROLES)
-role.add_command(LIST_ROLES, "search")
-role.add_command(SHOW_ROLE)
-
-
-@role.command()
+@click.command()
 @common_options
 @json_option
 @click.argument("application")
@@ -47,7 +36,7 @@ def create(
     save_role(invocation, application, name, values, is_new=True, as_json=as_json)
 
 
-@role.command()
+@click.command()
 @common_options
 @json_option
 @click.argument("application")
@@ -83,7 +72,7 @@ def save_role(
     print_record(run_with_services(invocation, work), as_json=as_json)
 
 
-@role.command()
+@click.command()
 @common_options
 @click.argument("application")
 @click.argument("role", metavar="ROLE")

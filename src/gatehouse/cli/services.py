@@ -11,11 +11,9 @@ from typing import TypeVar
 import click
 from msgspec import Struct
 
-from gatehouse import logs
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import CENTRAL_APPLICATION, User
 from gatehouse.admin.names import NamedApplication, NameStore
-from gatehouse.admin.people import PeopleListStore
 from gatehouse.app.services import Services, open_services
 from gatehouse.app.services.core import open_database
 from gatehouse.audit.model import AuditOrigin
@@ -24,10 +22,8 @@ from gatehouse.cli.groups import did_you_mean
 from gatehouse.cli.output import printable
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.kernel.errors import Misconfigured
-from gatehouse.permissions.documents.rules import schema_rules
 from gatehouse.permissions.errors import ApplicationNotFound
 from gatehouse.permissions.rights.actor import Actor
-from gatehouse.permissions.rights.operators import operator_actor as acting
 from gatehouse.settings.merge import LoadedSettings
 from gatehouse.storage.database import Storage
 from gatehouse.storage.sqlite.runner import sqlite_path
@@ -66,19 +62,26 @@ T = TypeVar("T")
 
 
 def run_with_services(
-    invocation: Invocation, work: Callable[[Services], Awaitable[T]], *, may_create: bool = False
+    invocation: Invocation,
+    work: Callable[[Services], Awaitable[T]],
+    *,
+    may_create: bool = False,
+    uses_keys: bool = True,
 ) -> T:
     """Run the work with the services; the server may be running or not.
 
     Raises NoInstallation where there is no database yet, unless the command is one that founds an installation.
     """
+    from gatehouse import logs
+
     loaded = load_settings(invocation)
     logs.configure(dev=True, level="warning")
     if not may_create:
         refuse_missing_file(loaded)
 
     async def run() -> T:
-        async with open_services(loaded, clock=SystemClock(), serving=False, initialize=may_create) as services:
+        opened = open_services(loaded, clock=SystemClock(), serving=False, initialize=may_create, uses_keys=uses_keys)
+        async with opened as services:
             return await work(services)
 
     return asyncio.run(run())
@@ -91,6 +94,8 @@ def operator_origin() -> AuditOrigin:
 
 async def operator_actor(services: Services) -> Actor:
     """The same person with the rights of an administrator."""
+    from gatehouse.permissions.rights.operators import operator_actor as acting
+
     models = await services.storage.permissions.application_models([CENTRAL_APPLICATION])
     return acting(models[CENTRAL_APPLICATION], operator_origin(), services.clock.now())
 
@@ -103,6 +108,8 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 async def find_application(services: Services, name: str) -> NamedApplication:
     """The application of that ID or name. Raises ApplicationNotFound, with a suggestion."""
+    from gatehouse.admin.people import PeopleListStore
+
     applications = await PeopleListStore(services.storage.runner).applications()
     found = [one for one in applications if name in (str(one.application_id), one.name)] or [
         one for one in applications if name.casefold() == one.name.casefold()
@@ -123,6 +130,8 @@ async def names_of_people(services: Services, user_ids: Collection[str]) -> Mapp
 
 async def warn_about_unknown_permission(services: Services, application: NamedApplication, permission: str) -> None:
     """Say it if the application does not describe the permission: a typing error is denied to everyone."""
+    from gatehouse.permissions.documents.rules import schema_rules
+
     models = await services.storage.permissions.application_models([application.application_id])
     schema = models[application.application_id].schema
     known = sorted(rule.path for rule in schema_rules(schema.private_data, schema.public_data))

@@ -35,7 +35,7 @@ from gatehouse.storage.epoch import raise_epoch
 from gatehouse.storage.keyset_pages import KeysetPages
 from gatehouse.storage.promotion import TIMELINE
 from gatehouse.storage.statements import JsonDocument, Row, Statement, Verb
-from gatehouse.storage.tables import metadata
+from gatehouse.storage.tables.every_table import metadata
 
 CHUNK_ROWS: Final = 200  # rows read, written and inserted at a time
 MAX_CLOCK_SKEW_MS: Final = 60_000  # milliseconds by which a revocation may have been dated ahead

@@ -7,12 +7,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.images.model import (
     StoredImage,
-    application_logo_owner,
-    client_logo_owner,
-    picture_owner,
-    setting_image_owner,
 )
-from gatehouse.provision.model import StoredState
 from gatehouse.storage.runner import SqlStore, read
 from gatehouse.storage.statements import InStringList, Statement, Verb
 from gatehouse.storage.tables.images import images
@@ -75,19 +70,6 @@ def read_images(owners: Sequence[str], *, contents: bool) -> Verb[Mapping[str, S
         else StoredImage(content=b"", source=row.source)
         for row in rows
     }
-
-
-def images_of_state(state: StoredState, *, contents: bool) -> Verb[Mapping[str, StoredImage]]:
-    """Return the images that a configuration file may name: `contents` with that of logos, never of pictures."""
-    applications = (model.application for model in state.permissions.applications.values())
-    logos = [
-        *(client_logo_owner(client.client_id) for client in state.clients if client.logo),
-        *(application_logo_owner(application.application_id) for application in applications if application.logo),
-        *map(setting_image_owner, state.settings),
-    ]
-    pictures = [picture_owner(user.user_id) for user in state.users if user.picture]
-    logo_images = yield from read_images(logos, contents=contents)
-    return {**logo_images, **(yield from read_images(pictures, contents=False))}
 
 
 class ImageStorage(SqlStore):

@@ -10,9 +10,9 @@ from gatehouse.accounts.model import login_key
 from gatehouse.permissions.model.protected_site import ProtectedSite
 from gatehouse.permissions.model.rules import RESERVED_SEGMENTS, RuleSection
 from gatehouse.storage.statements import DialectFunction, InStringList, Statement, Verb
-from gatehouse.storage.tables import metadata
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.audit import audit_events, audit_seals
+from gatehouse.storage.tables.every_table import metadata
 from gatehouse.storage.tables.permissions import (
     application_schemas,
     applications,

@@ -10,6 +10,13 @@ from sqlalchemy import ColumnElement, Table, Text, and_, bindparam, delete, func
 
 from gatehouse.accounts.bans.model import PersonBanned
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, AccountKind, User
+from gatehouse.images.model import (
+    StoredImage,
+    application_logo_owner,
+    client_logo_owner,
+    picture_owner,
+    setting_image_owner,
+)
 from gatehouse.kernel.errors import GatehouseError
 from gatehouse.permissions.documents.limits import refuse_groups
 from gatehouse.permissions.errors import GroupListed, GroupsFull, Malformed, NoAdministratorLeft, VersionConflict
@@ -70,7 +77,7 @@ from gatehouse.storage.accounts.users import (
 )
 from gatehouse.storage.audit import add_audit_record, add_audit_records
 from gatehouse.storage.dry_run import DryRunRunner, read_nothing
-from gatehouse.storage.images import images_of_state, set_image
+from gatehouse.storage.images import read_images, set_image
 from gatehouse.storage.installation import set_value_once
 from gatehouse.storage.oauth.clients import all_clients, insert_client, removed_client_ids, replace_client
 from gatehouse.storage.permissions import service_accounts
@@ -342,6 +349,19 @@ DROP_ADMINISTRATOR_ROLE = Statement(
         .returning(role_assignments.c.user_id)
     )
 )
+
+
+def images_of_state(state: StoredState, *, contents: bool) -> Verb[Mapping[str, StoredImage]]:
+    """Return the images that a configuration file may name: `contents` with that of logos, never of pictures."""
+    applications = (model.application for model in state.permissions.applications.values())
+    logos = [
+        *(client_logo_owner(client.client_id) for client in state.clients if client.logo),
+        *(application_logo_owner(application.application_id) for application in applications if application.logo),
+        *map(setting_image_owner, state.settings),
+    ]
+    pictures = [picture_owner(user.user_id) for user in state.users if user.picture]
+    logo_images = yield from read_images(logos, contents=contents)
+    return {**logo_images, **(yield from read_images(pictures, contents=False))}
 
 
 def read_state(scope: ReadScope, now: int) -> Verb[StoredState]:

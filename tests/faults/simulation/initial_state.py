@@ -8,7 +8,7 @@ import apsw
 
 from gatehouse.accounts.model import User
 from gatehouse.app.instance_key import ensure_instance_key
-from gatehouse.app.services import Services, build_services
+from gatehouse.app.services import Services
 from gatehouse.app.services.core import Core, master_keys
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.clock import Clock
@@ -46,7 +46,7 @@ class InitialState:
 
     def build_services(self, storage: Storage, clock: Clock) -> Services:
         core = Core(self.loaded, storage=storage, masters=self.masters, clock=clock, instance_key=self.key)
-        return build_services(core)
+        return Services(core)
 
 
 async def make_initial_state(directory: Path) -> InitialState:
@@ -58,7 +58,7 @@ async def make_initial_state(directory: Path) -> InitialState:
     async with open_storage(url, migrate=False) as storage:
         key = await ensure_instance_key(storage, masters, MovableClock())
         secret, people = await fill_database(
-            build_services(Core(loaded, storage=storage, masters=masters, clock=MovableClock(), instance_key=key))
+            Services(Core(loaded, storage=storage, masters=masters, clock=MovableClock(), instance_key=key))
         )
     # Made by builders, which lack this installation's audit key.
     connection = apsw.Connection(str(file))

@@ -8,7 +8,7 @@ from gatehouse.app.services import Services
 from gatehouse.gamesessions.poll import PollService
 from gatehouse.gamesessions.throttle import PollThrottle, PollThrottleLimits
 from gatehouse.permissions.holdings import HoldingsReader
-from gatehouse.storage.database import build_storage
+from gatehouse.storage.database import Storage
 from gatehouse.storage.sqlite.runner import SQLiteRunner
 from tests.faults.disk import FaultyDisk
 from tests.faults.simulation.initial_state import InitialState
@@ -49,11 +49,9 @@ class NodeFactory:
     async def open(self, name: str, chance: Chance, odds: FaultOdds) -> Node:
         clock = VirtualClock()
         runner, commits = threadless_runner(str(self.file), self.writers, self.disk, chance, odds)
-        services = self.initial_state.build_services(
-            build_storage(FaultyRunner(runner, commits, chance, odds)), clock
-        )
+        services = self.initial_state.build_services(Storage(FaultyRunner(runner, commits, chance, odds)), clock)
         services.keys.keyring._replace_keys(
-            (await build_storage(runner).keys.load_keys()).keys
+            (await Storage(runner).keys.load_keys()).keys
         )  # it starts once its store responds
         services.storage.game_sessions.listen_for_changes(services.games.notices.handle_notice)
         return Node(

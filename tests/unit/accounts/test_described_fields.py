@@ -14,7 +14,7 @@ from gatehouse.provision.sections.user_plan import FIELD_CHECKS, PLAIN_FIELDS, U
 from gatehouse.storage.accounts.users import SAVED_COLUMNS
 from gatehouse.storage.tables.accounts import users
 from gatehouse.web.api.permissions.user_admin import AccountData
-from gatehouse.web.api.permissions.users import UserEntry
+from gatehouse.web.api.permissions.user_records import UserEntry
 from gatehouse.web.console.person import PersonForm, form_of
 from gatehouse.web.pages.account_profile import ProfileForm
 from tests.support.builders import a_user

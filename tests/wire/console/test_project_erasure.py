@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, Boolean, ColumnElement, LargeBinary, Table, T
 from gatehouse.permissions.errors import LimitReached, NameTaken
 from gatehouse.permissions.model.project import Project
 from gatehouse.storage.statements import JsonDocument, Row, Statement, Verb
-from gatehouse.storage.tables import metadata
+from gatehouse.storage.tables.every_table import metadata
 from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, WIKI, ConsoleBrowsers, apply_document
 from tests.support.images import png_data_url
 from tests.support.service import RunningService

@@ -1,75 +1,233 @@
-"""Builds every collaborator of a process once, on one database."""
+"""Builds every collaborator of a process once, on one database.
+
+A part is imported and built at its first use: a server uses all, a command few. A command does without most of the
+program's modules, and their import would take longer than what it does.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-
-from msgspec import Struct
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from gatehouse.app.instance_key import ensure_instance_key, refuse_wrong_master_key
-from gatehouse.app.live_settings import SettingsEditor
-from gatehouse.app.services.accounts import AccountServices, build_accounts
-from gatehouse.app.services.admin import AdminServices, build_admin
-from gatehouse.app.services.audit import AuditServices, build_audit
-from gatehouse.app.services.commands import CommandServices, build_commands
 from gatehouse.app.services.core import SERVICE_ORIGIN, Core, master_keys, open_database
-from gatehouse.app.services.factors import FactorServices, build_factors
-from gatehouse.app.services.games import GameServices, build_games
-from gatehouse.app.services.images import ImageServices, build_images
-from gatehouse.app.services.keys import KeyServices, build_keys
-from gatehouse.app.services.limits import LimitServices, build_limits
-from gatehouse.app.services.mail import MailServices, build_mail
-from gatehouse.app.services.oauth import OAuthServices, build_oauth
-from gatehouse.app.services.permissions import PermissionServices, build_permissions
-from gatehouse.app.services.personal_data import PersonalDataServices, build_personal_data
-from gatehouse.app.services.questions import ChangeServices, QuestionServices, build_changes, build_questions
-from gatehouse.app.services.registration import RegistrationServices, build_registration
-from gatehouse.app.services.sign_in import SignInServices, build_sign_in
-from gatehouse.app.services.sites import SiteServices, build_sites
-from gatehouse.app.services.webhooks import WebhookServices, build_webhooks
-from gatehouse.forward_auth.sign_in import KIND as SITE
-from gatehouse.forward_auth.sign_in import SiteSignInPurpose
-from gatehouse.gamesessions.purpose import KIND as GAME
 from gatehouse.kernel.clock import Clock
-from gatehouse.oauth.authorize.purpose import KIND as AUTHORIZE
-from gatehouse.oauth.device_sign_in import KIND as DEVICE
-from gatehouse.permissions.model import central
 from gatehouse.settings.merge import LoadedSettings
 from gatehouse.settings.model import Settings
-from gatehouse.sign_in_flow.account_sign_in import ACCOUNT_KIND as ACCOUNT
-from gatehouse.sign_in_flow.account_sign_in import AccountSignInPurpose
-from gatehouse.sign_in_flow.flows import RefusablePurpose, SignInFlows
 from gatehouse.storage.database import Storage
 from gatehouse.storage.installation import BASE_URL
 from gatehouse.storage.migrations import ensure_current
-from gatehouse.web.http.geoip import GeoIpLookup, open_geoip
+
+if TYPE_CHECKING:
+    from gatehouse.app.services.accounts import AccountServices
+    from gatehouse.app.services.admin import AdminServices
+    from gatehouse.app.services.audit import AuditServices
+    from gatehouse.app.services.commands import CommandServices
+    from gatehouse.app.services.factors import FactorServices
+    from gatehouse.app.services.games import GameServices
+    from gatehouse.app.services.images import ImageServices
+    from gatehouse.app.services.keys import KeyServices
+    from gatehouse.app.services.limits import LimitServices
+    from gatehouse.app.services.mail import MailServices
+    from gatehouse.app.services.oauth import OAuthServices
+    from gatehouse.app.services.permissions import PermissionServices
+    from gatehouse.app.services.personal_data import PersonalDataServices
+    from gatehouse.app.services.questions import ChangeServices, QuestionServices
+    from gatehouse.app.services.registration import RegistrationServices
+    from gatehouse.app.services.sign_in import SignInServices
+    from gatehouse.app.services.sites import SiteServices
+    from gatehouse.app.services.webhooks import WebhookServices
+    from gatehouse.app.settings_editor import SettingsEditor
+    from gatehouse.sign_in_flow.flows import SignInFlows
+    from gatehouse.web.http.geoip import GeoIpLookup
 
 
-class Services(Struct, frozen=True, kw_only=True, eq=False):
-    """Everything the server serves and the commands use."""
+class Services:
+    """Everything the server serves and the commands use. Building a part starts no task and reads no database."""
 
-    core: Core
-    limits: LimitServices
-    keys: KeyServices
-    audit: AuditServices
-    mail: MailServices
-    images: ImageServices
-    geoip: GeoIpLookup
-    settings_editor: SettingsEditor
-    accounts: AccountServices
-    factors: FactorServices
-    registration: RegistrationServices
-    personal_data: PersonalDataServices
-    permissions: PermissionServices
-    commands: CommandServices
-    questions: QuestionServices
-    changes: ChangeServices
-    admin: AdminServices
-    sign_in: SignInServices
-    oauth: OAuthServices
-    games: GameServices
-    sites: SiteServices
-    sign_in_flows: SignInFlows
-    webhooks: WebhookServices
+    def __init__(self, core: Core) -> None:
+        self.core = core
+
+    @cached_property
+    def limits(self) -> "LimitServices":
+        from gatehouse.app.services.limits import build_limits
+
+        return build_limits(self.core)
+
+    @cached_property
+    def keys(self) -> "KeyServices":
+        from gatehouse.app.services.keys import build_keys
+
+        return build_keys(self.core)
+
+    @cached_property
+    def audit(self) -> "AuditServices":
+        from gatehouse.app.services.audit import build_audit
+
+        return build_audit(self.core, self.keys.keyring)
+
+    @cached_property
+    def mail(self) -> "MailServices":
+        from gatehouse.app.services.mail import build_mail
+
+        return build_mail(self.core)
+
+    @cached_property
+    def images(self) -> "ImageServices":
+        from gatehouse.app.services.images import build_images
+
+        return build_images(self.core)
+
+    @cached_property
+    def geoip(self) -> "GeoIpLookup":
+        from gatehouse.web.http.geoip import open_geoip
+
+        return open_geoip(self.settings.accounts.geoip_file)
+
+    @cached_property
+    def settings_editor(self) -> "SettingsEditor":
+        from gatehouse.app.settings_editor import SettingsEditor
+
+        return SettingsEditor(
+            live=self.core.live_settings,
+            store=self.storage.settings,
+            images=self.images.loader,
+            recorder=self.core.recorder,
+            clock=self.clock,
+        )
+
+    @cached_property
+    def accounts(self) -> "AccountServices":
+        from gatehouse.app.services.accounts import build_accounts
+
+        return build_accounts(
+            self.core,
+            composer=self.mail.composer,
+            images=self.images.loader,
+            quota=self.limits.quota,
+            signer=self.keys.signer,
+        )
+
+    @cached_property
+    def factors(self) -> "FactorServices":
+        from gatehouse.app.services.factors import build_factors
+
+        return build_factors(self.core, self.accounts, self.limits.attempts)
+
+    @cached_property
+    def registration(self) -> "RegistrationServices":
+        from gatehouse.app.services.registration import build_registration
+
+        return build_registration(
+            self.core, self.accounts, composer=self.mail.composer, password_sign_in=self.sign_in.passwords
+        )
+
+    @cached_property
+    def personal_data(self) -> "PersonalDataServices":
+        from gatehouse.app.services.personal_data import build_personal_data
+
+        return build_personal_data(self.core, self.keys.signer)
+
+    @cached_property
+    def permissions(self) -> "PermissionServices":
+        from gatehouse.app.services.permissions import build_permissions
+
+        return build_permissions(self.core, self.keys, self.limits)
+
+    @cached_property
+    def commands(self) -> "CommandServices":
+        from gatehouse.app.services.commands import build_commands
+
+        return build_commands(
+            self.core,
+            keys=self.keys,
+            images=self.images.loader,
+            administration=self.accounts.administration,
+            permissions=self.permissions,
+        )
+
+    @cached_property
+    def questions(self) -> "QuestionServices":
+        from gatehouse.app.services.questions import build_questions
+
+        return build_questions(self.core, self.permissions)
+
+    @cached_property
+    def changes(self) -> "ChangeServices":
+        from gatehouse.app.services.questions import build_changes
+
+        return build_changes(self.core, self.permissions)
+
+    @cached_property
+    def admin(self) -> "AdminServices":
+        from gatehouse.app.services.admin import build_admin
+
+        return build_admin(
+            self.core, self.permissions, clients=self.oauth.clients.commands, images=self.images.loader
+        )
+
+    @cached_property
+    def sign_in(self) -> "SignInServices":
+        from gatehouse.app.services.sign_in import build_sign_in
+
+        return build_sign_in(
+            self.core,
+            limits=self.limits,
+            composer=self.mail.composer,
+            geoip=self.geoip,
+            accounts=self.accounts,
+            factors=self.factors,
+            permissions=self.permissions,
+        )
+
+    @cached_property
+    def oauth(self) -> "OAuthServices":
+        from gatehouse.app.services.oauth import build_oauth
+
+        return build_oauth(
+            self.core,
+            keys=self.keys,
+            audit=self.audit,
+            converter=self.images.converter,
+            accounts=self.accounts,
+            permissions=self.permissions,
+            guesses=self.limits.attempts,
+            has_pending_terms=self.sign_in.terms.is_pending_for,
+        )
+
+    @cached_property
+    def games(self) -> "GameServices":
+        from gatehouse.app.services.games import build_games
+
+        return build_games(
+            self.core,
+            keys=self.keys,
+            audit=self.audit,
+            notifier=self.accounts.notifier,
+            permissions=self.permissions,
+            sign_in=self.sign_in,
+            oauth=self.oauth,
+        )
+
+    @cached_property
+    def sites(self) -> "SiteServices":
+        from gatehouse.app.services.sites import build_sites
+
+        return build_sites(
+            self.core, permissions=self.permissions, sessions=self.accounts.sessions, signer=self.keys.signer
+        )
+
+    @cached_property
+    def sign_in_flows(self) -> "SignInFlows":
+        from gatehouse.app.services.flows import build_sign_in_flows
+
+        return build_sign_in_flows(self.core, self.sign_in, self.oauth, self.games, self.sites)
+
+    @cached_property
+    def webhooks(self) -> "WebhookServices":
+        from gatehouse.app.services.webhooks import build_webhooks
+
+        return build_webhooks(self.core, self.audit)
 
     @property
     def storage(self) -> Storage:
@@ -87,117 +245,29 @@ class Services(Struct, frozen=True, kw_only=True, eq=False):
     def base_url(self) -> str:
         return self.core.base_url
 
+    def build_all(self) -> None:
+        """Build every part now, for a server: none is imported by a request."""
+        for name, part in vars(type(self)).items():
+            if isinstance(part, cached_property):
+                getattr(self, name)
+        self.storage.build_all()
 
-def build_services(core: Core) -> Services:
-    """Build each part once, from those before it; nothing here starts a task or reads the database."""
-    limits = build_limits(core)
-    keys = build_keys(core)
-    audit = build_audit(core, keys.keyring)
-    mail = build_mail(core)
-    images = build_images(core)
-    geoip = open_geoip(core.settings.accounts.geoip_file)
-    accounts = build_accounts(
-        core, composer=mail.composer, images=images.loader, quota=limits.quota, signer=keys.signer
-    )
-    factors = build_factors(core, accounts, limits.attempts)
-    permissions = build_permissions(core, keys, limits)
-    sign_in = build_sign_in(
-        core,
-        limits=limits,
-        composer=mail.composer,
-        geoip=geoip,
-        accounts=accounts,
-        factors=factors,
-        permissions=permissions,
-    )
-    oauth = build_oauth(
-        core,
-        keys=keys,
-        audit=audit,
-        converter=images.converter,
-        accounts=accounts,
-        permissions=permissions,
-        guesses=limits.attempts,
-        has_pending_terms=sign_in.terms.is_pending_for,
-    )
-    games = build_games(
-        core,
-        keys=keys,
-        audit=audit,
-        notifier=accounts.notifier,
-        permissions=permissions,
-        sign_in=sign_in,
-        oauth=oauth,
-    )
-    sites = build_sites(core, permissions=permissions, sessions=accounts.sessions, signer=keys.signer)
-    return Services(
-        core=core,
-        limits=limits,
-        keys=keys,
-        audit=audit,
-        mail=mail,
-        images=images,
-        geoip=geoip,
-        settings_editor=SettingsEditor(
-            live=core.live_settings,
-            store=core.storage.settings,
-            images=images.loader,
-            recorder=core.recorder,
-            clock=core.clock,
-        ),
-        accounts=accounts,
-        factors=factors,
-        registration=build_registration(core, accounts, composer=mail.composer, password_sign_in=sign_in.passwords),
-        personal_data=build_personal_data(core, keys.signer),
-        permissions=permissions,
-        commands=build_commands(
-            core,
-            keys=keys,
-            images=images.loader,
-            administration=accounts.administration,
-            permissions=permissions,
-        ),
-        questions=build_questions(core, permissions),
-        changes=build_changes(core, permissions),
-        admin=build_admin(core, permissions, clients=oauth.clients.commands, images=images.loader),
-        sign_in=sign_in,
-        oauth=oauth,
-        games=games,
-        sites=sites,
-        sign_in_flows=build_sign_in_flows(core, sign_in, oauth, games, sites),
-        webhooks=build_webhooks(core, audit),
-    )
-
-
-def build_sign_in_flows(
-    core: Core, sign_in: SignInServices, oauth: OAuthServices, games: GameServices, sites: SiteServices
-) -> SignInFlows:
-    for_applications: dict[str, RefusablePurpose] = {
-        AUTHORIZE: oauth.authorize_purpose,
-        DEVICE: oauth.device_purpose,
-        GAME: games.purpose,
-        SITE: SiteSignInPurpose(sites.sign_in),
-    }
-    return SignInFlows(
-        store=core.storage.sign_in_flows,
-        purposes={ACCOUNT: AccountSignInPurpose(), **for_applications},
-        terms=sign_in.terms,
-        with_terms=for_applications,
-        failures=core.failed_sign_ins,
-        clock=core.clock,
-    )
+    def close(self) -> None:
+        if "accounts" in vars(self):
+            self.accounts.passwords.close()
 
 
 @asynccontextmanager
 async def open_services(
-    loaded: LoadedSettings, *, clock: Clock, serving: bool, initialize: bool = False
+    loaded: LoadedSettings, *, clock: Clock, serving: bool, initialize: bool = False, uses_keys: bool = True
 ) -> AsyncIterator[Services]:
     """Open the database and yield the services on it.
 
     The master key is tried before anything is changed: a wrong one raises WrongMasterKey and leaves the database
     as it was (faults R-24). A serving process migrates an older schema and stores its base_url in the database; a
     command reads it from there. Only a serving process, or one with `initialize`, sets up an empty database; others
-    raise SchemaBehind, because an empty database is more likely the wrong one than a new one.
+    raise SchemaBehind, because an empty database is more likely the wrong one than a new one. A command that signs
+    and verifies nothing (`uses_keys`) does without the keys, unless the installation was never served.
     """
     masters = master_keys(loaded.settings)
     async with open_database(loaded) as storage:
@@ -207,20 +277,25 @@ async def open_services(
         await ensure_current(
             storage.runner, loaded.settings.database.url.reveal(), migrate=serving or (initialize and not revision)
         )
-        resolved = await resolve_base_url(loaded, storage, serving=serving)
+        stored_base_url = await storage.installation.value(BASE_URL)
+        resolved = await resolve_base_url(loaded, storage, stored_base_url, serving=serving)
         key = await ensure_instance_key(storage, masters, clock)
         core = Core(resolved, storage=storage, masters=masters, clock=clock, instance_key=key)
         await core.live_settings.reload()
-        services = build_services(core)
+        services = Services(core)
+        if serving:
+            services.build_all()
         try:
-            await bootstrap(services)
+            if uses_keys or stored_base_url is None:
+                await bootstrap(services)
             yield services
         finally:
-            services.accounts.passwords.close()
+            services.close()
 
 
-async def resolve_base_url(loaded: LoadedSettings, storage: Storage, *, serving: bool) -> LoadedSettings:
-    stored = await storage.installation.value(BASE_URL)
+async def resolve_base_url(
+    loaded: LoadedSettings, storage: Storage, stored: str | None, *, serving: bool
+) -> LoadedSettings:
     if serving:
         if stored != loaded.settings.server.base_url:
             await storage.installation.set_value(BASE_URL, loaded.settings.server.base_url)
@@ -230,6 +305,8 @@ async def resolve_base_url(loaded: LoadedSettings, storage: Storage, *, serving:
 
 async def bootstrap(services: Services) -> None:
     """Create what every request needs; every step may be repeated and run concurrently."""
+    from gatehouse.permissions.model import central
+
     now = services.clock.now()
     await services.storage.permissions.install_central(central.application(now), central.schema(now), central.roles())
     await services.keys.rotation.ensure_first_keys(origin=SERVICE_ORIGIN)

@@ -2,31 +2,31 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
-from typing import Final
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final
 
-from gatehouse.accounts.failed_sign_ins.counter import FailedSignIns
 from gatehouse.app.live_settings import LiveSettings
-from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.audit.recorder import Recorder
-from gatehouse.audit.sign_in_tally import SignInTally
 from gatehouse.fields.derive import copy_as
 from gatehouse.kernel.addresses import LOOPBACK, Network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.keys.sealing import MasterKeys, derive_key, parse_master_key
-from gatehouse.outbound.client import OutboundClient, SystemResolver, TcpConnector
-from gatehouse.outbound.forecast import CallForecast
-from gatehouse.outbound.model import CallLimits
-from gatehouse.permissions.commands.ban_copies import BanCopyRules
 from gatehouse.settings.grammar import parse_origin
 from gatehouse.settings.merge import LoadedSettings
 from gatehouse.settings.model import Settings
 from gatehouse.storage.database import Storage, connect_storage
-from gatehouse.storage.promotion import record_timeline
 from gatehouse.storage.runner import PoolLimits
 from gatehouse.storage.statements import Verb
+
+if TYPE_CHECKING:
+    from gatehouse.accounts.failed_sign_ins.counter import FailedSignIns
+    from gatehouse.audit.recorder import Recorder
+    from gatehouse.audit.sign_in_tally import SignInTally
+    from gatehouse.outbound.client import OutboundClient
+    from gatehouse.outbound.forecast import CallForecast
+    from gatehouse.outbound.model import CallLimits
+    from gatehouse.permissions.store import BanRules
 
 MINUTE: Final = 60
 DAY: Final = 86_400
@@ -45,11 +45,32 @@ class Core:
         self.masters: Final = masters
         self.instance_key: Final = instance_key
         self.audit_key: Final = self.derive_key("audit")
-        self.tally: Final = SignInTally(store=storage.tallies, clock=clock, key=self.derive_key("people"))
-        self.failed_sign_ins: Final = FailedSignIns(store=storage.failed_sign_ins, clock=clock)
-        self.recorder: Final = Recorder(mac_key=self.audit_key, clock=clock, tally=self.tally)
-        ban_rules = BanCopyRules(key=self.ban_key, recorder=self.recorder, clock=clock)
-        storage.ban_copies.install(ban_rules.for_storage())
+        storage.install_ban_rules(self._ban_rules)
+
+    # Imported with their first use, as the parts of Services.
+
+    @cached_property
+    def tally(self) -> "SignInTally":
+        from gatehouse.audit.sign_in_tally import SignInTally
+
+        return SignInTally(store=self.storage.tallies, clock=self.clock, key=self.derive_key("people"))
+
+    @cached_property
+    def failed_sign_ins(self) -> "FailedSignIns":
+        from gatehouse.accounts.failed_sign_ins.counter import FailedSignIns
+
+        return FailedSignIns(store=self.storage.failed_sign_ins, clock=self.clock)
+
+    @cached_property
+    def recorder(self) -> "Recorder":
+        from gatehouse.audit.recorder import Recorder
+
+        return Recorder(mac_key=self.audit_key, clock=self.clock, tally=self.tally)
+
+    def _ban_rules(self) -> "BanRules":
+        from gatehouse.permissions.commands.ban_copies import BanCopyRules
+
+        return BanCopyRules(key=self.ban_key, recorder=self.recorder, clock=self.clock).for_storage()
 
     @property
     def settings(self) -> Settings:
@@ -81,12 +102,14 @@ class Core:
 
 
 def outbound_client(
-    settings: Settings, limits: CallLimits | None = None, *, more_allowed: tuple[Network, ...] = ()
-) -> OutboundClient:
+    settings: Settings, limits: "CallLimits | None" = None, *, more_allowed: tuple[Network, ...] = ()
+) -> "OutboundClient":
     """One for each worker: it limits concurrent calls, and slow calls of one worker must not delay another.
 
     `more_allowed` are networks beside those of the settings.
     """
+    from gatehouse.outbound.client import OutboundClient, SystemResolver, TcpConnector
+
     return OutboundClient(
         allowed=(*settings.outbound.allow, *more_allowed),
         resolver=SystemResolver(),
@@ -95,8 +118,11 @@ def outbound_client(
     )
 
 
-def call_forecast(settings: Settings, *, more_allowed: tuple[Network, ...] = ()) -> CallForecast:
+def call_forecast(settings: Settings, *, more_allowed: tuple[Network, ...] = ()) -> "CallForecast":
     """Says what such a client refuses."""
+    from gatehouse.outbound.client import SystemResolver
+    from gatehouse.outbound.forecast import CallForecast
+
     return CallForecast(allowed=(*settings.outbound.allow, *more_allowed), resolver=SystemResolver())
 
 
@@ -140,6 +166,9 @@ async def check_promotion(core: Core) -> None:
 
 
 def record_promotion(core: Core, timeline: str) -> Verb[bool]:
+    from gatehouse.audit.events import AuditEvent
+    from gatehouse.storage.promotion import record_timeline
+
     return record_timeline(
         timeline,
         lossless=core.settings.database.standby_synchronous,

@@ -18,7 +18,7 @@ from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, 
 from gatehouse.web.api.permissions.listing import ListedPage, PageQuery, ReadPage, keyed_page
 from gatehouse.web.api.permissions.lookups import activity_entry
 from gatehouse.web.api.permissions.user_admin import UserName
-from gatehouse.web.api.permissions.users import user_entry
+from gatehouse.web.api.permissions.user_records import user_entry
 
 
 class ListReader:

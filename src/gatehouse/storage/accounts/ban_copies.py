@@ -4,7 +4,8 @@ All of it is part of the transaction that changes the account. A source is locke
 concurrent lift finds the copy.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 
 from sqlalchemy import and_, bindparam, delete, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
@@ -131,18 +132,12 @@ MARK_ERASED = Statement(lambda: update(bans).where(_OF_PERSON).values(erased_at=
 class BanCopies(BanFollower):
     """The BanFollower of an installation."""
 
-    def __init__(self) -> None:
-        self._rules: BanRules | None = None
+    def __init__(self, make_rules: Callable[[], BanRules]) -> None:
+        self._make_rules = make_rules
 
-    def install(self, rules: BanRules) -> None:
-        """Set the rules, which need a key that is itself stored in the database."""
-        self._rules = rules
-
-    @property
+    @cached_property
     def rules(self) -> BanRules:
-        if self._rules is None:
-            raise RuntimeError("bans cannot be followed before their key is known")
-        return self._rules
+        return self._make_rules()
 
     def lift_record(self, copy: Ban) -> AuditRecord:
         return self.rules.lift_record(copy)

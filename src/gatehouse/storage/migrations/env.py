@@ -8,7 +8,7 @@ from sqlalchemy import Connection, create_engine, event, text
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
-from gatehouse.storage.tables import metadata
+from gatehouse.storage.tables.every_table import metadata
 
 MIGRATION_LOCK: Final = 0x6761_7465  # any constant; the lock is held until the transaction ends
 

@@ -23,7 +23,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import NotFound
 from gatehouse.kernel.times import DAY, HOUR
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.web.api.permissions.users import user_entry
+from gatehouse.web.api.permissions.user_records import user_entry
 from gatehouse.web.console.combobox import ComboboxOption
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
 from gatehouse.web.console.field_forms import YES, form_members, form_values, typed_values

@@ -18,13 +18,13 @@ from markupsafe import Markup
 MARKDOWN: Final = MarkdownIt("commonmark").enable("table")
 HTML: Final = frozenset({"html_block", "html_inline"})
 NOT_IN_ANCHORS: Final = re.compile(r"[^\w\- ]")
-# By the word after the language of a code block: the color of the badge, its text and its title.
-BADGES: Final[Mapping[str, tuple[str, str, str]]] = {
-    "run": ("good", "Run", "Our tests run this."),
-    "compiled": ("plain", "Compiled", "Our tests compile or parse this, and do not run it."),
-    "not-run": ("warned", "Not run", "Our tests do not run this."),
+# By the word after the language of a code block: the color of the badge and its text.
+BADGES: Final[Mapping[str, tuple[str, str]]] = {
+    "run": ("good", "Run by our tests"),
+    "compiled": ("plain", "Compiled by our tests"),
+    "not-run": ("warned", "Not run by our tests"),
 }
-PROGRAM: Final = '<div class="program"><p><span class="badge {}" title="{}">{}</span></p>\n{}</div>\n'
+PROGRAM: Final = '<div class="program"><p><span class="badge {}">{}</span></p>\n{}</div>\n'
 # A table, and code, may be wider than a phone: it scrolls by itself, also with the keyboard.
 SCROLLING: Final = {
     "<table>": '<div class="wide" tabindex="0"><table>',
@@ -59,8 +59,7 @@ def render_code(
     badge = BADGES.get(test.partition("=")[0])
     if badge is None:
         return code
-    color, text, title = badge
-    return PROGRAM.format(color, title, text, code)
+    return PROGRAM.format(*badge, code)
 
 
 MARKDOWN.add_render_rule("fence", render_code)

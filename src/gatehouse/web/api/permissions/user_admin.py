@@ -46,7 +46,7 @@ from gatehouse.web.api.permissions.envelope import (
 )
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
 from gatehouse.web.api.permissions.sign_in_diagnosis import diagnosis_entry
-from gatehouse.web.api.permissions.users import UserEntry, user_entry
+from gatehouse.web.api.permissions.user_records import UserEntry, user_entry
 from gatehouse.web.http.parse import read_action
 from gatehouse.web.http.responses import NO_STORE
 from gatehouse.web.http.routing import SCHEMA_BODY_LIMIT, Endpoint

@@ -7,10 +7,6 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import ACCOUNT_FIELDS, User, account_values
-from gatehouse.fields.derive import entry_members, with_members
-from gatehouse.images.model import image_url
-from gatehouse.kernel.times import iso8601
 from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY, USER_INFO
 from gatehouse.permissions.commands.users import UserLabelCommands
@@ -37,22 +33,6 @@ class UserData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class UserRequest(CredentialFields, frozen=True, kw_only=True):
     action: Literal["get"]
     data: UserData
-
-
-@with_members(lambda: entry_members(ACCOUNT_FIELDS))
-class UserEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """Account data (R1), without credentials."""
-
-    user_id: str
-    level: str
-    registered: str
-    blocked: bool
-    tags: tuple[str, ...]  # as people set them; providers set the next two
-    purchases: tuple[str, ...]
-    provided_tags: tuple[str, ...]
-    provided_purchases: tuple[str, ...]
-    picture: str  # address of the image at this installation
-    version: int
 
 
 class UserTagsData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -130,17 +110,3 @@ class UserEndpoints(Struct, kw_only=True, eq=False):
                 summary="Replace the purchases of an account",
             ),
         ]
-
-
-def user_entry(user: User, base_url: str) -> UserEntry:
-    values = account_values(user) | {"picture": image_url(base_url, user.picture)}
-    return UserEntry(
-        user_id=user.user_id,
-        level=user.level,
-        registered=iso8601(user.reg_time),
-        blocked=user.blocked,
-        provided_tags=tuple(sorted(user.provided_tags)),
-        provided_purchases=tuple(sorted(user.provided_purchases)),
-        version=user.version,
-        **values,
-    )

@@ -157,7 +157,11 @@ async def test_views_are_saved_for_oneself_replaced_removed_and_erased(
     await eve.sign_in("eve@studio.example")
     assert "View 1" not in (await eve.get(LIST)).text
     await eve.client.aclose()
-    await studio.services.accounts.erasure.erase(await studio.services.storage.accounts.user(ADA), ORIGIN)
+    stored = await studio.services.storage.accounts.user(ADA)
+    export = await studio.services.personal_data.export.export_user(stored, ORIGIN)
+    assert len(export.saved_views) == MAX_VIEWS - 1
+    assert ("people", "View 0", "tag=t0") in [(view.list, view.name, view.query) for view in export.saved_views]
+    await studio.services.accounts.erasure.erase(stored, ORIGIN)
     assert await SavedViewStore(studio.services.storage.runner).views_of(ADA, "people") == []
     olga = await console_browsers(OLGA)
     await olga.get("/console")

@@ -9,7 +9,7 @@ from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeyState, key_s
 from gatehouse.storage.migrations import HEAD
 from gatehouse.web.pages.translations import load_languages
 from tests.support.browser import form_to, hidden_fields
-from tests.support.console import ADA, OLGA, PIA, SHOP, ConsoleBrowsers
+from tests.support.console import ADA, OLGA, PIA, SHOP, ConsoleBrowsers, post_form
 from tests.support.service import RunningService
 from tests.support.studio import FACTOR
 
@@ -319,16 +319,33 @@ async def test_tickets_of_a_platform_are_set_up_in_the_form_of_its_provider(
     await ada.get(f"{HERE}/providers")
     await ada.post(f"{HERE}/providers", provider="steam", kind="steam")
     form = f"{HERE}/change?part=providers.steam"
-    entered = {"part": "providers.steam", "provider__enabled": "true", "provider__tickets": "50001:480\n50001:570"}
+    entered = {
+        "part": "providers.steam",
+        "provider__enabled": "true",
+        "provider__tickets__application": [str(SHOP), str(SHOP), ""],
+        "provider__tickets__audience": ["480", "570", ""],
+        "provider__tags__claim": ["vacbanned", "", "team"],
+        "provider__tags__value": ["true", "", "art"],
+        "provider__tags__tag": ["vac_banned", "", "artist"],
+        "provider__tags__keep": ["keep", "", ""],
+    }
     await ada.get(form)
-    incomplete = await ada.post(f"{HERE}/change", **entered)
+    incomplete = await post_form(ada, f"{HERE}/change", **entered)
     assert (incomplete.status_code, is_refused_at("provider__publisher_key", incomplete.text)) == (400, True)
+    assert f'<option value="{SHOP}" selected>Shop</option>' in incomplete.text
     await ada.get(form)
-    await ada.post(f"{HERE}/change", **entered, provider__publisher_key="key-of-the-publisher")
+    entered["provider__publisher_key"] = "key-of-the-publisher"
+    half = {**entered, "provider__tickets__audience": ["480", "", ""]}
+    assert (await post_form(ada, f"{HERE}/change", **half)).status_code == 400  # an application without its app ID
+    await ada.get(form)
+    await post_form(ada, f"{HERE}/change", **entered)
     page = (await ada.get(form)).text
-    assert ("50001:480" in page, "key-of-the-publisher" in page, "/callback" in page) == (True, False, True)
+    assert all(text not in page for text in ("APPLICATION:AUDIENCE", "CLAIM=", "key-of-the-publisher"))
+    assert "/callback" in page
+    assert (page.count('value="480"'), page.count('<option value="keep" selected>')) == (1, 1)
     (provider,) = studio.services.sign_in.providers.all_providers().values()
     assert provider.audiences == {50_001: ("480", "570")}
+    assert studio.services.settings.providers["steam"].tags == ("vacbanned=true:vac_banned:keep", "team=art:artist")
     await ada.get(f"{HERE}/providers")
     await ada.post(f"{HERE}/providers", provider="unity", kind="unity")
     page = (await ada.get(f"{HERE}/change?part=providers.unity")).text

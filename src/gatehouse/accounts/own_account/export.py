@@ -166,6 +166,14 @@ class ExportedFailure(msgspec.Struct, frozen=True, kw_only=True):
     times: int
 
 
+class ExportedView(msgspec.Struct, frozen=True, kw_only=True):
+    """A search of a list in the console that the person saved."""
+
+    list: str
+    name: str
+    query: str
+
+
 class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     service: str
     made: str
@@ -180,6 +188,7 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     failed_sign_ins: Sequence[ExportedFailure]
     bans: Sequence[ExportedBan]
     terms: Sequence[ExportedTerms]
+    saved_views: Sequence[ExportedView]
     applications: Sequence[ExportedApplicationData]  # answered so far; each answer is exported once
     activity: Sequence[ExportedRecord]
 
@@ -216,6 +225,7 @@ class DataExport(Struct, kw_only=True, eq=False):
             failed_sign_ins=[exported_failure(failure) for failure in everything.failures],
             bans=[exported_ban(ban) for ban in everything.bans],
             terms=[exported_terms(terms) for terms in everything.terms],
+            saved_views=[copy_as(ExportedView, view) for view in everything.views],
             applications=[exported_application_data(answer) for answer in answers],
             activity=[exported_record(record, user.user_id) for record in details.records],
         )

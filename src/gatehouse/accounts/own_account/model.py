@@ -122,6 +122,14 @@ class SiteSignInRecord(Struct, frozen=True, kw_only=True):
     ends_at: int
 
 
+class StoredView(Struct, frozen=True, kw_only=True):
+    """A search of a list in the console that the person saved."""
+
+    list: str
+    name: str
+    query: str
+
+
 class PersonalRecords(Struct, frozen=True, kw_only=True):
     """Everything stored about a person, for the export."""
 
@@ -133,6 +141,7 @@ class PersonalRecords(Struct, frozen=True, kw_only=True):
     bans: Sequence[Ban]  # also ended and lifted ones
     terms: Sequence[AcceptedVersion]
     failures: Sequence[FailedSignIn]
+    views: Sequence[StoredView]
     former_ids: Sequence[str]  # IDs that ended when a guest was upgraded or merged
 
 

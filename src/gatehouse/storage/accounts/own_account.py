@@ -20,6 +20,7 @@ from gatehouse.accounts.own_account.model import (
     PastSignIn,
     PersonalRecords,
     SiteSignInRecord,
+    StoredView,
 )
 from gatehouse.audit.model import SIGN_IN_EVENTS, AuditRecord
 from gatehouse.images.model import StoredImage, picture_owner
@@ -73,6 +74,7 @@ from gatehouse.storage.tables.audit import audit_events
 from gatehouse.storage.tables.installation import once as once_table
 from gatehouse.storage.tables.oauth import consents, grants
 from gatehouse.storage.tables.permissions import applications, role_assignments
+from gatehouse.storage.tables.saved_views import saved_views
 
 MAX_FAILURES_EXPORTED: Final = 20_000  # rows; more than an account has in a year
 NEW_LOGIN = "login"  # in a link's details: the new address, as typed
@@ -249,6 +251,15 @@ def past_sign_in(record: AuditRecord, applications: Mapping[int, str]) -> PastSi
     )
 
 
+VIEWS_OF_USER = Statement(
+    lambda: (
+        select(saved_views.c.list, saved_views.c.name, saved_views.c.query)
+        .where(saved_views.c.user_id == bindparam("of"))
+        .order_by(saved_views.c.list, saved_views.c.created_at)
+    )
+)
+
+
 def personal_records(user_id: str, now: int) -> Verb[PersonalRecords]:
     rows = yield ALL_ABOUT(of=user_id)
     details = yield from _account_details(user_id, [AuditRecord(**row._asdict()) for row in rows], now)
@@ -266,6 +277,7 @@ def personal_records(user_id: str, now: int) -> Verb[PersonalRecords]:
         bans=[Ban(**row._asdict()) for row in banned],
         terms=terms,
         failures=(yield from failures_of_user(user_id, 0, MAX_FAILURES_EXPORTED)),
+        views=[StoredView(**row._asdict()) for row in (yield VIEWS_OF_USER(of=user_id))],
         former_ids=(yield from former_ids(user_id)),
         roles=[
             AssignedRole(

@@ -98,6 +98,14 @@ MAIN_PROVIDER_FIELDS: Final = frozenset(
     )
 )
 PICKED: Final = frozenset({"provider__applications"})  # chosen with check boxes, if there is something to choose
+TICKETS: Final = "provider__tickets"
+TAG_RULES: Final = "provider__tags"
+# Lists whose entries are rows of several fields: the columns, which are joined as the setting writes an entry.
+ROW_COLUMNS: Final[Mapping[str, Sequence[str]]] = {
+    TICKETS: ("application", "audience"),
+    TAG_RULES: ("claim", "value", "tag", "keep"),
+}
+BLANK_ROWS: Final = 2  # below those that are stored
 LIST_PARTS: Final = re.compile(r"[^\s,]+")  # of a list, one per line or with commas
 PREVIEW_FIELDS: Final = ("screen", "theme")  # of the branding form, for the preview only
 ParseSetting = Callable[[str, str], object]
@@ -108,6 +116,7 @@ class SettingField(msgspec.Struct, frozen=True, kw_only=True):
     line: SettingListItem
     name: str  # of the field; its label is `settings.label_<name>`
     value: str  # as it was typed
+    rows: Sequence[Sequence[str]] = ()  # of ROW_COLUMNS, with blank ones
     problem: FormProblem | None = None
     refused: RefusedAddress | None = None  # of a URL that the service would not call
 
@@ -153,6 +162,8 @@ def form_with(settings: Sequence[str]) -> type[CsrfForm]:
         (field_name(name), list[str] | None if field_name(name) in PICKED or is_switch(name) else str | None, None)
         for name in settings
     ]
+    columns = [f"{name}__{column}" for name in map(field_name, settings) for column in ROW_COLUMNS.get(name, ())]
+    fields += [(column, list[str] | None, None) for column in columns]
     return cast(
         "type[CsrfForm]", msgspec.defstruct("SettingsForm", fields, bases=(CsrfForm,), frozen=True, kw_only=True)
     )
@@ -192,6 +203,7 @@ class SettingForms:
                     line=line,
                     name=field_name(line.name),
                     value=typed.get(line.name, "" if line.is_secret else line.value),
+                    rows=rows_of(field_name(line.name), typed.get(line.name, line.value)),
                     problem=problems.get(line.name),
                 )
                 for line in lines
@@ -246,8 +258,10 @@ class SettingForms:
         found: dict[str, str] = {}
         for lines in self.lines(admin, part).values():
             for line in lines:
-                sent: str | list[str] | None = getattr(form, field_name(line.name), None)
-                if sent is not None and line.changeable:
+                sent = sent_value(form, field_name(line.name))
+                if isinstance(sent, list) and field_name(line.name) in ROW_COLUMNS:
+                    found |= {line.name: ", ".join(sent)} if line.changeable else {}
+                elif sent is not None and line.changeable:
                     if line.control == "flag" and isinstance(sent, list):
                         sent = sent[-1:]  # a hidden field says "false" before the switch, which is sent only when on
                     text = "\n".join(sent) if isinstance(sent, list) else sent
@@ -269,6 +283,44 @@ class SettingForms:
         if not any(found.values()):
             raise NotFound("no such provider or document")
         return {group: fitting_lines(lines) for group, lines in found.items()}
+
+
+def sent_value(form: CsrfForm, name: str) -> str | list[str] | None:
+    """Return what was sent for a setting; rows as entries, None for a field that was not sent."""
+    columns = ROW_COLUMNS.get(name, ())
+    sent = [getattr(form, f"{name}__{column}", None) for column in columns]
+    if not columns or any(values is None for values in sent):
+        value: str | list[str] | None = getattr(form, name, None)
+        return value
+    rows = zip(*sent, strict=False)
+    return [entry for row in rows if (entry := joined_row(name, [text.strip() for text in row]))]
+
+
+def joined_row(name: str, row: Sequence[str]) -> str:
+    """Return a row as the setting writes it; empty for a blank one."""
+    if name == TICKETS:
+        application, audience = row
+        return f"{application}:{audience}" if application or audience else ""
+    claim, value, tag, keep = row
+    return f"{claim}={value}:{tag}{':keep' if keep else ''}" if claim or value or tag else ""
+
+
+def rows_of(name: str, value: str) -> Sequence[Sequence[str]]:
+    """Return the entries of a list as rows of their columns, and blank ones; none for other settings."""
+    if name not in ROW_COLUMNS:
+        return ()
+    entries = [split_row(name, entry) for entry in value.split(", ") if entry]
+    return [*entries, *([""] * len(ROW_COLUMNS[name]) for _ in range(BLANK_ROWS))]
+
+
+def split_row(name: str, entry: str) -> Sequence[str]:
+    if name == TICKETS:
+        application, _, audience = entry.partition(":")
+        return application, audience
+    kept = entry.endswith(":keep")
+    claim, _, rest = entry.removesuffix(":keep").partition("=")
+    value, _, tag = rest.partition(":")
+    return claim, value, tag, "keep" if kept else ""
 
 
 def fitting_lines(lines: Sequence[SettingListItem]) -> Sequence[SettingListItem]:
@@ -359,7 +411,7 @@ class SettingRowScreens:
             vendor=PRESETS[kind].console,
             test=f"{ENTRY.path}/{PROVIDERS}/{provider_id}/test" if offers_sign_in else "",
             is_enabled=is_enabled,
-            applications=await self._applications() if offers_sign_in else (),
+            applications=await self._applications(),
         )
 
     async def _with_forecast(self, field: SettingField) -> SettingField:

@@ -1,4 +1,4 @@
-"""Says before a call whether an address would be refused, so that whoever enters it learns it at once."""
+"""Says before a call whether an address would be refused, so that people who enter it learn it at once."""
 
 import asyncio
 from typing import Final

@@ -111,11 +111,11 @@ class Assets:
 def with_imports(content: bytes, directory: Path) -> bytes:
     """Return the file with those that it imports; an imported script is a block, so that its names are its own."""
 
-    def imported(found: re.Match[bytes]) -> bytes:
+    def read_import(found: re.Match[bytes]) -> bytes:
         whole = with_imports((directory / found[1].decode()).read_bytes(), directory)
         return b"{\n" + whole + b"\n}" if found[2] == b"js" else whole
 
-    return IMPORT.sub(imported, content)
+    return IMPORT.sub(read_import, content)
 
 
 @cache

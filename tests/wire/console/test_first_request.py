@@ -70,3 +70,5 @@ async def test_console_form_urls_redirect_on_get_and_unknown_urls_link_back(
         assert lost.status_code == 404
         assert "There is nothing at this address." in lost.text
         assert 'href="/console/applications"' in lost.text  # a link back
+        assert "Unter dieser Adresse gibt es nichts." in (await ada.get(f"{path}?lang=de")).text
+        await ada.get("/console?lang=en")

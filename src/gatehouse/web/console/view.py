@@ -36,7 +36,7 @@ from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.http.browser import Browser, is_full_session
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
-from gatehouse.web.http.errors import STATUS_MESSAGES, problem_of
+from gatehouse.web.http.errors import problem_of
 from gatehouse.web.http.page_refusals import PageRefusals
 from gatehouse.web.http.parse import read_form, read_upload
 from gatehouse.web.http.responses import see_other
@@ -323,7 +323,7 @@ class ConsoleView:
         admin = await self._admin_request(request)
         if not isinstance(admin, AdminRequest):
             return admin
-        return self._refusal_page(request, admin, FormProblem(text=STATUS_MESSAGES[404], status=404))
+        return self._refusal_page(request, admin, problem_from(NotFound().on_screen("nothing_here")))
 
     def render(
         self,

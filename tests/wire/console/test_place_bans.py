@@ -90,6 +90,19 @@ async def test_owner_bans_by_name_from_application_and_project(
     assert (file.count("Insults"), "Cheating" in file) == (1, False)
 
 
+async def test_choosing_among_people_of_an_application_shows_no_addresses(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    await apply_document(
+        studio, 'applications: [{application_id: $shop, users: {"$max": {roles: [moderator]}, "$pia": {}}}]'
+    )
+    olga = await console_browsers(OLGA)
+    await olga.get(SHOP_BANS)
+    page = (await olga.post(SHOP_BANS, user_id="a", end="day")).text
+    candidates = page.partition('class="candidates"')[2].partition("</ul>")[0]
+    assert ("Pia" in candidates, "Max" in candidates, "@" in candidates) == (True, True, False)
+
+
 @pytest.mark.both_databases
 @pytest.mark.parametrize(("path", "place"), [(SHOP_BANS, "Shop"), (PROJECT_BANS, "Mind Games")])
 async def test_refused_game_names_person_and_what_they_are_banned_from(

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.bans.model import MAX_PUBLIC_TEXT, MAX_REASON, Ban, BanNotFound, BanScope, BanState
-from gatehouse.admin.names import NameStore
+from gatehouse.admin.names import NamedPerson, NameStore
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_search import PeopleQuestion, PeopleSearchStore
 from gatehouse.kernel.clock import Clock
@@ -26,7 +26,7 @@ from gatehouse.web.console.forms import hidden_fields
 from gatehouse.web.console.frame import ApiCall, Undo
 from gatehouse.web.console.impact import ReviewContext
 from gatehouse.web.console.list_screen import CsvFile
-from gatehouse.web.console.lookup import MAX_OPTIONS, FoundNames, Lookup, PersonFinder, named_person, person_option
+from gatehouse.web.console.lookup import MAX_OPTIONS, FoundNames, Lookup, PersonFinder, person_option
 from gatehouse.web.console.person_assign import require_field
 from gatehouse.web.console.person_bans import COLUMNS, BanTextForm, ban_consequences
 from gatehouse.web.console.projects.members import users_in
@@ -251,7 +251,8 @@ def application_place(people: PeopleSearchStore) -> LoadPlace:
         async def find(typed: str) -> FoundNames:
             question = PeopleQuestion(text=typed, application_id=application.application_id)
             found = await people.search(question, None, MAX_OPTIONS)
-            return FoundNames(people=[named_person(user) for user in found.users], searched=found.searched)
+            named = [NamedPerson(user_id=user.user_id, nick=user.nick, login="") for user in found.users]
+            return FoundNames(people=named, searched=found.searched)  # readers of an application see no addresses
 
         return BanPlace(
             scope=BanScope(application_id=application.application_id),

@@ -125,11 +125,13 @@ class AccessInvitations(Struct, frozen=True, kw_only=True, eq=False):
     async def _invite_quietly(
         self, actor: Actor, login: str, lang: str, access: InvitedAccess, project_id: str
     ) -> None:
-        """Invite without telling whether there is an account: a blocked one gets nothing."""
+        """Invite without telling whether there is an account: a blocked one is listed as any other, without mail."""
         try:
             await self.send(actor, login=login, nick="", lang=lang, access=access, into=project_id)
         except UserBlocked:
-            return
+            known = await self.logins.user_by_login(login)
+            if known is not None:
+                await self._add(actor, known, access, login=login, into=project_id, by_mail=False)
 
     async def invite_account(
         self, actor: Actor, user: User, access: InvitedAccess, *, has_signed_in: bool
@@ -142,13 +144,13 @@ class AccessInvitations(Struct, frozen=True, kw_only=True, eq=False):
         if user.password_hash is None and not (has_signed_in and user.email_verified):
             sent = await self.invitations.invite_account(user, actor.origin)
             if access:
-                await self._add(actor, user, access, by_mail=False)
+                await self._add(actor, user, access, login=user.login or "", by_mail=False)
             return replace(sent, path="") if has_signed_in else sent
         if user.blocked or user.login is None:
             raise UserBlocked(f"no invitation to {user.user_id}")
         if not access:
             raise LoginTaken
-        await self._add(actor, user, access, by_mail=True)
+        await self._add(actor, user, access, login=user.login, by_mail=True)
         return Invitation(user=user, path="")
 
     async def send(
@@ -162,10 +164,10 @@ class AccessInvitations(Struct, frozen=True, kw_only=True, eq=False):
             if not access:
                 raise
             known = await self._account_of(login)
-            await self._add(actor, known, access, into=into, by_mail=True)
+            await self._add(actor, known, access, login=login, into=into, by_mail=True)
             return Invitation(user=known, path="")
         if access:
-            await self._add(actor, sent.user, access, into=into, by_mail=False)
+            await self._add(actor, sent.user, access, login=login, into=into, by_mail=False)
         return sent
 
     async def _account_of(self, login: str) -> User:
@@ -174,13 +176,18 @@ class AccessInvitations(Struct, frozen=True, kw_only=True, eq=False):
             raise UserBlocked(f"no invitation to {login}")
         return known
 
-    async def _add(self, actor: Actor, user: User, access: InvitedAccess, *, into: str = "", by_mail: bool) -> None:
-        """Store the invitation; `by_mail`: with an email of its own, else that of the account is enough."""
+    async def _add(
+        self, actor: Actor, user: User, access: InvitedAccess, *, login: str, into: str = "", by_mail: bool
+    ) -> None:
+        """Store the invitation; `by_mail`: with an email of its own, else that of the account is enough.
+
+        `login`: as it was invited; the spelling of the account would tell the inviter that there was one.
+        """
         now, reach = self.clock.now(), actor.rights.service_reach
         invitation = AccessInvitation(
             invitation_id=new_record_id(now),
             user_id=user.user_id,
-            login=user.login or "",
+            login=login,
             inviter=actor.user_id,
             vouching_application_id=0 if reach is None else reach.application_id,
             access=access,
@@ -381,9 +388,8 @@ class AccessInvitations(Struct, frozen=True, kw_only=True, eq=False):
     async def withdraw(self, actor: Actor, name: str, invitation_id: str) -> None:
         """End an open invitation into a project that the actor manages; one that is gone already is no error."""
         project = await self._managed_project(actor, name)
-        invitations = await self.store.into_project(project.project_id, self.clock.now(), MAX_OPEN)
-        invitation = next((candidate for candidate in invitations if candidate.invitation_id == invitation_id), None)
-        if invitation is not None:
+        invitation = await self.store.find(invitation_id, self.clock.now())
+        if invitation is not None and invitation.invited_into == project.project_id:
             entry = self._record(AuditEvent.ACCESS_WITHDRAWN, invitation, actor.origin)
             await self.store.withdraw(invitation_id, project.project_id, entry)
 
@@ -394,9 +400,9 @@ class AccessInvitations(Struct, frozen=True, kw_only=True, eq=False):
 
     async def withdraw_of(self, actor: Actor, user_id: str, invitation_id: str) -> None:
         """End an open invitation of an account; one that is gone already is no error."""
-        invitations = await self.open_of(actor, user_id)
-        invitation = next((candidate for candidate in invitations if candidate.invitation_id == invitation_id), None)
-        if invitation is not None:
+        require_operation(actor.rights, Operation.ADMINISTER)
+        invitation = await self.store.find(invitation_id, self.clock.now())
+        if invitation is not None and invitation.user_id == user_id:
             entry = self._record(AuditEvent.ACCESS_WITHDRAWN, invitation, actor.origin)
             await self.store.take(invitation_id, user_id, entry, self.clock.now())
 

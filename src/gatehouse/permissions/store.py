@@ -226,6 +226,9 @@ class AccessInvitationStore(Protocol):
     async def add(self, invitation: AccessInvitation, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
         """Store it with its emails; the inviter's earlier one for the same access is replaced."""
 
+    async def find(self, invitation_id: str, now: int) -> AccessInvitation | None:
+        """Return the open invitation with this ID."""
+
     async def of_user(self, user_id: str, now: int, most: int) -> Sequence[AccessInvitation]:
         """Return those that this account could accept now, the newest first."""
 

@@ -7,6 +7,7 @@ import httpx2
 import pytest
 
 from gatehouse.accounts.model import User
+from gatehouse.admin import access_invitations
 from gatehouse.audit.events import AuditEvent
 from gatehouse.permissions.model.invitation import MAX_PROJECT_INVITATIONS
 from tests.support.browser import PASSWORD, HttpBrowser
@@ -241,6 +242,38 @@ async def test_invitation_that_was_declined_withdrawn_or_of_an_erased_person_is_
 
 
 @pytest.mark.both_databases
+async def test_open_invitations_into_a_project_do_not_tell_who_has_an_account(studio: RunningService) -> None:
+    await studio.services.accounts.administration.block(PIA, ORIGIN)
+    olga, typed = Inviter(studio, OLGA), [login.upper() for login in (BOB, login_of(DEV), login_of(PIA))]
+    for login in typed:
+        await olga.invite(login=login, project_id=PROJECT, role=IN_PROJECT)
+    listed = (await olga.post("invitations", project_id=PROJECT)).json()["data"]
+    assert sorted(one["login"] for one in listed) == sorted(typed)
+    assert login_of(PIA) not in {message.to for message in await new_messages(studio)}
+
+
+@pytest.mark.both_databases
+async def test_an_invitation_that_is_not_listed_any_more_can_be_withdrawn(
+    studio: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    olga, ada = Inviter(studio, OLGA), Inviter(studio, ADA)
+    monkeypatch.setattr(access_invitations, "MAX_OPEN", 1)
+    for withdrawing, place in ((olga, {"project_id": PROJECT}), (ada, {"user_id": PIA})):
+        await studio.clock.advance(1)
+        await olga.invite(login=login_of(PIA), project_id=PROJECT, role=IN_PROJECT)
+        (older,) = (await olga.post("invitations", project_id=PROJECT)).json()["data"]
+        await studio.clock.advance(1)
+        await olga.invite(login=login_of(DEV), project_id=PROJECT, role=IN_PROJECT)
+        await ada.invite(login=login_of(PIA), role=MODERATOR)
+        (newer,) = (await olga.post("invitations", project_id=PROJECT)).json()["data"]
+        assert newer["login"] == login_of(DEV)
+        withdrawal = await withdrawing.post("withdraw", invitation_id=older["invitation_id"], **place)
+        assert withdrawal.status_code == 200
+        store, now = studio.services.storage.access_invitations, studio.clock.now()
+        left = await store.of_user(PIA, now, 10)
+        assert [one.inviter for one in left] == [ADA]
+
+
 async def test_owner_and_administrator_list_and_withdraw_invitations_by_the_api(studio: RunningService) -> None:
     olga, ada = Inviter(studio, OLGA), Inviter(studio, ADA)
     await olga.invite(login=login_of(PIA), project_id=PROJECT, role=IN_PROJECT)

@@ -27,6 +27,7 @@ DROP_SAME = Statement(
         )
     )
 )
+BY_ID = Statement(lambda: select(access_invitations).where(_INVITATION, _IS_OPEN))
 OF_USER = Statement(
     lambda: (
         select(access_invitations)
@@ -66,6 +67,11 @@ def add_invitation(invitation: AccessInvitation, entry: AuditRecord, mails: Sequ
     yield INSERT_INVITATION(**row)
     yield from mail.queue_mails(mails, invitation.user_id)
     yield from add_audit_record(entry)
+
+
+def open_invitation(invitation_id: str, now: int) -> Verb[AccessInvitation | None]:
+    rows = yield BY_ID(invitation=invitation_id, now=now)
+    return _invitation(rows[0]) if rows else None
 
 
 def open_invitations_of(user_id: str, now: int, most: int) -> Verb[Sequence[AccessInvitation]]:
@@ -131,6 +137,7 @@ def _invitation(row: Row) -> AccessInvitation:
 
 class AccessInvitationStorage(SqlStore):
     add = write(add_invitation)
+    find = read(open_invitation)
     of_user = read(open_invitations_of)
     into_project = read(open_invitations_into)
     take = write(take_invitation)

@@ -144,12 +144,15 @@ class MetadataClients:
         return await asyncio.shield(reading)
 
     async def _read_keys(self, client: Client, fetched: FetchedDocument, caller: DocumentCaller) -> Client:
-        read_now = replace(fetched, keys_read_at=self._clock.monotonic())
-        self._store_fetched(self._cache, client.client_id, read_now)
         try:
             self._refuse_too_many(client.client_id, caller, in_use=True)
-            changed = with_keys(client, await self._get_keys(fetched.jwks_uri))
-            return await self._save(changed, None, caller.origin)
+            read_now = replace(fetched, keys_read_at=self._clock.monotonic())
+            self._store_fetched(self._cache, client.client_id, read_now)
+            keys = await self._get_keys(fetched.jwks_uri)
+            current = await self._store.client(client.client_id)
+            if current.version != client.version:  # another process read the document meanwhile: it may say otherwise
+                return current
+            return await self._save(with_keys(current, keys), None, caller.origin)
         except (CallFailed, BadDocument, ClientNotFound, TooMany) as error:
             problem = error.detail or error.public
             log.warning("keys of a client not read", client_id=client.client_id, reason=problem)

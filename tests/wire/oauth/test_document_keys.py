@@ -9,6 +9,7 @@ import pytest
 from joserfc.jwk import ECKey, OctKey, RSAKey
 
 from gatehouse.accounts.model import User
+from gatehouse.app.services.core import outbound_client
 from gatehouse.oauth.document_hosts import DocumentHosts
 from gatehouse.oauth.errors import BadDocument
 from gatehouse.oauth.metadata_clients import DOCUMENT_LIMITS, KEYS_LIMITS
@@ -162,6 +163,24 @@ async def test_md_14_keys_at_an_address_are_read_again_for_an_unknown_one_once_a
     documents.documents[KEYS] = keys
     await service.clock.advance(60)
     assert success_body(await redeem_with(relying, anna, new))
+
+
+async def test_keys_that_are_read_again_do_not_bring_an_older_document_back(
+    service: RunningService, documents: DocumentServer
+) -> None:
+    """Another node read a new document while this one waited for the keys of the old one."""
+    documents.documents[KEYS] = public_keys(ECKey.generate_key("P-256"))
+    named = {"token_endpoint_auth_methods_supported": ["private_key_jwt", "none"], "token_endpoint_auth_method": None}
+    client_id = documents.publish(**named, jwks_uri=documents.url(KEYS))
+    node, client_store = service.services.oauth.clients.metadata, service.services.storage.clients
+    before = await node.find(client_id, CALLER)
+    documents.publish(**named)
+    calls = outbound_client(service.services.settings, DOCUMENT_LIMITS)
+    after = await fetcher(service, calls, documents.host).find(client_id, CALLER)
+    await service.clock.advance(60)
+    assert (before.public, after.public) == (False, True)
+    assert (await node.with_key(before, "unknown", CALLER)).public
+    assert (await client_store.client(client_id)) == after
 
 
 def signed_with(relying: Any, key: ECKey) -> dict[str, str]:

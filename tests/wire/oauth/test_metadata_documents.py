@@ -220,14 +220,14 @@ async def test_md_04_a_host_that_is_not_listed_is_never_called(
     assert resolver.lookups == []
 
 
-def fetcher(service: RunningService, outbound: OutboundClient) -> MetadataClients:
+def fetcher(service: RunningService, outbound: OutboundClient, host: str = "client.example") -> MetadataClients:
     services = service.services
     return MetadataClients(
         store=services.storage.clients,
         outbound=outbound,
         keys_outbound=outbound,
         images=services.images.loader,
-        hosts=lambda: DocumentHosts(hosts={"client.example"}),
+        hosts=lambda: DocumentHosts(hosts={host}),
         rate_limiter=RateLimiter(DOCUMENT_RATES, clock=service.clock),
         recorder=services.core.recorder,
         clock=service.clock,

@@ -172,6 +172,11 @@ async def test_several_questions_share_what_they_leave_out(studio: Studio) -> No
     assert await decisions(options={"evaluations_semantic": "deny_on_first_deny"}) == [True, False]
     assert await decisions(options={"evaluations_semantic": "permit_on_first_permit"}) == [True]
     assert await ask(studio, "evaluations", common) == {"decision": True}
+    context = {"ip": "192.0.2.1", "time": "2026-01-01T00:00:00Z"}
+    resource = {**common["resource"], "properties": {"application_id": studio.shop.application_id, "kind": "shop"}}
+    whole = {**common, "resource": resource, "context": context}
+    answer = await ask(studio, "evaluations", {"evaluations": [whole] * 1_000})
+    assert answer["evaluations"] == [{"decision": True}] * 1_000
 
 
 async def test_questions_that_are_too_many_or_incomplete_are_refused(studio: Studio) -> None:
@@ -185,6 +190,16 @@ async def test_questions_that_are_too_many_or_incomplete_are_refused(studio: Stu
 
     people = [{"subject": a_subject(str(3_000_000_000 + number))} for number in range(101)]
     assert "100 subjects" in await refusal("evaluations", {**common, "evaluations": people})
+    addresses = [{"context": {"ip": f"192.0.2.{number}"}} for number in range(101)]
+    assert "100 subjects" in await refusal("evaluations", {**common, "evaluations": addresses})
+    services = studio.service.services
+    central = bearer_headers((await services.permissions.service_tokens.issue(1, origin=ORIGIN)).jwt)
+    applications = [{"resource": {"type": "application", "id": str(60_001 + number)}} for number in range(11)]
+    body = {**common, "evaluations": applications}
+    many = await studio.service.client.post("/access/v1/evaluations", json=body, headers=central)
+    assert (many.status_code, "10 applications" in many.text) == (400, True)
+    theirs = (await ask(studio, "evaluations", body))["evaluations"]  # of others: none of them is read
+    assert theirs == [{"decision": False}] * len(applications)
     assert "evaluations" in await refusal("evaluations", {**common, "evaluations": [{}] * 1_001})
     assert "evaluations[0].action: required" in await refusal(
         "evaluations", {"subject": a_subject(), "evaluations": [{"resource": HERE}]}

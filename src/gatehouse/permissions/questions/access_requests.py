@@ -4,6 +4,7 @@ An application asks with its own credential, and only about itself; application 
 actions and resources that do not exist are allowed nothing, so an answer does not tell whether they exist.
 """
 
+import asyncio
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
@@ -11,7 +12,7 @@ from msgspec import Struct
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.kernel.addresses import Address
-from gatehouse.kernel.background import run_off_loop
+from gatehouse.kernel.background import MAX_INLINE_WEIGHT, run_off_loop
 from gatehouse.permissions.authentication.callers import Caller
 from gatehouse.permissions.authentication.vouching import CallerKind
 from gatehouse.permissions.documents import grammar
@@ -33,6 +34,7 @@ SERVICE_ACCOUNT: Final = "service_account"
 APPLICATION: Final = "application"
 PROJECT: Final = "project"
 MAX_ID: Final = 2**63 - 1
+DECISION_WEIGHT: Final = 20  # work of one decision
 MAY_SIGN_ADDRESSES: Final = frozenset({CallerKind.ACCESS_KEY, CallerKind.SIGNATURE})
 
 
@@ -136,7 +138,8 @@ class AccessRequests(Struct, kw_only=True, eq=False):
         if loaded is None:
             return NO_ENTITIES
         found, effective = loaded
-        ids = await run_off_loop(effective.work, resource_ids, found, effective, rule, question.resource.type)
+        weight = effective.work + DECISION_WEIGHT * len(found.structure.projects)
+        ids = await run_off_loop(weight, resource_ids, found, effective, rule, question.resource.type)
         page = name_page([resource_id for resource_id in ids if resource_id > after], limit)
         return EntityPage(entities=[Entity(question.resource.type, one) for one in page.names], after=page.after)
 
@@ -151,6 +154,7 @@ class Decisions(Struct, kw_only=True, eq=False):
     requests: AccessRequests
     caller: Caller
     loaded: dict[LoadedKey, Loaded | None]
+    inline_work: int = 0  # since the event loop had a turn
 
     async def decide(self, question: AccessQuestion) -> bool:
         target, rule = target_of(self.caller, question), known_rule(question.action)
@@ -163,8 +167,12 @@ class Decisions(Struct, kw_only=True, eq=False):
         if loaded is None:
             return False
         found, effective = loaded
-        scope = target.reference.resolve(found.structure)
-        return await run_off_loop(effective.decision_work, is_allowed, found, effective, scope, rule)
+        weight = DECISION_WEIGHT + len(found.structure.projects) + effective.decision_work
+        self.inline_work += weight
+        if self.inline_work > MAX_INLINE_WEIGHT:  # a thousand light decisions are heavy together
+            self.inline_work = 0
+            await asyncio.sleep(0)
+        return await run_off_loop(weight, is_allowed_at, found, effective, target.reference, rule)
 
 
 def target_of(caller: Caller, question: AccessQuestion) -> Target | None:
@@ -200,6 +208,12 @@ def known_rule(action: str) -> RuleReference | None:
         return read_rule(action, "action.name")
     except Malformed:
         return None
+
+
+def is_allowed_at(
+    found: EvaluationInput, effective: EffectivePermissions, place: ScopeReference, reference: RuleReference
+) -> bool:
+    return is_allowed(found, effective, place.resolve(found.structure), reference)
 
 
 def is_allowed(

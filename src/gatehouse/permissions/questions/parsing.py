@@ -1,7 +1,7 @@
 """Parse what a question is about: a rule or role, in a scope, as requests name it."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -48,10 +48,17 @@ class ScopeReference(msgspec.Struct, frozen=True, kw_only=True):
         name = self.scope.project_id
         if not name or name in structure.projects:
             return self.scope
-        for project_id, model in structure.projects.items():
-            if name in model.project.aliases:
-                return Scope(project_id, self.scope.kind, self.scope.resource_id)
-        return self.scope
+        project_id = structure.derived_cache.get_or_make(project_ids_by_alias, structure).get(name)
+        return self.scope if project_id is None else Scope(project_id, self.scope.kind, self.scope.resource_id)
+
+
+def project_ids_by_alias(structure: Structure) -> Mapping[str, str]:
+    """Made once for all questions of a request."""
+    found: dict[str, str] = {}
+    for project_id, model in structure.projects.items():
+        for alias in model.project.aliases:
+            found.setdefault(alias, project_id)
+    return found
 
 
 def target_user_id(named: str | UnsetType, own: str) -> str:

@@ -22,6 +22,7 @@ from gatehouse.permissions.questions.access_requests import (
     Decisions,
     Entity,
     EntityPage,
+    target_of,
 )
 from gatehouse.tokens.claims import InvalidToken
 from gatehouse.web.api.permissions.authentication import CredentialFields, credentials_of
@@ -205,7 +206,7 @@ class AccessRequestEndpoints:
         questions = [
             question_of(complete(body, one, f"evaluations[{index}].")) for index, one in enumerate(body.evaluations)
         ]
-        refuse_too_many(questions)
+        refuse_too_many(caller, questions)
         decisions = Decisions(requests=self._requests, caller=caller, loaded={})
         made: list[Decision] = []
         for question in questions:
@@ -353,11 +354,12 @@ def complete(common: EvaluationFields, own: EvaluationFields, place: str) -> Eva
     return EvaluationRequest(subject=subject, action=action, resource=resource, context=context)
 
 
-def refuse_too_many(questions: Sequence[AccessQuestion]) -> None:
-    """Many subjects or applications are much more to read than many questions about one."""
-    if len({question.subject for question in questions}) > MAX_SUBJECTS:
-        raise BadInput(f"evaluations: at most {MAX_SUBJECTS} subjects")
-    if len({question.application_id for question in questions}) > MAX_APPLICATIONS:
+def refuse_too_many(caller: Caller, questions: Sequence[AccessQuestion]) -> None:
+    """Many subjects, addresses or applications are much more to read than many questions about one."""
+    if len({(question.subject, question.ip) for question in questions}) > MAX_SUBJECTS:
+        raise BadInput(f"evaluations: at most {MAX_SUBJECTS} subjects, each counted for every context.ip")
+    targets = [target_of(caller, question) for question in questions]
+    if len({target.application_id for target in targets if target is not None}) > MAX_APPLICATIONS:
         raise BadInput(f"evaluations: at most {MAX_APPLICATIONS} applications")
 
 

@@ -29,6 +29,7 @@ def test_a_client_is_made_with_every_field_and_shown(gatehouse: CommandLine, tmp
             "--explain-errors",
             "--may-exchange",
             "--require-pkce",
+            "--require-pushed-authorization-requests",
         ),
     )
     assert len(created["client_secret"]) == 43
@@ -63,6 +64,7 @@ def test_a_client_is_made_with_every_field_and_shown(gatehouse: CommandLine, tmp
         "first_party": False,
         "may_exchange": True,
         "require_pkce": True,
+        "require_pushed_authorization_requests": True,
         "claims_in_id_token": False,
         "public": False,
         "machine": False,

@@ -43,4 +43,4 @@ def test_cache_time_follows_the_headers_between_five_minutes_and_a_day(headers: 
 def test_document_that_names_no_algorithm_of_ours_gets_rs256(named: dict[str, object], alg: Algorithm) -> None:
     address = "https://app.example/client"
     document = MetadataDocument(client_id=address, redirect_uris=("https://app.example/callback",), **named)
-    assert client_of_document(document, 0).token_settings.id_token_alg is alg
+    assert client_of_document(document, 0, ()).token_settings.id_token_alg is alg

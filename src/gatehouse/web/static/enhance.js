@@ -36,6 +36,7 @@ const language = document.documentElement.lang;
 const region = navigator.languages.find((tag) => tag.split("-")[0] === language) || language;
 const local = new Intl.DateTimeFormat(region, { dateStyle: "long", timeStyle: "short" });
 const localDay = new Intl.DateTimeFormat(region, { dateStyle: "long" });
+globalThis.localDay = localDay; // for console-activity.js
 // An account may have another time zone than this browser: then the times stay as they are.
 const shown = document.documentElement.dataset.zone;
 const inThisZone = !shown || shown === local.resolvedOptions().timeZone;

@@ -177,15 +177,21 @@ class LiveSettings:
 def changed_fixed_settings(before: Settings, after: Settings) -> Iterator[str]:
     """Return the settings of a provider that it cannot have another value of as long as it exists.
 
-    One that is off and has none yet may get its first value: the console adds it before it asks for the rest.
+    One that is off and has neither that value nor a secret may get its first one: the console adds a provider before
+    it asks for the rest.
     """
     for name in set(all_names(before)) & set(all_names(after)):
         entry = setting_of_name(name)
         if not entry.field.fixed or value_of(before, entry) == value_of(after, entry):
             continue
         provider = before.providers[entry.group.rpartition(".")[2]]
-        if value_of(before, entry) or provider.enabled:
+        if value_of(before, entry) or provider.enabled or has_secret(before, name.rpartition(".")[0]):
             yield name
+
+
+def has_secret(settings: Settings, section: str) -> bool:
+    entries = (setting_of_name(name) for name in all_names(settings) if name.rpartition(".")[0] == section)
+    return any(entry.is_secret and value_of(settings, entry) for entry in entries)
 
 
 def redirected_secrets(before: Settings, after: Settings) -> Iterator[str]:

@@ -59,12 +59,16 @@ def compiled_for(kind: DatabaseKind) -> list[tuple[str, CompiledStatement]]:
 
 def sqlite_scans(connection: apsw.Connection, compiled: CompiledStatement) -> set[str]:
     """The tables that SQLite scans, or walks along an index without a bound."""
-    nothing = [None] * len(compiled.parameter_order)
     try:
-        plan = connection.execute(f"EXPLAIN QUERY PLAN {compiled.sql}", nothing).fetchall()
+        plan = sqlite_plan(connection, compiled)
     except apsw.SQLError:  # only for PostgreSQL
         return set()
-    return {found[1] for line in plan if (found := SQLITE_SCAN.match(line[3]))} & metadata.tables.keys()
+    return {found[1] for line in plan if (found := SQLITE_SCAN.match(line))} & metadata.tables.keys()
+
+
+def sqlite_plan(connection: apsw.Connection, compiled: CompiledStatement) -> list[str]:
+    nothing = [None] * len(compiled.parameter_order)
+    return [line[3] for line in connection.execute(f"EXPLAIN QUERY PLAN {compiled.sql}", nothing)]
 
 
 async def prepare_plans(session: Any) -> None:
@@ -76,21 +80,35 @@ async def prepare_plans(session: Any) -> None:
 async def postgres_scans(session: Any, compiled: CompiledStatement, *, after: Statement | None = None) -> set[str]:
     """The same on PostgreSQL; `after` is a statement that changes what is planned in its transaction."""
     try:
-        await session.execute(f"PREPARE one AS {compiled.sql}")
+        return scanned_tables(await postgres_plan(session, compiled, after=after))
     except asyncpg.PostgresError:  # only for SQLite
         return set()
+
+
+async def postgres_plan(session: Any, compiled: CompiledStatement, *, after: Statement | None = None) -> str:
+    """Return the plan as JSON."""
+    await session.execute(f"PREPARE one AS {compiled.sql}")
     values = ", ".join("NULL" for _ in compiled.parameter_order)
     explain = f"EXPLAIN (FORMAT JSON, VERBOSE) EXECUTE one{f' ({values})' if values else ''}"
     try:
         if after is None:
-            text = await session.fetchval(explain)
-        else:
-            async with session.transaction():
-                await session.fetch(after.compile_for(DatabaseKind.POSTGRES).sql)
-                text = await session.fetchval(explain)
+            return await session.fetchval(explain)
+        async with session.transaction():
+            await session.fetch(after.compile_for(DatabaseKind.POSTGRES).sql)
+            return await session.fetchval(explain)
     finally:
         await session.execute("DEALLOCATE one")
-    return set(scanned_in(json.loads(text)[0]["Plan"], hashed=set(HASHED.findall(text)))) & metadata.tables.keys()
+
+
+def scanned_tables(plan: str) -> set[str]:
+    hashed = set(HASHED.findall(plan))
+    return set(scanned_in(json.loads(plan)[0]["Plan"], hashed=hashed)) & metadata.tables.keys()
+
+
+def sorts_everything(node: Mapping[str, Any]) -> bool:
+    """Whether a sort reads everything below it, and a table is scanned there."""
+    below = any(sorts_everything(part) for part in node.get("Plans", ()))
+    return below or (node["Node Type"] == "Sort" and any(scanned_in(node, hashed=())))
 
 
 def scanned_in(node: Mapping[str, Any], *, hashed: Collection[str]) -> Iterator[str]:

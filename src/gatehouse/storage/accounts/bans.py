@@ -382,7 +382,7 @@ _STATES: Final[Mapping[BanState, ColumnElement[bool]]] = {
 
 
 @cache
-def _list_statement(*, of_person: bool, in_scope: bool, state: BanState | None, further: bool) -> Statement:
+def ban_list_statement(*, of_person: bool, in_scope: bool, state: BanState | None, further: bool) -> Statement:
     conditions = [
         *([_OF_PERSON] if of_person else []),
         *([_SAME_SCOPE] if in_scope else []),
@@ -393,7 +393,7 @@ def _list_statement(*, of_person: bool, in_scope: bool, state: BanState | None, 
 
 
 def list_bans(wanted: BanFilter, now: int, limit: int) -> Verb[Sequence[Ban]]:
-    statement = _list_statement(
+    statement = ban_list_statement(
         of_person=bool(wanted.user_id),
         in_scope=wanted.scope is not None,
         state=wanted.state,

@@ -32,7 +32,7 @@ from gatehouse.storage.tables.permissions import (
 from gatehouse.storage.tables.projects import group_members
 
 _THIS_APPLICATION: Final = bindparam("application", type_=BigInteger())
-_CANDIDATE_QUERIES: Final[Mapping[str, tuple[Select[Any], ...]]] = {
+CANDIDATE_QUERIES: Final[Mapping[str, tuple[Select[Any], ...]]] = {
     "user_ids": (select(users.c.user_id).where(InStringList(users.c.user_id, "user_ids")),),
     "roles": (
         select(role_assignments.c.user_id).where(
@@ -58,7 +58,7 @@ _CANDIDATE_QUERIES: Final[Mapping[str, tuple[Select[Any], ...]]] = {
     "tags": (select(user_tags.c.user_id).where(InStringList(user_tags.c.tag, "tags")),),
     "purchases": (select(user_purchases.c.user_id).where(InStringList(user_purchases.c.purchase, "purchases")),),
 }
-_LIST_CRITERIA: Final = frozenset(_CANDIDATE_QUERIES) - {"entries"}
+_LIST_CRITERIA: Final = frozenset(CANDIDATE_QUERIES) - {"entries"}
 _APPLICATION_CRITERIA: Final = frozenset({"roles", "projects", "entries"})
 EVERY_USER = Statement(
     lambda: (
@@ -85,12 +85,12 @@ MODEL_VERSIONS = Statement(
 
 
 @cache
-def _candidates_statement(criteria: frozenset[str]) -> Statement:
+def candidates_statement(criteria: frozenset[str]) -> Statement:
     """Select a page of candidates.
 
     The first page of the union is within the first pages of its parts, so no part is read to its end.
     """
-    firsts = [_first_page(query).subquery() for way in sorted(criteria) for query in _CANDIDATE_QUERIES[way]]
+    firsts = [_first_page(query).subquery() for way in sorted(criteria) for query in CANDIDATE_QUERIES[way]]
     return Statement(
         lambda: _first_page(select(union(*(select(first.c.user_id) for first in firsts)).subquery().c.user_id))
     )
@@ -144,12 +144,12 @@ def _page_query(among: CandidateFilter, after: str, most: int) -> BoundStatement
     """None when there can be no candidates."""
     if among.everyone:
         return EVERY_USER(after=after, most=most)
-    ways = frozenset(way for way in _CANDIDATE_QUERIES if getattr(among, way))
+    ways = frozenset(way for way in CANDIDATE_QUERIES if getattr(among, way))
     if not ways:
         return None
     lists = {way: sorted(getattr(among, way)) for way in ways & _LIST_CRITERIA}
     here = {"application": among.application_id} if ways & _APPLICATION_CRITERIA else {}
-    return _candidates_statement(ways)(after=after, most=most, **lists, **here)
+    return candidates_statement(ways)(after=after, most=most, **lists, **here)
 
 
 class CandidateStorage(SqlStore):

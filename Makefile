@@ -133,9 +133,10 @@ lock: ## update the lock files; UPGRADE=1 upgrades all, UNBOUNDED=1 even beyond 
 	for place in tests/interop/clients tests/interop/clients/mcp tests/interop/clients/pages bench/django_oauth_toolkit; do \
 		(cd $$place && $(abspath $(UV)) $(subst pyproject.toml,requirements.in,$(LOCK)) -o requirements.txt) || exit 1; done
 
-build: install-dev ## build the source archive and wheel in dist/
+build: install-dev ## build the source archive and wheel in dist/, and the packages of the clients in dist/clients/
 	@rm -f dist/gatehouse-*  # pip and the image take every wheel there
 	$(DEV)/hatchling build -d dist
+	$(DEV)/python -m tools.client_packages dist/clients
 
 clean: ## remove all generated files except data/
 	rm -rf .venv .venv-* .test-deps dist screenshots .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .schemathesis

@@ -32,6 +32,7 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 DIST: Final = ROOT / "dist"
+CLIENTS: Final = "clients"  # in dist/: the packages of the clients
 LOCK: Final = ROOT / "requirements.txt"
 PIN: Final = re.compile(r"([a-z0-9-]+)==([0-9][0-9a-z.+]*)((?: --hash=sha256:[0-9a-f]{64})+)")
 READY: Final = re.compile(r"ready (\S+)")
@@ -167,17 +168,17 @@ def build(into: Path) -> dict[str, str]:
     when = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, text=True, check=False)
     environment = {**os.environ, "SOURCE_DATE_EPOCH": when.stdout.strip() or "1577836800"}  # noqa: TID251
     run([sys.executable, "-m", "hatchling", "build", "-d", str(into)], cwd=ROOT, env=environment)
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(into.iterdir())}
+    run([sys.executable, "-m", "tools.client_packages", str(into / CLIENTS), "--all"], cwd=ROOT, env=environment)
+    built = sorted(path for path in into.rglob("*") if path.is_file())
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in built}
 
 
 def check_build(workshop: Path) -> str:
     first, second = build(workshop / "first"), build(workshop / "second")
     if first != second:
         raise NotReady(f"two builds differ: {first} {second}")
-    DIST.mkdir(exist_ok=True)
-    for path in (workshop / "first").iterdir():
-        shutil.copy(path, DIST)
-    return f"{' and '.join(first)}, reproducible"
+    shutil.copytree(workshop / "first", DIST, dirs_exist_ok=True)
+    return f"{', '.join(first)}, reproducible"
 
 
 def check_wheel(wheel: Path) -> str:
@@ -223,6 +224,28 @@ def install(wheel: Path, home: Path) -> Path:
     run([*pip, "--no-deps", "--only-binary", ":all:", "--require-hashes", "-r", str(LOCK)])
     run([*pip, "--no-deps", str(wheel)])
     return home / "bin"
+
+
+def check_client(packages: Path, home: Path) -> str:
+    """Install the client's wheel alone, and only what it asks for; use its name of both distributions."""
+    (wheel,) = packages.glob("*.whl")
+    venv.create(home, with_pip=True)
+    python = str(home / "bin" / "python")
+    run(
+        [
+            python,
+            "-m",
+            "pip",
+            "--quiet",
+            "--disable-pip-version-check",
+            "install",
+            "--only-binary",
+            ":all:",
+            str(wheel),
+        ]
+    )
+    run([python, "-c", "from gatehouse.client import Gatehouse, SyncGatehouse"])
+    return f"{wheel.name} installed alone and imported"
 
 
 def check_serving(programs: Path, data: Path) -> str:
@@ -348,6 +371,7 @@ def checks(workshop: Path) -> Iterator[tuple[str, str]]:
     began = time.monotonic()
     programs = install(wheel, workshop / "new")
     yield "install", f"lock file and wheel installed in {time.monotonic() - began:.0f} s, without a compiler"
+    yield "client", check_client(workshop / "first" / CLIENTS, workshop / "client")
     yield "serve", check_serving(programs, workshop / "data")
     yield "bill", check_bill(programs)
     yield "audit", check_audit()

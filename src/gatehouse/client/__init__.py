@@ -9,12 +9,15 @@ from gatehouse.client.credentials import AccessKey, Credential, PermissionQuery,
 from gatehouse.client.errors import ClientError, Denied, MissingScope, Unauthenticated, Unavailable
 from gatehouse.client.gatehouse import Gatehouse
 from gatehouse.client.management import CallRefused, Management, Person
-from gatehouse.client.middleware import GatehouseMiddleware, Requirement, permission_required, require
+from gatehouse.client.middleware import GatehouseMiddleware
 from gatehouse.client.permissions import Permissions, Resource
 from gatehouse.client.protected_resource import ProtectedResource, ProtectedResourceMiddleware, ResourceToken
+from gatehouse.client.requirement import Requirement, permission_required, require
+from gatehouse.client.sync import SyncGatehouse, SyncManagement, SyncProtectedResource, SyncTokenSource
 from gatehouse.client.token_source import TokenSource
 from gatehouse.client.transport import Reply, Request, StandardTransport, Transport
 from gatehouse.client.verification import User, peer_address
+from gatehouse.client.wsgi import GatehouseWsgiMiddleware, ProtectedResourceWsgiMiddleware
 
 __all__ = [
     "AccessKey",
@@ -25,6 +28,7 @@ __all__ = [
     "Denied",
     "Gatehouse",
     "GatehouseMiddleware",
+    "GatehouseWsgiMiddleware",
     "Management",
     "MissingScope",
     "PermissionQuery",
@@ -32,6 +36,7 @@ __all__ = [
     "Person",
     "ProtectedResource",
     "ProtectedResourceMiddleware",
+    "ProtectedResourceWsgiMiddleware",
     "Reply",
     "Request",
     "Requirement",
@@ -40,6 +45,10 @@ __all__ = [
     "ServiceJwt",
     "ServiceKey",
     "StandardTransport",
+    "SyncGatehouse",
+    "SyncManagement",
+    "SyncProtectedResource",
+    "SyncTokenSource",
     "TokenSource",
     "Transport",
     "Unauthenticated",

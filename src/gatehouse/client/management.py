@@ -93,12 +93,12 @@ class Management:
             raise refusal(reply.status, str(answer.get("error", "")))
         return answer
 
-    async def search_people(self, query: str = "", **filters: object) -> AsyncIterator[Person]:
+    async def search_people(self, /, query: str = "", **filters: object) -> AsyncIterator[Person]:
         """Yield accounts, the newest first; filters: login, tag, registered_since, blocked."""
         async for entry in self._pages("user", "search", query, filters):
             yield msgspec.convert(entry, Person)
 
-    async def list(self, kind: ListedKind, query: str = "", **filters: object) -> AsyncIterator[dict[str, Any]]:
+    async def list(self, /, kind: ListedKind, query: str = "", **filters: object) -> AsyncIterator[dict[str, Any]]:
         """Yield what the token's owner may read of one kind."""
         async for entry in self._pages(kind, "list", query, filters):
             yield entry
@@ -106,11 +106,11 @@ class Management:
     async def get_person(self, user_id: str) -> Person:
         return await self._person("get", {"user_id": user_id})
 
-    async def create_person(self, *, idempotency_key: str | None = None, **fields: object) -> Person:
+    async def create_person(self, /, *, idempotency_key: str | None = None, **fields: object) -> Person:
         """Create an account with login, nick and other fields of `Person`; no email is sent."""
         return await self._person("create", fields, idempotency_key=idempotency_key)
 
-    async def save_person(self, user_id: str, **fields: object) -> Person:
+    async def save_person(self, /, user_id: str, **fields: object) -> Person:
         """Change the given fields; with `version`, only if it is still that one."""
         return await self._person("save", {"user_id": user_id, **fields})
 

@@ -40,14 +40,14 @@ def is_within(address: Address | None, networks: Iterable[str]) -> bool:
         return False
 
 
-def peer_address(scope: Mapping[str, Any]) -> str | None:
-    """The address at the other end of the connection, as the application's server reports it.
+def peer_address(request: Mapping[str, Any]) -> str | None:
+    """The address at the other end of the connection, as the application's server reports it (ASGI or WSGI).
 
     Behind a proxy that is the client's only if the server trusts that proxy. Otherwise it is the proxy's, and all
     clients would seem to have that address: so no address is used by default.
     """
-    client = scope.get("client")
-    return None if client is None else client[0]
+    client = request.get("client")
+    return request.get("REMOTE_ADDR") if client is None else client[0]
 
 
 # The user of a request, from the JWT.

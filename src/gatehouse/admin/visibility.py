@@ -86,14 +86,13 @@ class ConsoleAccess:
         return (await self._visibility_loader.load(authenticated.rights)).has_any
 
 
-class VisibilityLoader:
-    def __init__(self, store: VisibilityStore) -> None:
-        self._store = store
+class VisibilityLoader(Struct, eq=False):
+    store: VisibilityStore
 
     async def load(self, rights: Rights) -> Visibility:
         if rights.holds_can_administer:
             return Visibility(everything=True, may_publish=True, may_create=True)
-        own = await self._store.own_applications(rights.user_id)
+        own = await self.store.own_applications(rights.user_id)
         scopes = [scope for scope in rights.central.open_scopes if not scope.is_root]
         projects = {scope.project_id for scope in scopes if scope.kind is None}
         application_ids = {int(scope.resource_id) for scope in scopes if scope.kind is ResourceKind.APPLICATION}
@@ -102,7 +101,7 @@ class VisibilityLoader:
             projects=projects_open_to(rights, Operation.PROJECT_GET, projects),
             managed=managed,
             applications=frozenset(
-                {*own, *application_ids, *(await self._store.applications_in(managed) if managed else ())}
+                {*own, *application_ids, *(await self.store.applications_in(managed) if managed else ())}
             ),
             groups=frozenset(scope.resource_id for scope in scopes if scope.kind is ResourceKind.GROUP),
             may_publish=is_open(rights, Operation.PUBLISH),

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gatehouse.audit.head import HeadCodec
@@ -51,14 +52,13 @@ class VerifiedPosition(msgspec.Struct, frozen=True, kw_only=True):
 DECODER: Final = msgspec.json.Decoder(VerifiedPosition)
 
 
-class PositionCodec:
+class PositionCodec(Struct, eq=False):
     """Seals the position for the installation table and opens it again."""
 
-    def __init__(self, sealing: SecretSealer) -> None:
-        self._sealing = sealing
+    sealing: SecretSealer
 
     def encode(self, position: VerifiedPosition) -> str:
-        sealed = self._sealing.seal(msgspec.json.encode(position), purpose=POSITION_PURPOSE)
+        sealed = self.sealing.seal(msgspec.json.encode(position), purpose=POSITION_PURPOSE)
         return base64.b64encode(sealed).decode()
 
     def decode(self, stored: str | None) -> VerifiedPosition | None:
@@ -66,7 +66,7 @@ class PositionCodec:
         if stored is None:
             return None
         try:
-            plain = self._sealing.try_open(base64.b64decode(stored, validate=True), purpose=POSITION_PURPOSE)
+            plain = self.sealing.try_open(base64.b64decode(stored, validate=True), purpose=POSITION_PURPOSE)
             return None if plain is None else DECODER.decode(plain)
         except (binascii.Error, msgspec.DecodeError):
             return None

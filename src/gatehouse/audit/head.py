@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from gatehouse.audit.model import GENESIS, ChainEnd
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
@@ -61,14 +62,13 @@ class ExportedHead(msgspec.Struct, frozen=True, kw_only=True):
 HEAD_DECODER: Final = msgspec.json.Decoder(ChainHead)
 
 
-class HeadCodec:
+class HeadCodec(Struct, eq=False):
     """Seals the head for the installation table and opens it again."""
 
-    def __init__(self, sealing: SecretSealer) -> None:
-        self._sealing = sealing
+    sealing: SecretSealer
 
     def encode(self, head: ChainHead) -> str:
-        return base64.b64encode(self._sealing.seal(msgspec.json.encode(head), purpose=AUDIT_HEAD_PURPOSE)).decode()
+        return base64.b64encode(self.sealing.seal(msgspec.json.encode(head), purpose=AUDIT_HEAD_PURPOSE)).decode()
 
     def decode(self, end: ChainEnd) -> ChainHead | None:
         """Return the head; None when there is none or it does not open.
@@ -78,9 +78,9 @@ class HeadCodec:
         """
         if end.head is None:
             return None
-        self._sealing.follow(end.master_keys)
+        self.sealing.follow(end.master_keys)
         try:
-            plain = self._sealing.try_open(base64.b64decode(end.head, validate=True), purpose=AUDIT_HEAD_PURPOSE)
+            plain = self.sealing.try_open(base64.b64decode(end.head, validate=True), purpose=AUDIT_HEAD_PURPOSE)
             return None if plain is None else HEAD_DECODER.decode(plain)
         except (binascii.Error, msgspec.DecodeError):
             return None

@@ -73,7 +73,7 @@ class FileSecret:
         self.text: Final = text
 
     def __repr__(self) -> str:
-        return f"GivenSecret({self.source})"
+        return f"FileSecret({self.source})"
 
     @classmethod
     def parse(cls, given: object) -> "FileSecret":

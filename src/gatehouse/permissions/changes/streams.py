@@ -38,14 +38,13 @@ class StreamEvent(Struct, frozen=True):
     change: StreamChange | None = None
 
 
-class EventIds:
+class EventIds(Struct, eq=False):
     """Ids of events: a place in the log, sealed for one caller, so that it says nothing and fits no other caller."""
 
-    def __init__(self, masters: MasterKeys) -> None:
-        self._masters = masters
+    masters: MasterKeys
 
     def encode(self, place: int, caller: str) -> str:
-        sealed = self._masters.seal(place.to_bytes(PLACE_BYTES), purpose=purpose_for(caller))
+        sealed = self.masters.seal(place.to_bytes(PLACE_BYTES), purpose=purpose_for(caller))
         return urlsafe_b64encode(sealed).rstrip(b"=").decode()
 
     def decode(self, event_id: str, caller: str) -> int:
@@ -54,7 +53,7 @@ class EventIds:
             raise BadEventId(BadEventId.public)
         try:
             sealed = urlsafe_b64decode(event_id.encode() + b"=" * (-len(event_id) % 4))
-            return int.from_bytes(self._masters.open(sealed, purpose=purpose_for(caller)))
+            return int.from_bytes(self.masters.open(sealed, purpose=purpose_for(caller)))
         except (ValueError, NotBase64, Tampered, WrongMasterKey) as error:
             raise BadEventId(BadEventId.public) from error
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gatehouse.accounts.bans.model import BanRank, UserBan
@@ -14,24 +15,23 @@ from gatehouse.permissions.model.rules import ROOT, Scope
 from gatehouse.permissions.rights.rights import CAN_MANAGE_PROJECT
 
 
-class BanRanks:
-    def __init__(self, *, permission_loader: PermissionLoader, clock: Clock) -> None:
-        self._permission_loader = permission_loader
-        self._clock = clock
+class BanRanks(Struct, kw_only=True, eq=False):
+    permission_loader: PermissionLoader
+    clock: Clock
 
     async def rank(self, facts: Facts, project_id: str) -> BanRank:
         """Return the rank of a person in the project, as if they had no ban: it may end."""
-        loaded = await self._permission_loader.load_input(facts, projects=(project_id,) if project_id else ())
+        loaded = await self.permission_loader.load_input(facts, projects=(project_id,) if project_id else ())
         unbanned = replace(loaded, facts=without_bans(loaded.facts))
-        effective = await self._permission_loader.evaluate(unbanned, CENTRAL_APPLICATION, None)
-        return rank_of(effective, facts, project_id, self._clock.now())
+        effective = await self.permission_loader.evaluate(unbanned, CENTRAL_APPLICATION, None)
+        return rank_of(effective, facts, project_id, self.clock.now())
 
     async def covering(self, user_id: str, bans: Sequence[UserBan]) -> tuple[UserBan, ...]:
         """Return those of the bans of a device whose authors could ban the person."""
         if all(ban.author_rank == BanRank.ADMINISTRATOR for ban in bans):
             return tuple(bans)
         applications = {CENTRAL_APPLICATION} | {ban.application_id for ban in bans if ban.application_id}
-        facts = await self._permission_loader.load_facts(user_id, applications)
+        facts = await self.permission_loader.load_facts(user_id, applications)
         if facts is None:
             return ()
         return tuple([ban for ban in bans if await self._covers(ban, facts)])

@@ -80,10 +80,9 @@ class GroupHead(Struct, frozen=True, kw_only=True):
         return [*shown, ("who", f"{self.path}/who")] if self.sees_members else shown
 
 
-class GroupLoader:
-    def __init__(self, *, groups: GroupCommands, projects: ProjectStore) -> None:
-        self._groups = groups
-        self._projects = projects
+class GroupLoader(Struct, kw_only=True, eq=False):
+    groups: GroupCommands
+    projects: ProjectStore
 
     async def load(self, request: Request, admin: AdminRequest) -> LoadedGroup:
         """Raises NoRight before GroupNotFound (R6)."""
@@ -91,13 +90,13 @@ class GroupLoader:
 
     async def load_group(self, admin: AdminRequest, project_id: str, wanted: str) -> LoadedGroup:
         """Raises NoRight before GroupNotFound (R6)."""
-        listed = await self._groups.list_in_project(admin.actor, project_id)
+        listed = await self.groups.list_in_project(admin.actor, project_id)
         group = next((one for one in listed if one.group_id == wanted), None)
         if group is None:
             raise GroupNotFound
         if not is_open(admin.rights, Operation.PROJECT_GET, GuardTarget(project_id=group.project_id)):
             return LoadedGroup(group=group, project=None, applications=frozenset())
-        project = await self._projects.project(group.project_id)
+        project = await self.projects.project(group.project_id)
         return LoadedGroup(group=group, project=project, applications=affected_applications(project, group))
 
 

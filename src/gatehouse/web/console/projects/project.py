@@ -5,6 +5,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -54,15 +55,14 @@ def project_path(project_id: str, tab: str = "overview") -> str:
     return base if tab == "overview" else f"{base}/{tab}"
 
 
-class ProjectLoader:
-    def __init__(self, *, projects: ProjectCommands, store: ProjectStore) -> None:
-        self._projects = projects
-        self._store = store
+class ProjectLoader(Struct, kw_only=True, eq=False):
+    projects: ProjectCommands
+    store: ProjectStore
 
     async def load(self, request: Request, admin: AdminRequest) -> ProjectModel:
         """The project with its groups. Raises NoRight."""
-        project = await self._projects.get(admin.actor, request.path_params["project_id"])
-        return await self._store.project(project.project_id)
+        project = await self.projects.get(admin.actor, request.path_params["project_id"])
+        return await self.store.project(project.project_id)
 
 
 def may_in_project(admin: AdminRequest, operation: Operation, model: ProjectModel) -> bool:

@@ -74,6 +74,7 @@ class FetchedDocument(Struct, frozen=True, kw_only=True):
     ends_at: float
     app_uris: tuple[str, ...]  # that were listed for the host: with others the document may mean something else
     problem: str = ""  # why the document was not accepted
+    version: int = 0  # of the client as this document left it; 0 if another process stored another one
     jwks_uri: str = ""
     keys_read_at: float = 0
 
@@ -130,10 +131,15 @@ class MetadataClients:
     async def with_key(self, client: Client, kid: str, caller: DocumentCaller) -> Client:
         """Return the client with the keys that its jwks_uri has now, if the stored ones lack this key ID.
 
-        They are read once a minute at most; when that fails, the stored keys stay.
+        They are read once a minute at most; when that fails, the stored keys stay. After a change by another process
+        the document is read with them: the keys may be at another address now.
         """
         fetched = self._current(self._cache, client.client_id)
-        if fetched is None or not fetched.jwks_uri or not kid or has_key_id(client, kid):
+        if fetched is None or not kid or has_key_id(client, kid):
+            return client
+        if fetched.version != client.version:
+            return client if client.public else await self._fetch_once(client.client_id, caller)
+        if not fetched.jwks_uri:
             return client
         name = f"keys of {client.client_id}"
         reading = self._fetches.get(name)
@@ -152,11 +158,13 @@ class MetadataClients:
             current = await self._store.client(client.client_id)
             if current.version != client.version:  # another process read the document meanwhile: it may say otherwise
                 return current
-            return await self._save(with_keys(current, keys), None, caller.origin)
+            stored, version = await self._save(with_keys(current, keys), None, caller.origin)
         except (CallFailed, BadDocument, ClientNotFound, TooMany) as error:
             problem = error.detail or error.public
             log.warning("keys of a client not read", client_id=client.client_id, reason=problem)
             return client
+        self._store_fetched(self._cache, client.client_id, replace(read_now, version=version))
+        return stored
 
     async def _get_keys(self, jwks_uri: str) -> OutboundResponse:
         return await self._keys_outbound.get(jwks_uri, accept="application/jwk-set+json, application/json")
@@ -211,7 +219,7 @@ class MetadataClients:
                     keys = await self._get_keys(described.jwks_uri)
                     described = replace(described, client=with_keys(described.client, keys))
                     seconds = min(seconds, cache_seconds(keys.headers))
-            client = await self._save(described.client, await self._load_logo(described), origin)
+            client, version = await self._save(described.client, await self._load_logo(described), origin)
         except (CallFailed, BadDocument, ClientNotFound, TimeoutError) as error:
             problem = problem_with(error)
             log.warning("client ID metadata document not accepted", client_id=client_id, reason=problem)
@@ -222,6 +230,7 @@ class MetadataClients:
         fetched = FetchedDocument(
             ends_at=self._clock.monotonic() + seconds,
             app_uris=app_uris,
+            version=version,
             jwks_uri=described.jwks_uri,
             keys_read_at=started,
         )
@@ -246,12 +255,16 @@ class MetadataClients:
             )
             return None
 
-    async def _save(self, described: Client, logo: StoredImage | None, origin: AuditOrigin) -> Client:
-        """Store what the document says; return the stored client. Raises ClientNotFound for a removed one."""
+    async def _save(self, described: Client, logo: StoredImage | None, origin: AuditOrigin) -> tuple[Client, int]:
+        """Store what the document says; return the stored client and its version, 0 if it says something else.
+
+        Raises ClientNotFound for a removed one.
+        """
         client = described if logo is None else replace(described, logo=logo.image_id)
         with suppress(ClientExists, ClientChanged):  # saved by another process just now, or removed
             await self._create_or_change(client, logo, origin)
-        return await self._store.client(client.client_id)
+        stored = await self._store.client(client.client_id)
+        return stored, stored.version if stored == as_stored(client, stored) else 0
 
     async def _create_or_change(self, client: Client, logo: StoredImage | None, origin: AuditOrigin) -> None:
         try:
@@ -263,9 +276,7 @@ class MetadataClients:
             )
             await self._store.create_client(client, record, logo)
             return
-        after = replace(
-            client, created_at=before.created_at, version=before.version, secrets=before.secrets, rev=before.rev
-        )
+        after = as_stored(client, before)
         if after == before:
             return
         # What was granted to a client with keys is not for one that anyone can pose as (R11).
@@ -274,6 +285,13 @@ class MetadataClients:
         record = self._recorder.record(AuditEvent.CLIENT_CHANGED, origin, subject=client.client_id, details=details)
         ended = self._recorder.record(AuditEvent.CLIENT_TOKENS_REVOKED, origin, subject=client.client_id)
         await self._store.change_client(after, record, logo, ended=ended if loses_keys else None)
+
+
+def as_stored(client: Client, stored: Client) -> Client:
+    """Return what the document says, with what only the stored client has."""
+    return replace(
+        client, created_at=stored.created_at, version=stored.version, secrets=stored.secrets, rev=stored.rev
+    )
 
 
 def has_key_id(client: Client, kid: str) -> bool:

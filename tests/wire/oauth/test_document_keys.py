@@ -183,6 +183,33 @@ async def test_keys_that_are_read_again_do_not_bring_an_older_document_back(
     assert (await client_store.client(client_id)) == after
 
 
+async def test_md_14_keys_are_not_read_where_the_document_does_not_name_them_any_more(
+    service: RunningService, documents: DocumentServer
+) -> None:
+    """Another node read a document with keys elsewhere; this one remembers the earlier address."""
+    documents.documents[KEYS] = public_keys(ECKey.generate_key("P-256"))
+    named = {"token_endpoint_auth_method": "private_key_jwt"}
+    client_id = documents.publish(**named, jwks_uri=documents.url(KEYS))
+    node, client_store = service.services.oauth.clients.metadata, service.services.storage.clients
+    await node.find(client_id, CALLER)
+    stolen, moved, newer = (with_kid(ECKey.generate_key("P-256")) for _ in range(3))
+    documents.documents |= {KEYS: public_keys(stolen), "/moved.json": public_keys(moved)}
+    documents.publish(**named, jwks_uri=documents.url("/moved.json"))
+    calls = outbound_client(service.services.settings, DOCUMENT_LIMITS)
+    await fetcher(service, calls, documents.host).find(client_id, CALLER)
+    await service.clock.advance(60)
+    documents.documents["/moved.json"] = public_keys(moved, newer)
+    read = len(documents.fetches)
+    found = await node.with_key(await node.find(client_id, CALLER), str(stolen.kid), CALLER)
+    assert documents.fetches[read:] == ["/client.json", "/moved.json"]
+    assert {key["kid"] for key in found.jwks["keys"]} == {moved.kid, newer.kid}
+    assert (await client_store.client(client_id)) == found
+    # From now on this node reads the new address, and only that.
+    await service.clock.advance(60)
+    await node.with_key(found, str(stolen.kid), CALLER)
+    assert documents.fetches[read:] == ["/client.json", "/moved.json", "/moved.json"]
+
+
 def signed_with(relying: Any, key: ECKey) -> dict[str, str]:
     return signed_assertion(relying, key, kid=str(key.kid))
 

@@ -4,6 +4,8 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Sequence
+from concurrent.futures import Executor
+from functools import partial
 from ipaddress import ip_address
 from typing import Final, Protocol, TypeAlias
 
@@ -27,10 +29,14 @@ class Connector(Protocol):
 
 
 class SystemResolver:
+    def __init__(self, pool: Executor | None = None) -> None:
+        """`pool`: its threads wait for the answers; by default those that the whole process shares."""
+        self._pool = pool
+
     async def resolve(self, host: str, port: int) -> Sequence[Address]:
-        loop = asyncio.get_running_loop()
+        look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
         try:
-            places = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            places = await asyncio.get_running_loop().run_in_executor(self._pool, look_up)
         except OSError as error:
             raise Unreachable(f"{host}: {error.strerror or 'no such name'}") from None
         return list(dict.fromkeys(ip_address(str(place[0]).partition("%")[0]) for *_, place in places))

@@ -9,6 +9,7 @@ from gatehouse.outbound.model import AddressRefused, Unreachable
 from gatehouse.outbound.targets import RefusedAddress, find_refused, parse_target
 
 LOOKUP_SECONDS: Final = 2.0  # for the addresses of a name
+LOOKUP_THREADS: Final = 2  # what waits longer for one of them is not told
 
 
 class CallForecast:

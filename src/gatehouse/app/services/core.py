@@ -1,6 +1,7 @@
 """What every other service is built on: the settings, the database, the clock, the keys of the installation."""
 
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
@@ -119,11 +120,12 @@ def outbound_client(
 
 
 def call_forecast(settings: Settings, *, more_allowed: tuple[Network, ...] = ()) -> "CallForecast":
-    """Says what such a client refuses."""
+    """Says what such a client refuses; names without an answer hold only its own threads up."""
     from gatehouse.outbound.client import SystemResolver
-    from gatehouse.outbound.forecast import CallForecast
+    from gatehouse.outbound.forecast import LOOKUP_THREADS, CallForecast
 
-    return CallForecast(allowed=(*settings.outbound.allow, *more_allowed), resolver=SystemResolver())
+    pool = ThreadPoolExecutor(LOOKUP_THREADS, thread_name_prefix="forecast")
+    return CallForecast(allowed=(*settings.outbound.allow, *more_allowed), resolver=SystemResolver(pool))
 
 
 def master_keys(settings: Settings) -> MasterKeys:

@@ -62,10 +62,14 @@ def check_login(text: str) -> str:
 def check_new_login(text: str) -> str:
     """Return the same for an address that is new here: its domain has a dot, or is localhost. Raises BadAccount."""
     login = check_login(text)
-    domain = login.rpartition("@")[2]
-    if "." not in domain and _ascii_lower(domain) != LOCAL_DOMAIN:
+    if not has_public_domain(login):
         raise BadAccount("not an email address").on_screen("login_email")
     return login
+
+
+def has_public_domain(login: str) -> bool:
+    domain = login.rpartition("@")[2]
+    return "." in domain or _ascii_lower(domain) == LOCAL_DOMAIN
 
 
 def login_key(login: str) -> str:

@@ -230,6 +230,21 @@ async def test_a_value_that_no_account_may_have_is_refused(fields: dict[str, obj
     assert problem.startswith(f"users[0]{says}")
 
 
+async def test_a_login_whose_domain_has_no_dot_is_refused_to_new_people_only() -> None:
+    """An installation may have such logins from before: its export is applied elsewhere, with a warning."""
+    setup, store = provision_setup()
+    warned = ("users[0].login: root@intranet has a domain without a dot, so it may get no email",)
+    exported = [{"user_id": "7", "login": "root@intranet", "nick": "Root"}]
+    assert (await setup.apply(users=exported)).warnings == warned
+    assert [user.login for user in store.stored.users] == ["root@intranet"]
+    for again in (exported, [{"login": "ROOT@intranet", "nick": "R"}], [{"login": "root@intranet"}]):
+        plan = await setup.plan(users=again)
+        assert plan.warnings == (() if again[0]["login"] == "root@intranet" else (warned[0].replace("root", "ROOT"),))
+    assert await problems_of(users=[{"login": "new@intranet", "nick": "New"}]) == [
+        "users[0].login: not an email address"
+    ]
+
+
 async def test_every_invalid_record_is_reported_and_none_is_stored() -> None:
     good = {"login": "good@studio.example", "nick": "Good"}
     assert await problems_of(users=[good, {**ANNA, "country": "x"}, {"login": "b", "nick": ""}]) == [

@@ -153,3 +153,10 @@ async def test_import_refuses_what_is_no_mailbox_like_every_form(studio: Running
     lines = [HEADER, "not-a-mail@x,New", "new@localhost,Local"]
     done = (await call(studio, ADA, "import", lines=lines)).json()["data"]
     assert (done["imported"], done["refused_rows"][0]["reason"]) == (1, "login: not an email address")
+    moved = [
+        f"user_id,{HEADER}",
+        "7000000001,root@intranet,Root",
+        ",new@intranet,New",
+    ]  # an ID: had an account before
+    done = (await call(studio, ADA, "import", lines=moved)).json()["data"]
+    assert (done["imported"], [one["row"] for one in done["refused_rows"]]) == (1, [3])

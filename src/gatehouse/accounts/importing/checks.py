@@ -26,7 +26,15 @@ from gatehouse.accounts.importing.model import (
     ImportEntry,
     RefusedRow,
 )
-from gatehouse.accounts.model import IMPORTED_ACCOUNT, JOINED_KEY, OWN_FIELDS, Identity, User, check_new_login
+from gatehouse.accounts.model import (
+    IMPORTED_ACCOUNT,
+    JOINED_KEY,
+    OWN_FIELDS,
+    Identity,
+    User,
+    check_login,
+    check_new_login,
+)
 from gatehouse.accounts.second_factors.codes import check_totp
 from gatehouse.accounts.second_factors.model import totp_sealing_purpose
 from gatehouse.audit.events import AuditEvent
@@ -100,7 +108,10 @@ class RowChecker(Struct, frozen=True, kw_only=True):
         username = check_field("username", check_username, entry.username) if entry.username else None
         user = User(
             user_id=user_id,
-            login=check_field("login", check_new_login, entry.login) if entry.login else None,
+            # Only a person who has an ID had an account before, perhaps with an address that is refused to new ones.
+            login=check_field("login", check_login if entry.user_id else check_new_login, entry.login)
+            if entry.login
+            else None,
             nick=check_field(
                 "nick", check_nick, entry.nick or username or name[:MAX_NICK_LENGTH] or f"Player {user_id}"
             ),

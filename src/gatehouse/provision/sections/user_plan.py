@@ -17,6 +17,9 @@ from gatehouse.accounts.model import (
     UNPROVED_ORIGINS,
     AccountKind,
     User,
+    check_login,
+    check_new_login,
+    has_public_domain,
     login_key,
 )
 from gatehouse.accounts.profile_fields import date_profile
@@ -84,6 +87,7 @@ def check_joined(text: str) -> str:
 FIELD_CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
     "user_id": check_user_id,
     **{one.name: one.field.check for one in ACCOUNT_FIELDS if one.field.check is not None},
+    "login": check_login,  # of a new person `refuse_unreachable` asks for more
     "joined": check_joined,
 }
 
@@ -98,6 +102,16 @@ def check_entry(entry: UserFileEntry, place: str, problems: Problems) -> UserFil
         for name, value in given.items()
     }
     return msgspec.structs.replace(entry, **kept)
+
+
+def refuse_unreachable(entry: UserFileEntry, place: str, problems: Problems) -> None:
+    """Refuse the login of a new person as forms do.
+
+    Someone with an ID had an account before, perhaps with a login that is refused now: an export can always be
+    applied elsewhere, and the plan warns.
+    """
+    if entry.login and entry.user_id is UNSET:
+        problems.check_value(f"{place}.login", check_new_login, entry.login, otherwise=entry.login)
 
 
 # From accounts in a file and the stored state to changes. Pure: hashes nothing and reads nothing.
@@ -159,6 +173,11 @@ def plan_users(wanted: Sequence[UserEdit], state: StoredState, *, now: int, prun
         spared=(
             *(() if spared is None else (f"user {USER.name_of(spared)} is kept as the last administrator",)),
             *cannot_sign_in(merged),
+        ),
+        warnings=tuple(
+            f"{one.place}.login: {one.after.login} has a domain without a dot, so it may get no email"
+            for one in merged
+            if one.after.login and "login" in one.fields and not has_public_domain(one.after.login)
         ),
     )
 

@@ -37,6 +37,7 @@ from gatehouse.provision.sections.user_plan import (
     UserFileEntry,
     check_entry,
     plan_users,
+    refuse_unreachable,
 )
 
 
@@ -156,6 +157,8 @@ def resolve_users(
     for located in entries:
         entry = check_entry(located.entry, located.place, problems)
         before = index.find_account(entry, located.place, problems)
+        if before is None:
+            refuse_unreachable(entry, located.place, problems)
         user_id = user_id_for(entry, before, taken, new_id)
         taken.add(user_id)
         found.append(UserEdit(place=located.place, entry=entry, before=before, user_id=user_id))

@@ -35,8 +35,10 @@ from gatehouse.permissions.errors import GroupNotFound, Malformed, NoRight, Role
 from gatehouse.permissions.model.facts import ApplicationModel, Assignment, ScopeHoldings, UserRecord
 from gatehouse.permissions.model.invitation import (
     MAX_PROJECT_INVITATIONS,
+    NEWEST,
     PROJECT_INVITATION_WINDOW,
     AccessInvitation,
+    InvitationPosition,
     InvitedAccess,
 )
 from gatehouse.permissions.model.project import Project
@@ -51,7 +53,7 @@ from gatehouse.throttle.limits import ThrottleSubject
 from gatehouse.throttle.quotas import Quota, quota_limit
 
 NO_ACCESS: Final = InvitedAccess()
-MAX_OPEN: Final = 100  # invitations of one account, or into one project, that are shown
+MAX_OPEN: Final = 100  # invitations of one account, or into one project, on a page
 INVITATIONS_PATH: Final = "/account/invitations"  # web/pages/paths.py
 SAVE_ATTEMPTS: Final = 3  # against concurrent changes of the same record
 PROJECT_LIMIT: Final = quota_limit(MAX_PROJECT_INVITATIONS, PROJECT_INVITATION_WINDOW)
@@ -63,6 +65,19 @@ class Acceptance(Struct, frozen=True, kw_only=True):
 
     invitation: AccessInvitation
     refusal: GatehouseError | None = None  # why the access was not given
+
+
+class InvitationPage(Struct, frozen=True, kw_only=True):
+    invitations: Sequence[AccessInvitation]
+    after: InvitationPosition | None  # where the next page begins; None at the end
+
+
+def invitation_page(found: Sequence[AccessInvitation], limit: int) -> InvitationPage:
+    """Cut the page from invitations that are one more than its limit if there is a next page."""
+    shown = found[:limit]
+    if len(found) <= limit:
+        return InvitationPage(invitations=shown, after=None)
+    return InvitationPage(invitations=shown, after=InvitationPosition(shown[-1].created_at, shown[-1].invitation_id))
 
 
 class NamedInvitation(Struct, frozen=True, kw_only=True):
@@ -380,10 +395,13 @@ class AccessInvitations(Struct, frozen=True, kw_only=True, eq=False):
 
     # -- the inviter's view -----------------------------------------------------------------------------
 
-    async def open_into(self, actor: Actor, name: str) -> Sequence[AccessInvitation]:
-        """Return the open invitations into a project that the actor manages."""
+    async def open_into(
+        self, actor: Actor, name: str, after: InvitationPosition = NEWEST, limit: int = MAX_OPEN
+    ) -> InvitationPage:
+        """Return open invitations into a project that the actor manages, the newest first."""
         project = await self._managed_project(actor, name)
-        return await self.store.into_project(project.project_id, self.clock.now(), MAX_OPEN)
+        found = await self.store.into_project(project.project_id, self.clock.now(), limit + 1, after)
+        return invitation_page(found, limit)
 
     async def withdraw(self, actor: Actor, name: str, invitation_id: str) -> None:
         """End an open invitation into a project that the actor manages; one that is gone already is no error."""
@@ -393,10 +411,12 @@ class AccessInvitations(Struct, frozen=True, kw_only=True, eq=False):
             entry = self._record(AuditEvent.ACCESS_WITHDRAWN, invitation, actor.origin)
             await self.store.withdraw(invitation_id, project.project_id, entry)
 
-    async def open_of(self, actor: Actor, user_id: str) -> Sequence[AccessInvitation]:
-        """Return the open invitations of an account, for administrators."""
+    async def open_of(
+        self, actor: Actor, user_id: str, after: InvitationPosition = NEWEST, limit: int = MAX_OPEN
+    ) -> InvitationPage:
+        """Return open invitations of an account, the newest first, for administrators."""
         require_operation(actor.rights, Operation.ADMINISTER)
-        return await self.store.of_user(user_id, self.clock.now(), MAX_OPEN)
+        return invitation_page(await self.store.of_user(user_id, self.clock.now(), limit + 1, after), limit)
 
     async def withdraw_of(self, actor: Actor, user_id: str, invitation_id: str) -> None:
         """End an open invitation of an account; one that is gone already is no error."""

@@ -336,6 +336,7 @@ def user_admin_endpoint(services: Services) -> Endpoint:
         data_requests=services.personal_data.requests,
         data_export=services.personal_data.export,
         authenticator=services.permissions.authenticator,
+        cursors=Cursors(masters=services.core.masters, clock=services.clock),
         clock=services.clock,
         base_url=services.base_url,
     ).endpoint()

@@ -1,6 +1,5 @@
 """`gatehouse user invite`, and the invitations that are open."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import click
@@ -75,11 +74,16 @@ def invitations(invocation: Invocation, *, user_name: str | None, project: str, 
     if bool(user_name) == bool(project):
         raise click.UsageError("name either USER or --project")
 
-    async def work(services: Services) -> Sequence[AccessInvitation]:
+    async def work(services: Services) -> list[AccessInvitation]:
         actor, found = await operator_actor(services), access_invitations(services)
-        if project:
-            return await found.open_into(actor, project)
-        return await found.open_of(actor, (await find_user(services, user_name or "")).user_id)
+        about = project or (await find_user(services, user_name or "")).user_id
+        read = found.open_into if project else found.open_of
+        page = await read(actor, about)
+        listed = [*page.invitations]
+        while page.after is not None:
+            page = await read(actor, about, page.after)
+            listed += page.invitations
+        return listed
 
     found = run_with_services(invocation, work)
     if as_json:
@@ -93,14 +97,20 @@ def invitations(invocation: Invocation, *, user_name: str | None, project: str, 
 
 @click.command("withdraw-invitation")
 @common_options
-@click.argument("user_name", metavar="USER")
-@click.argument("invitation_id")
-def withdraw_invitation(invocation: Invocation, *, user_name: str, invitation_id: str) -> None:
+@click.argument("named", metavar="[USER] INVITATION_ID", nargs=-1, required=True)
+@click.option("--project", default="", help="Project that the invitation is into, instead of USER.")
+def withdraw_invitation(invocation: Invocation, *, named: tuple[str, ...], project: str) -> None:
     """Withdraw an invitation; `gatehouse user invitations` prints their IDs."""
+    *users, invitation_id = named
+    if len(users) != (0 if project else 1):
+        raise click.UsageError("name either USER or --project, and one INVITATION_ID")
 
     async def work(services: Services) -> None:
-        actor, user_id = await operator_actor(services), (await find_user(services, user_name)).user_id
-        await access_invitations(services).withdraw_of(actor, user_id, invitation_id)
+        actor, found = await operator_actor(services), access_invitations(services)
+        if project:
+            await found.withdraw(actor, project, invitation_id)
+        else:
+            await found.withdraw_of(actor, (await find_user(services, users[0])).user_id, invitation_id)
 
     run_with_services(invocation, work)
     click.echo("Withdrawn.", err=True)

@@ -20,7 +20,7 @@ from gatehouse.permissions.model.application import Application, ApplicationKey
 from gatehouse.permissions.model.candidates import ApplicationSnapshot, CandidateFilter, CandidatePage, DryRunResult
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, ProjectModel, Structure, UserRecord
 from gatehouse.permissions.model.group import Group
-from gatehouse.permissions.model.invitation import AccessInvitation
+from gatehouse.permissions.model.invitation import NEWEST, AccessInvitation, InvitationPosition
 from gatehouse.permissions.model.project import ErasureCounts, Project
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree
@@ -178,6 +178,12 @@ class ProjectStore(Protocol):
         the id, the title or the application's name is taken, by removed projects too, LimitReached.
         """
 
+    async def live_project_id(self, name: str) -> str | None:
+        """Return the ID of the project with this ID or alias; None if there is none or it is removed."""
+
+    async def live_project_ids(self, after: str, most: int) -> Sequence[str]:
+        """Return IDs of projects that are not removed, in their order, from those after this one on."""
+
     async def count_authored_projects(self, user_id: str) -> int:
         """How many projects the user made that are not removed."""
 
@@ -229,10 +235,14 @@ class AccessInvitationStore(Protocol):
     async def find(self, invitation_id: str, now: int) -> AccessInvitation | None:
         """Return the open invitation with this ID."""
 
-    async def of_user(self, user_id: str, now: int, most: int) -> Sequence[AccessInvitation]:
+    async def of_user(
+        self, user_id: str, now: int, most: int, after: InvitationPosition = NEWEST
+    ) -> Sequence[AccessInvitation]:
         """Return those that this account could accept now, the newest first."""
 
-    async def into_project(self, project_id: str, now: int, most: int) -> Sequence[AccessInvitation]:
+    async def into_project(
+        self, project_id: str, now: int, most: int, after: InvitationPosition = NEWEST
+    ) -> Sequence[AccessInvitation]:
         """Return those that people could accept now, the newest first."""
 
     async def take(self, invitation_id: str, user_id: str, entry: AuditRecord, now: int) -> bool:

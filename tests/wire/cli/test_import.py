@@ -219,3 +219,14 @@ def test_import_invites_and_invitations_are_listed_and_withdrawn(gatehouse: Comm
     assert listed["invitation_id"] in gatehouse.run("user", "invitations", "new@studio.example").out
     gatehouse.run("user", "withdraw-invitation", "new@studio.example", listed["invitation_id"])
     assert gatehouse.json("user", "invitations", "new@studio.example") == []
+    projects = tmp_path / "projects.yaml"
+    projects.write_text("projects: [{title: Mind Games}]\n")
+    gatehouse.run("apply", str(projects))
+    owner = ("--role", "1/project_administrator", "--project", "mind_games")
+    gatehouse.run("user", "invite", "new@studio.example", *owner)
+    (listed,) = gatehouse.json("user", "invitations", "--project", "mind_games")
+    for wrong in ((), ("new@studio.example", "--project", "mind_games")):
+        both = gatehouse.run("user", "withdraw-invitation", *wrong, listed["invitation_id"])
+        assert (both.code, "name either USER or --project" in both.err) == (2, True)
+    gatehouse.run("user", "withdraw-invitation", listed["invitation_id"], "--project", "mind_games")
+    assert gatehouse.json("user", "invitations", "--project", "mind_games") == []

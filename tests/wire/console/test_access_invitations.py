@@ -7,7 +7,6 @@ import httpx2
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.admin import access_invitations
 from gatehouse.audit.events import AuditEvent
 from gatehouse.permissions.model.invitation import MAX_PROJECT_INVITATIONS
 from tests.support.browser import PASSWORD, HttpBrowser
@@ -253,20 +252,21 @@ async def test_open_invitations_into_a_project_do_not_tell_who_has_an_account(st
 
 
 @pytest.mark.both_databases
-async def test_an_invitation_that_is_not_listed_any_more_can_be_withdrawn(
-    studio: RunningService, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_invitations_are_listed_page_by_page_and_withdrawn_from_any_page(studio: RunningService) -> None:
     olga, ada = Inviter(studio, OLGA), Inviter(studio, ADA)
-    monkeypatch.setattr(access_invitations, "MAX_OPEN", 1)
     for withdrawing, place in ((olga, {"project_id": PROJECT}), (ada, {"user_id": PIA})):
         await studio.clock.advance(1)
         await olga.invite(login=login_of(PIA), project_id=PROJECT, role=IN_PROJECT)
-        (older,) = (await olga.post("invitations", project_id=PROJECT)).json()["data"]
+        (older,) = (await olga.post("invitations", project_id=PROJECT, limit=1)).json()["data"]
         await studio.clock.advance(1)
         await olga.invite(login=login_of(DEV), project_id=PROJECT, role=IN_PROJECT)
         await ada.invite(login=login_of(PIA), role=MODERATOR)
-        (newer,) = (await olga.post("invitations", project_id=PROJECT)).json()["data"]
-        assert newer["login"] == login_of(DEV)
+        first = (await olga.post("invitations", project_id=PROJECT, limit=1)).json()
+        second = (await olga.post("invitations", project_id=PROJECT, limit=1, after=first["after"])).json()
+        assert [one["data"][0]["login"] for one in (first, second)] == [login_of(DEV), login_of(PIA)]
+        assert (second["data"], second["after"]) == ([older], None)
+        for other, where in ((ada, {"project_id": PROJECT}), (ada, {"user_id": PIA})):
+            assert (await other.post("invitations", **where, after=first["after"])).status_code == 400
         withdrawal = await withdrawing.post("withdraw", invitation_id=older["invitation_id"], **place)
         assert withdrawal.status_code == 200
         store, now = studio.services.storage.access_invitations, studio.clock.now()

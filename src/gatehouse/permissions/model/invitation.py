@@ -35,3 +35,13 @@ class AccessInvitation(Struct, frozen=True, kw_only=True):
     invited_into: str = ""  # the project whose managers see it
     created_at: int
     expires_at: int
+
+
+class InvitationPosition(Struct, frozen=True):
+    """Where a page of invitations ended; the older ones come after it."""
+
+    created_at: int
+    invitation_id: str
+
+
+NEWEST: Final = InvitationPosition(2**63 - 1, "")

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, delete, insert, select
+from sqlalchemy import and_, bindparam, delete, insert, or_, select
 
 from gatehouse.audit.model import AuditRecord
 from gatehouse.mail.model import OutboxMail
-from gatehouse.permissions.model.invitation import AccessInvitation, InvitedAccess
+from gatehouse.permissions.model.invitation import NEWEST, AccessInvitation, InvitationPosition, InvitedAccess
 from gatehouse.storage import mail
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.runner import SqlStore, read, write
@@ -17,6 +17,13 @@ from gatehouse.storage.tables.invitations import access_invitations
 _INVITATION = access_invitations.c.invitation_id == bindparam("invitation")
 _IS_OPEN = access_invitations.c.expires_at > bindparam("now")
 _NEWEST_FIRST = (access_invitations.c.created_at.desc(), access_invitations.c.invitation_id)
+_IS_AFTER = or_(
+    access_invitations.c.created_at < bindparam("created_at"),
+    and_(
+        access_invitations.c.created_at == bindparam("created_at"),
+        access_invitations.c.invitation_id > bindparam("invitation"),
+    ),
+)
 
 INSERT_INVITATION = Statement(lambda: insert(access_invitations))
 DROP_SAME = Statement(
@@ -31,7 +38,7 @@ BY_ID = Statement(lambda: select(access_invitations).where(_INVITATION, _IS_OPEN
 OF_USER = Statement(
     lambda: (
         select(access_invitations)
-        .where(access_invitations.c.user_id == bindparam("user"), _IS_OPEN)
+        .where(access_invitations.c.user_id == bindparam("user"), _IS_OPEN, _IS_AFTER)
         .order_by(*_NEWEST_FIRST)
         .limit(bindparam("most"))
     )
@@ -39,7 +46,7 @@ OF_USER = Statement(
 OF_PROJECT = Statement(
     lambda: (
         select(access_invitations)
-        .where(access_invitations.c.invited_into == bindparam("project"), _IS_OPEN)
+        .where(access_invitations.c.invited_into == bindparam("project"), _IS_OPEN, _IS_AFTER)
         .order_by(*_NEWEST_FIRST)
         .limit(bindparam("most"))
     )
@@ -74,12 +81,18 @@ def open_invitation(invitation_id: str, now: int) -> Verb[AccessInvitation | Non
     return _invitation(rows[0]) if rows else None
 
 
-def open_invitations_of(user_id: str, now: int, most: int) -> Verb[Sequence[AccessInvitation]]:
-    return [_invitation(row) for row in (yield OF_USER(user=user_id, now=now, most=most))]
+def open_invitations_of(
+    user_id: str, now: int, most: int, after: InvitationPosition = NEWEST
+) -> Verb[Sequence[AccessInvitation]]:
+    page = {"now": now, "most": most, "created_at": after.created_at, "invitation": after.invitation_id}
+    return [_invitation(row) for row in (yield OF_USER(user=user_id, **page))]
 
 
-def open_invitations_into(project_id: str, now: int, most: int) -> Verb[Sequence[AccessInvitation]]:
-    return [_invitation(row) for row in (yield OF_PROJECT(project=project_id, now=now, most=most))]
+def open_invitations_into(
+    project_id: str, now: int, most: int, after: InvitationPosition = NEWEST
+) -> Verb[Sequence[AccessInvitation]]:
+    page = {"now": now, "most": most, "created_at": after.created_at, "invitation": after.invitation_id}
+    return [_invitation(row) for row in (yield OF_PROJECT(project=project_id, **page))]
 
 
 def take_invitation(invitation_id: str, user_id: str, entry: AuditRecord, now: int) -> Verb[bool]:

@@ -67,6 +67,19 @@ PROJECT_BY_NAME = Statement(
         projects.c.project_id == PROJECT_ID_BY_NAME
     )
 )
+LIVE_PROJECT_ID = Statement(
+    lambda: select(projects.c.project_id).where(
+        projects.c.project_id == PROJECT_ID_BY_NAME, projects.c.removed.is_(False)
+    )
+)
+LIVE_PROJECT_IDS = Statement(
+    lambda: (
+        select(projects.c.project_id)
+        .where(projects.c.project_id > bindparam("after"), projects.c.removed.is_(False))
+        .order_by(projects.c.project_id)
+        .limit(bindparam("most"))
+    )
+)
 PROJECTS_BY_ID = Statement(lambda: _PROJECT_MODEL.where(InStringList(projects.c.project_id, "ids")))
 ALL_PROJECTS = Statement(
     lambda: _PROJECT_MODEL.add_columns(_MEMBERS.scalar_subquery().label("members")).order_by(projects.c.project_id)
@@ -117,6 +130,15 @@ def project_by_name(project_id: str) -> Verb[ProjectModel]:
     if not rows:
         raise ProjectNotFound
     return _model_from_row(rows[0], with_members=True)
+
+
+def live_project_id(name: str) -> Verb[str | None]:
+    rows = yield LIVE_PROJECT_ID(name=name)
+    return rows[0].project_id if rows else None
+
+
+def live_project_ids(after: str, most: int) -> Verb[Sequence[str]]:
+    return [row.project_id for row in (yield LIVE_PROJECT_IDS(after=after, most=most))]
 
 
 def all_projects() -> Verb[Mapping[str, ProjectModel]]:

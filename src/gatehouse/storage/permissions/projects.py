@@ -18,7 +18,7 @@ from gatehouse.storage.audit import add_audit_records
 from gatehouse.storage.permissions.applications import insert_application, reserve_id, reserve_next_id
 from gatehouse.storage.permissions.connections import insert_services, refuse_unknown_roles, replace_services
 from gatehouse.storage.permissions.grant_keys import update_grant_keys
-from gatehouse.storage.permissions.project_models import project_by_name
+from gatehouse.storage.permissions.project_models import live_project_id, live_project_ids, project_by_name
 from gatehouse.storage.permissions.structure import (
     begin_project_change,
     lock_names,
@@ -214,6 +214,8 @@ def _put_aliases(project: Project) -> Verb[None]:
 
 class ProjectStorage(SqlStore):
     project = read(project_by_name)
+    live_project_id = read(live_project_id)
+    live_project_ids = read(live_project_ids)
     publish_project = heavy_write(publish_project)
     count_authored_projects = read(count_authored_projects)
     edit_project = heavy_write(edit_project)

@@ -31,7 +31,7 @@ from gatehouse.permissions.commands.users import read_labels
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.errors import Malformed, PersonNotFound
-from gatehouse.permissions.model.invitation import AccessInvitation, InvitedAccess
+from gatehouse.permissions.model.invitation import NEWEST, AccessInvitation, InvitationPosition, InvitedAccess
 from gatehouse.permissions.questions.check import refuse_about_others
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import Operation, is_open
@@ -43,7 +43,9 @@ from gatehouse.web.api.permissions.envelope import (
     iter_json_chunks,
     ok_response,
     permission_endpoint,
+    untagged_response,
 )
+from gatehouse.web.api.permissions.listing import MAX_LIMIT, Cursors, ListResponse
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
 from gatehouse.web.api.permissions.sign_in_diagnosis import diagnosis_entry
 from gatehouse.web.api.permissions.user_records import UserEntry, user_entry
@@ -120,6 +122,11 @@ class OpenInvitationsData(NamedUserData, frozen=True, kw_only=True):
     project_id: str = ""
 
 
+class ListInvitationsData(OpenInvitationsData, frozen=True, kw_only=True):
+    after: str | None = None  # of the answer before; null for the first page
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT)] = MAX_LIMIT
+
+
 class WithdrawData(OpenInvitationsData, frozen=True, kw_only=True):
     invitation_id: str
 
@@ -168,7 +175,7 @@ class InviteUser(UserAdminFields, frozen=True, kw_only=True, tag="invite"):
 
 
 class ListInvitations(UserAdminFields, frozen=True, kw_only=True, tag="invitations"):
-    data: OpenInvitationsData
+    data: ListInvitationsData
 
 
 class WithdrawInvitation(UserAdminFields, frozen=True, kw_only=True, tag="withdraw"):
@@ -265,6 +272,7 @@ class UserAdminEndpoint(Struct, kw_only=True, eq=False):
     data_requests: DataRequests
     data_export: DataExport
     authenticator: Authenticator
+    cursors: Cursors
     clock: Clock
     base_url: str
 
@@ -352,19 +360,30 @@ class UserAdminEndpoint(Struct, kw_only=True, eq=False):
         """Those into a project are for its managers, those of an account for administrators."""
         if isinstance(body, InviteUser):
             return data_response(await self._invite(actor, body.data))
-        invitations, project_id = self.load().invitations, body.data.project_id
         if isinstance(body, ListInvitations):
-            found = (
-                await invitations.open_into(actor, project_id)
-                if project_id
-                else await invitations.open_of(actor, named_user(body.data))
-            )
-            return data_response([open_invitation_entry(one) for one in found])
+            return await self._list_invitations(actor, body.data)
+        invitations, project_id = self.load().invitations, body.data.project_id
         if project_id:
             await invitations.withdraw(actor, project_id, body.data.invitation_id)
         else:
             await invitations.withdraw_of(actor, named_user(body.data), body.data.invitation_id)
         return ok_response()
+
+    async def _list_invitations(self, actor: Actor, data: ListInvitationsData) -> Response:
+        invitations, about = self.load().invitations, data.project_id or named_user(data)
+        binding = f"invitations:{actor.user_id}:{bool(data.project_id)}:{about}"
+        after = NEWEST
+        if data.after is not None:
+            after = msgspec.convert(self.cursors.open(binding, data.after), InvitationPosition)
+        read = invitations.open_into if data.project_id else invitations.open_of
+        page = await read(actor, about, after, data.limit)
+        return untagged_response(
+            ListResponse(
+                status="OK",
+                data=[open_invitation_entry(one) for one in page.invitations],
+                after=None if page.after is None else self.cursors.issue(binding, page.after),
+            )
+        )
 
     async def _invite(self, actor: Actor, data: InvitationData) -> InvitedUserEntry | ProjectInvitationEntry:
         """Invite an address, or send an existing account a link to set a password."""

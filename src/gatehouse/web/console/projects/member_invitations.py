@@ -53,6 +53,7 @@ class InviteMembersContext(PageContext, frozen=True, kw_only=True):
     offered: Sequence[OfferedRoles]
     groups: Sequence[tuple[str, str]]
     invitations: Sequence[NamedInvitation]
+    is_cut: bool
     most: int = MAX_PROJECT_INVITATIONS
 
 
@@ -72,6 +73,7 @@ class MemberInvitationScreens(Struct, frozen=True, kw_only=True, eq=False):
         self, _request: Request, admin: AdminRequest, model: ProjectModel, _draft: FormDraft[InviteMembersForm]
     ) -> InviteMembersContext:
         project_id = model.project.project_id
+        page = await self.invitations.open_into(admin.actor, project_id)
         return InviteMembersContext(
             head=project_head(admin, model.project, "members"),
             offered=await self._offered_roles(admin, model),
@@ -84,7 +86,8 @@ class MemberInvitationScreens(Struct, frozen=True, kw_only=True, eq=False):
                     GuardTarget(project_id=project_id, group_id=one.group_id),
                 )
             ],
-            invitations=await self.invitations.name(await self.invitations.open_into(admin.actor, project_id)),
+            invitations=await self.invitations.name(page.invitations),
+            is_cut=page.after is not None,
         )
 
     async def _offered_roles(self, admin: AdminRequest, model: ProjectModel) -> Sequence[OfferedRoles]:

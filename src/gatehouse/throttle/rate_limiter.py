@@ -33,17 +33,18 @@ class RateLimiter:
         self._max_sources = max_sources
         self._empty_at: OrderedDict[tuple[str, str], float] = OrderedDict()
 
-    def admit(self, rate_class: str, source: str) -> int:
-        """Count one request; return 0 when it is admitted, else the seconds until the next one is."""
+    def admit(self, rate_class: str, source: str, *, weight: int = 1) -> int:
+        """Count a request, as `weight` ones; return 0 when it is admitted, else the seconds until it is."""
         limit = self._limits.get(rate_class)
         if limit is None:
             return 0
         now = self._clock.monotonic()
         key = (rate_class, source)
-        empty_at = max(now, self._empty_at.pop(key, now)) + limit.interval
+        filled = limit.interval * min(weight, limit.per_minute)
+        empty_at = max(now, self._empty_at.pop(key, now)) + filled
         full_for = empty_at - now - MINUTE
         if full_for > 0:
-            empty_at -= limit.interval  # a refused request does not fill the bucket further
+            empty_at -= filled  # a refused request does not fill the bucket further
         self._empty_at[key] = empty_at
         if len(self._empty_at) > self._max_sources:
             self._empty_at.popitem(last=False)

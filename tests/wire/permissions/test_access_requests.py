@@ -1,6 +1,7 @@
 """AuthZEN: an application asks about itself with its own credential (R11)."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,14 +12,17 @@ from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.model.rules import ROOT
 from tests.support.builders import NOW, ORIGIN, a_record
 from tests.support.guest_racers import a_ban
-from tests.support.permission_builders import a_person, a_service_account
+from tests.support.permission_builders import a_person, a_project, a_service_account, publish, set_project_fields
+from tests.support.service import running_service
 from tests.support.studio import (
     OTHER_USER,
     OWNER,
     PROJECT,
     P,
     Studio,
+    a_studio,
     bearer_headers,
+    create_administrator,
     grant_roles_to_group,
     put_group,
     put_roles,
@@ -55,11 +59,13 @@ async def decide(studio: Studio, resource: object, subject: object = None, token
     return bool(answer["decision"])
 
 
-async def search_all(studio: Studio, what: str, body: Mapping[str, object], limit: int) -> list[Any]:
+async def search_all(
+    studio: Studio, what: str, body: Mapping[str, object], limit: int, credential: str = ""
+) -> list[Any]:
     found: list[Any] = []
     token = ""
     while True:
-        page = await ask(studio, f"search/{what}", {**body, "page": {"token": token, "limit": limit}})
+        page = await ask(studio, f"search/{what}", {**body, "page": {"token": token, "limit": limit}}, credential)
         assert len(page["results"]) <= limit
         found += page["results"]
         token = page["page"]["next_token"]
@@ -117,7 +123,9 @@ async def test_pa_20_properties_and_context_never_decide(studio: Studio) -> None
     key = await studio.access_key()
     assert await decide(studio, shop, token=key, context=inside)
     assert not await decide(studio, shop, token=key, context={"ip": "198.51.100.1"})
-    assert not await decide(studio, shop, token=key, context={"ip": "nowhere"})
+    for no_address in ("nowhere", "", None, ["192.0.2.9"], {"v": 4}, 7):
+        for token in (key, ""):
+            assert not await decide(studio, shop, token=token, context={"ip": no_address})
 
 
 async def test_banned_and_blocked_subjects_are_denied(studio: Studio) -> None:
@@ -158,6 +166,35 @@ async def test_application_1_names_the_application(studio: Studio) -> None:
     assert (await ask(studio, "search/subject", unknown, central))["results"] == []
 
 
+async def test_pa_19_administrators_are_allowed_in_projects_that_exist(studio: Studio) -> None:
+    central = (await studio.service.services.permissions.service_tokens.issue(1, origin=ORIGIN)).jwt
+    administrator = await create_administrator(studio)
+    administer = {"action": {"name": "can_administer"}, "subject": a_subject(administrator.user_id)}
+    storage, others = studio.service.services.storage, ["first_project", "second_project"]
+    for project_id in others:
+        await publish(storage, a_project(project_id=project_id, title=project_id), owners=[OWNER])
+    await storage.projects.edit_project(PROJECT, set_project_fields(aliases=("arena",)))
+
+    async def answers(*names: str) -> list[bool]:
+        asked = [{"resource": {"type": "project", "id": name}} for name in names]
+        made = await ask(studio, "evaluations", {**administer, "evaluations": asked}, central)
+        return [one["decision"] for one in made["evaluations"]]
+
+    async def actions(name: str) -> list[Any]:
+        question = {"subject": administer["subject"], "resource": {"type": "project", "id": name}}
+        return list((await ask(studio, "search/action", question, central))["results"])
+
+    found = await search_all(studio, "resource", {**administer, "resource": {"type": "project"}}, 1, central)
+    assert [one["id"] for one in found] == sorted([PROJECT, *others])
+    assert await answers(PROJECT, "arena", *others, "no_such", "not a name") == [True] * 4 + [False] * 2
+    assert (administer["action"] in await actions("arena"), await actions("no_such")) == (True, [])
+    await storage.projects.edit_project(others[0], set_project_fields(removed=True))
+    assert await answers(PROJECT, others[0]) == [True, False]
+    found = await search_all(studio, "resource", {**administer, "resource": {"type": "project"}}, 1, central)
+    assert [one["id"] for one in found] == sorted([PROJECT, others[1]])
+    assert await search_all(studio, "resource", {**administer, "resource": {"type": "project"}}, 1) == []
+
+
 async def test_several_questions_share_what_they_leave_out(studio: Studio) -> None:
     await put_roles(studio, role_granting("referee"))
     await set_user_roles(studio, OTHER_USER, {ROOT: ["referee"]})
@@ -191,7 +228,11 @@ async def test_questions_that_are_too_many_or_incomplete_are_refused(studio: Stu
     people = [{"subject": a_subject(str(3_000_000_000 + number))} for number in range(101)]
     assert "100 subjects" in await refusal("evaluations", {**common, "evaluations": people})
     addresses = [{"context": {"ip": f"192.0.2.{number}"}} for number in range(101)]
-    assert "100 subjects" in await refusal("evaluations", {**common, "evaluations": addresses})
+    key = bearer_headers(await studio.access_key())
+    refused = await studio.service.client.post(
+        "/access/v1/evaluations", json={**common, "evaluations": addresses}, headers=key
+    )
+    assert (refused.status_code, "100 subjects" in refused.text) == (400, True)
     services = studio.service.services
     central = bearer_headers((await services.permissions.service_tokens.issue(1, origin=ORIGIN)).jwt)
     applications = [{"resource": {"type": "application", "id": str(60_001 + number)}} for number in range(11)]
@@ -206,6 +247,26 @@ async def test_questions_that_are_too_many_or_incomplete_are_refused(studio: Stu
     )
     assert "subject" in await refusal("evaluation", {"action": KICK, "resource": HERE})
     assert "page.token" in await refusal("search/subject", {**common, "page": {"token": "guessed"}})
+
+
+async def test_pa_15_many_questions_in_one_call_count_as_many_requests(installed_url: str, tmp_path: Path) -> None:
+    async with running_service(installed_url, tmp_path, environment={"GATEHOUSE__RATES__ADMIN": "40"}) as service:
+        studio = await a_studio(service)
+        common = {"action": KICK, "resource": the_shop(studio)}
+        people = [{"subject": a_subject(str(3_000_000_000 + number))} for number in range(15)]
+
+        async def status(evaluations: list[Any], token: str) -> int:
+            body = {**common, "subject": a_subject(), "evaluations": evaluations}
+            sent = await service.client.post("/access/v1/evaluations", json=body, headers=bearer_headers(token))
+            return sent.status_code
+
+        shop, other = await studio.service_jwt(), await studio.service_jwt(studio.other)
+        assert [await status([{}] * 1_000, shop) for _ in range(5)] == [200] * 4 + [429]
+        assert [await status(people, other) for _ in range(3)] == [200, 200, 429]
+        assert await status([{}] * 10, other) == 200
+        checks = {"data": {"checks": [{"rule": "user.kick"}] * 1_000}, "application_id": studio.shop.application_id}
+        answers = [await studio.post("check", checks, studio.owner.headers) for _ in range(5)]
+        assert [one.status_code for one in answers] == [200] * 4 + [429]
 
 
 async def test_searches_are_complete_whatever_the_size_of_a_page(studio: Studio) -> None:

@@ -65,7 +65,9 @@ def build_questions(core: Core, permissions: PermissionServices) -> QuestionServ
             projects=projects,
         ),
         member_search=members,
-        access_requests=AccessRequests(permission_loader=loader, person_inputs=person_inputs, members=members),
+        access_requests=AccessRequests(
+            permission_loader=loader, person_inputs=person_inputs, members=members, projects=projects
+        ),
         dry_runs=dry_runs,
         simulation=Simulation(dry_runs=dry_runs, candidate_store=candidates, clock=clock),
         role_list=RoleList(store=applications, clock=clock),

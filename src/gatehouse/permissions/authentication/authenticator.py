@@ -286,8 +286,13 @@ class Authenticator:
         if not enough:
             raise WrongCredentials("exchanged JWTs are not accepted here")
 
-    def _limit_rate(self, principal: str) -> None:
-        wait = self._volume.admit(PRINCIPAL_RATE_CLASS, principal)
+    def charge(self, caller: Caller, weight: int) -> None:
+        """Count the request of an identified caller as `weight` requests in all. Raises TooMany."""
+        if weight > 1:
+            self._limit_rate(caller.name, weight - 1)
+
+    def _limit_rate(self, principal: str, weight: int = 1) -> None:
+        wait = self._volume.admit(PRINCIPAL_RATE_CLASS, principal, weight=weight)
         if wait:
             raise TooMany(wait, f"requests of {principal}")
 

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.kernel.addresses import Address
@@ -28,6 +28,7 @@ from gatehouse.permissions.questions.parsing import (
     searchable_project_name,
 )
 from gatehouse.permissions.questions.person_input import PersonInputLoader
+from gatehouse.permissions.store import ProjectStore
 
 USER: Final = "user"
 SERVICE_ACCOUNT: Final = "service_account"
@@ -50,7 +51,7 @@ class AccessQuestion(Struct, frozen=True, kw_only=True):
     action: str
     resource: Entity
     application_id: str = ""  # that the resource's properties name
-    ip: Address | None = None
+    ip: Address | None = None  # of a caller that may sign it
 
 
 class Target(Struct, frozen=True):
@@ -58,6 +59,11 @@ class Target(Struct, frozen=True):
 
     application_id: int
     reference: ScopeReference
+
+    @property
+    def is_central_project(self) -> bool:
+        """Whether administrators hold rights in it that are stored nowhere below the root, so it must exist."""
+        return self.application_id == CENTRAL_APPLICATION and not self.reference.scope.is_root
 
 
 class EntityPage(Struct, frozen=True, kw_only=True):
@@ -78,10 +84,18 @@ class AccessRequests(Struct, kw_only=True, eq=False):
     permission_loader: PermissionLoader
     person_inputs: PersonInputLoader
     members: MemberSearch
+    projects: ProjectStore
 
-    async def load(
-        self, caller: Caller, subject: Entity, application_id: int, address: Address | None
-    ) -> Loaded | None:
+    async def existing(self, target: Target | None) -> Target | None:
+        """Return the target with the project's ID; None for a project of application 1 that does not exist."""
+        if target is None or not target.is_central_project:
+            return target
+        project_id = await self.projects.live_project_id(target.reference.scope.project_id)
+        if project_id is None:
+            return None
+        return Target(CENTRAL_APPLICATION, ScopeReference(scope=Scope(project_id)))
+
+    async def load(self, subject: Entity, application_id: int, address: Address | None) -> Loaded | None:
         """Return what a subject holds in an application; None if there is no such subject or application."""
         if subject.type not in {USER, SERVICE_ACCOUNT} or not grammar.USER_ID.fullmatch(subject.id):
             return None
@@ -92,12 +106,11 @@ class AccessRequests(Struct, kw_only=True, eq=False):
         is_service_account = found.facts.service_account is not None
         if is_service_account != (subject.type == SERVICE_ACCOUNT) or application_id not in found.models:
             return None
-        seen = address if caller.by in MAY_SIGN_ADDRESSES else None
-        return found, await self.permission_loader.evaluate(found, application_id, seen)
+        return found, await self.permission_loader.evaluate(found, application_id, address)
 
     async def subjects(self, caller: Caller, question: AccessQuestion, *, after: str, limit: int) -> EntityPage:
         """Find the subjects of a type. A page may be short, and be followed by another."""
-        target, rule = target_of(caller, question), known_rule(question.action)
+        target, rule = await self.existing(target_of(caller, question)), known_rule(question.action)
         if target is None or rule is None or question.subject.type not in {USER, SERVICE_ACCOUNT}:
             return NO_ENTITIES
         scope = target.reference.scope
@@ -118,10 +131,10 @@ class AccessRequests(Struct, kw_only=True, eq=False):
         )
 
     async def actions(self, caller: Caller, question: AccessQuestion, *, after: str, limit: int) -> NamePage:
-        target = target_of(caller, question)
+        target = await self.existing(target_of(caller, question))
         if target is None:
             return NO_NAMES
-        loaded = await self.load(caller, question.subject, target.application_id, question.ip)
+        loaded = await self.load(question.subject, target.application_id, question.ip)
         if loaded is None:
             return NO_NAMES
         found, effective = loaded
@@ -134,10 +147,14 @@ class AccessRequests(Struct, kw_only=True, eq=False):
         rule, application_id = known_rule(question.action), named_application(caller, question)
         if rule is None or application_id is None:
             return NO_ENTITIES
-        loaded = await self.load(caller, question.subject, application_id, question.ip)
+        loaded = await self.load(question.subject, application_id, question.ip)
         if loaded is None:
             return NO_ENTITIES
         found, effective = loaded
+        if question.resource.type == PROJECT and administers(effective) and CAN_ADMINISTER in rule.rules:
+            ids = await self.projects.live_project_ids(after, limit + 1)
+            page = name_page(ids, limit)
+            return EntityPage(entities=[Entity(PROJECT, one) for one in page.names], after=page.after)
         weight = effective.work + DECISION_WEIGHT * len(found.structure.projects)
         ids = await run_off_loop(weight, resource_ids, found, effective, rule, question.resource.type)
         page = name_page([resource_id for resource_id in ids if resource_id > after], limit)
@@ -154,15 +171,21 @@ class Decisions(Struct, kw_only=True, eq=False):
     requests: AccessRequests
     caller: Caller
     loaded: dict[LoadedKey, Loaded | None]
+    targets: dict[Target, Target | None] = field(default_factory=dict)  # that were looked up
     inline_work: int = 0  # since the event loop had a turn
 
     async def decide(self, question: AccessQuestion) -> bool:
-        target, rule = target_of(self.caller, question), known_rule(question.action)
-        if target is None or rule is None:
+        named, rule = target_of(self.caller, question), known_rule(question.action)
+        if named is None or rule is None:
+            return False
+        if named not in self.targets:
+            self.targets[named] = await self.requests.existing(named)
+        target = self.targets[named]
+        if target is None:
             return False
         key = (question.subject, target.application_id, question.ip)
         if key not in self.loaded:
-            self.loaded[key] = await self.requests.load(self.caller, *key)
+            self.loaded[key] = await self.requests.load(*key)
         loaded = self.loaded[key]
         if loaded is None:
             return False
@@ -180,14 +203,11 @@ def target_of(caller: Caller, question: AccessQuestion) -> Target | None:
     if question.resource.type == APPLICATION:
         application_id, scope = reachable_application(caller, question.resource.id), ROOT
     elif question.resource.type == PROJECT:
-        application_id, scope = named_application(caller, question), project_scope(question.resource.id)
+        name = searchable_project_name(question.resource.id)
+        application_id, scope = named_application(caller, question), Scope(name)
     else:
         return None
     return None if application_id is None else Target(application_id, ScopeReference(scope=scope))
-
-
-def project_scope(name: str) -> Scope:
-    return Scope(searchable_project_name(name))
 
 
 def named_application(caller: Caller, question: AccessQuestion) -> int | None:
@@ -225,9 +245,13 @@ def is_allowed(
 def action_names(found: EvaluationInput, effective: EffectivePermissions, scope: Scope) -> list[str]:
     """The names of what is allowed; a question finds each of them in its section."""
     rules: set[Rule] = set(effective.rules(scope).held) if found.structure.has_scope(scope) else set()
-    if effective.application_id == CENTRAL_APPLICATION and CAN_ADMINISTER in effective.rules(ROOT):
+    if administers(effective):
         rules.add(CAN_ADMINISTER)
     return sorted({rule.path for rule in rules})
+
+
+def administers(effective: EffectivePermissions) -> bool:
+    return effective.application_id == CENTRAL_APPLICATION and CAN_ADMINISTER in effective.rules(ROOT)
 
 
 def resource_ids(

@@ -1,5 +1,6 @@
 """Decides whose rights a caller may query: their own, and others' with canRead `all` (R6)."""
 
+import math
 from collections.abc import Sequence
 from typing import Annotated, Final
 
@@ -53,8 +54,13 @@ class QuestionAccess(Struct, kw_only=True, eq=False):
         return await self.person_inputs.load(user_id, application_id, by_former_id=by_former_id)
 
 
+def reads_permissions(request: AuthenticatedRequest, user_id: str = "") -> bool:
+    """Whether the caller may ask about this person, or about anyone, and so may know who they are (R6, R9)."""
+    return readable_parts(request, user_id) >= PERMISSION_PARTS
+
+
 def refuse_about_others(request: AuthenticatedRequest, user_id: str = "") -> None:
-    if not readable_parts(request, user_id) >= PERMISSION_PARTS:
+    if not reads_permissions(request, user_id):
         raise NoRight(f"permissions of user {user_id or 'anyone'}")
 
 
@@ -69,6 +75,7 @@ def refuse_about_everyone(request: AuthenticatedRequest) -> None:
 
 MAX_CHECKS: Final = 1_000
 CHECK_WEIGHT: Final = 20  # work of one of them
+QUESTIONS_OF_ONE_REQUEST: Final = 100  # more count as so many more requests in the rate limit (R11)
 NO_ADDRESS: Final[Address | None] = None  # a check has no address (R5)
 
 
@@ -106,6 +113,11 @@ class Checks:
         effective = await self._permission_loader.evaluate(evaluation_input, application_id, NO_ADDRESS)
         weight = len(questions) * (CHECK_WEIGHT + len(evaluation_input.structure.projects)) + effective.decision_work
         return await run_off_loop(weight, answer_questions, evaluation_input, effective, questions, self._clock.now())
+
+
+def request_weight(questions: int) -> int:
+    """Return as how many requests this many questions count."""
+    return max(1, math.ceil(questions / QUESTIONS_OF_ONE_REQUEST))
 
 
 def answer_questions(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta, Struct
@@ -10,13 +10,14 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.kernel.addresses import parse_address
+from gatehouse.kernel.addresses import Address, parse_address
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import BadInput
 from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.callers import Caller
 from gatehouse.permissions.authentication.credentials import CredentialPolicy, RequestCredentials
 from gatehouse.permissions.questions.access_requests import (
+    MAY_SIGN_ADDRESSES,
     AccessQuestion,
     AccessRequests,
     Decisions,
@@ -24,6 +25,7 @@ from gatehouse.permissions.questions.access_requests import (
     EntityPage,
     target_of,
 )
+from gatehouse.permissions.questions.check import request_weight
 from gatehouse.tokens.claims import InvalidToken
 from gatehouse.web.api.permissions.authentication import CredentialFields, credentials_of
 from gatehouse.web.api.permissions.listing import Cursors
@@ -38,6 +40,7 @@ CACHE_CONTROL: Final = "public, max-age=3600"
 MAX_EVALUATIONS: Final = 1_000
 MAX_SUBJECTS: Final = 100  # of one call
 MAX_APPLICATIONS: Final = 10
+MAX_CENTRAL_PROJECTS: Final = 100  # that are looked up, because a question about an unknown one is denied
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1_000
 # An access key or a service JWT of the application: no person is needed.
@@ -75,9 +78,9 @@ class ResourceType(Struct, frozen=True, kw_only=True):
 
 
 class QuestionContext(Struct, frozen=True, kw_only=True):
-    """The other members of a context are ignored."""
+    """The other members of a context are ignored; `ip` too unless it is an address that the caller may sign."""
 
-    ip: str = ""
+    ip: Annotated[Any, Meta(description="IP address of the subject, from a caller that may sign it (R6).")] = None
 
 
 class Semantic(StrEnum):
@@ -204,9 +207,10 @@ class AccessRequestEndpoints:
         if not body.evaluations:
             return json_response(await self._decide(caller, complete(body, EvaluationFields(), "")))
         questions = [
-            question_of(complete(body, one, f"evaluations[{index}].")) for index, one in enumerate(body.evaluations)
+            question_of(caller, complete(body, one, f"evaluations[{index}]."))
+            for index, one in enumerate(body.evaluations)
         ]
-        refuse_too_many(caller, questions)
+        self._authenticator.charge(caller, refuse_too_many(caller, questions))
         decisions = Decisions(requests=self._requests, caller=caller, loaded={})
         made: list[Decision] = []
         for question in questions:
@@ -218,7 +222,7 @@ class AccessRequestEndpoints:
     async def search_subjects(self, request: Request) -> Response:
         body = await read_json(request, SubjectSearchRequest)
         caller = await self._identify(request)
-        question = make_question(Entity(body.subject.type, ""), body.action.name, body.resource)
+        question = make_question(caller, Entity(body.subject.type, ""), body.action.name, body.resource)
         binding, after = self._position(caller, question, body.page)
         page = await self._requests.subjects(caller, question, after=after, limit=body.page.limit)
         return json_response(entity_results(page, self._next(binding, page.after)))
@@ -226,7 +230,7 @@ class AccessRequestEndpoints:
     async def search_actions(self, request: Request) -> Response:
         body = await read_json(request, ActionSearchRequest)
         caller = await self._identify(request)
-        question = make_question(entity_of(body.subject), "", body.resource, body.context)
+        question = make_question(caller, entity_of(body.subject), "", body.resource, body.context)
         binding, after = self._position(caller, question, body.page)
         page = await self._requests.actions(caller, question, after=after, limit=body.page.limit)
         names = [FoundAction(name=name) for name in page.names]
@@ -236,7 +240,7 @@ class AccessRequestEndpoints:
         body = await read_json(request, ResourceSearchRequest)
         caller = await self._identify(request)
         resource = ResourceFields(type=body.resource.type, id="", properties=body.resource.properties)
-        question = make_question(entity_of(body.subject), body.action.name, resource, body.context)
+        question = make_question(caller, entity_of(body.subject), body.action.name, resource, body.context)
         binding, after = self._position(caller, question, body.page)
         page = await self._requests.resources(caller, question, after=after, limit=body.page.limit)
         return json_response(entity_results(page, self._next(binding, page.after)))
@@ -253,7 +257,7 @@ class AccessRequestEndpoints:
 
     async def _decide(self, caller: Caller, body: EvaluationRequest) -> Decision:
         decisions = Decisions(requests=self._requests, caller=caller, loaded={})
-        return Decision(decision=await decisions.decide(question_of(body)))
+        return Decision(decision=await decisions.decide(question_of(caller, body)))
 
     def _position(self, caller: Caller, question: AccessQuestion, page: PageFields) -> tuple[str, str]:
         """Return what cursors of this caller and question are bound to, and where the page begins."""
@@ -354,21 +358,28 @@ def complete(common: EvaluationFields, own: EvaluationFields, place: str) -> Eva
     return EvaluationRequest(subject=subject, action=action, resource=resource, context=context)
 
 
-def refuse_too_many(caller: Caller, questions: Sequence[AccessQuestion]) -> None:
-    """Many subjects, addresses or applications are much more to read than many questions about one."""
-    if len({(question.subject, question.ip) for question in questions}) > MAX_SUBJECTS:
+def refuse_too_many(caller: Caller, questions: Sequence[AccessQuestion]) -> int:
+    """Return as how many requests these questions count: one to read for each subject, or some decisions.
+
+    Many subjects, addresses or applications are much more to read than many questions about one.
+    """
+    subjects = {(question.subject, question.ip) for question in questions}
+    if len(subjects) > MAX_SUBJECTS:
         raise BadInput(f"evaluations: at most {MAX_SUBJECTS} subjects, each counted for every context.ip")
-    targets = [target_of(caller, question) for question in questions]
-    if len({target.application_id for target in targets if target is not None}) > MAX_APPLICATIONS:
+    targets = {target for question in questions if (target := target_of(caller, question)) is not None}
+    if len({target.application_id for target in targets}) > MAX_APPLICATIONS:
         raise BadInput(f"evaluations: at most {MAX_APPLICATIONS} applications")
+    if sum(target.is_central_project for target in targets) > MAX_CENTRAL_PROJECTS:
+        raise BadInput(f"evaluations: at most {MAX_CENTRAL_PROJECTS} projects of application 1")
+    return max(len(subjects), request_weight(len(questions)))
 
 
-def question_of(body: EvaluationRequest) -> AccessQuestion:
-    return make_question(entity_of(body.subject), body.action.name, body.resource, body.context)
+def question_of(caller: Caller, body: EvaluationRequest) -> AccessQuestion:
+    return make_question(caller, entity_of(body.subject), body.action.name, body.resource, body.context)
 
 
 def make_question(
-    subject: Entity, action: str, resource: ResourceFields, context: QuestionContext | None = None
+    caller: Caller, subject: Entity, action: str, resource: ResourceFields, context: QuestionContext | None = None
 ) -> AccessQuestion:
     properties = resource.properties
     return AccessQuestion(
@@ -376,8 +387,13 @@ def make_question(
         action=action,
         resource=Entity(resource.type, resource.id),
         application_id="" if properties is None else str(properties.application_id),
-        ip=parse_address(context.ip) if context is not None and context.ip else None,
+        ip=None if context is None else signed_address(caller, context.ip),
     )
+
+
+def signed_address(caller: Caller, given: object) -> Address | None:
+    """Return the address that the caller signed; None if it may not, or signed something else."""
+    return parse_address(given) if caller.by in MAY_SIGN_ADDRESSES and isinstance(given, str) else None
 
 
 def entity_of(fields: SubjectFields) -> Entity:

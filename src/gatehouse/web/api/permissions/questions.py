@@ -17,6 +17,7 @@ from gatehouse.permissions.questions.check import (
     PermissionQuestion,
     read_questions,
     refuse_about_everyone,
+    request_weight,
 )
 from gatehouse.permissions.questions.explain import ExplainDraft, GuardedExplainer
 from gatehouse.permissions.questions.members import MemberResults, MembersDraft, MemberSearch
@@ -95,7 +96,9 @@ class QuestionEndpoints:
             application_id=parse_optional_application_id(body.application_id),
         )
         user_id = target_user_id(body.data.user_id, caller.user_id)
-        checked = await self._checks.check(caller, user_id, read_questions(body.data.checks))
+        questions = read_questions(body.data.checks)
+        self._authenticator.charge(caller, request_weight(len(questions)))
+        checked = await self._checks.check(caller, user_id, questions)
         return etag_response(
             request,
             CheckResponse(

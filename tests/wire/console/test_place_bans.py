@@ -20,6 +20,7 @@ from tests.support.console import (
     login_of,
 )
 from tests.support.game import confirm_in_browser, poll_ended_session, register_game
+from tests.support.permission_builders import a_person
 from tests.support.service import RunningService
 
 SHOP_BANS = f"/console/applications/{SHOP}/bans"
@@ -88,6 +89,35 @@ async def test_owner_bans_by_name_from_application_and_project(
     assert "You cannot ban an owner or administrator above you." in above.text
     file = (await olga.get(f"{PROJECT_BANS}?format=csv")).text
     assert (file.count("Insults"), "Cheating" in file) == (1, False)
+
+
+async def test_an_id_alone_tells_no_name_of_someone_from_elsewhere(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    stranger = await a_person(studio.services.storage, "4100000001", nick="Stranger")
+    olga, ada = await console_browsers(OLGA), await console_browsers(ADA)
+    for path in (SHOP_BANS, PROJECT_BANS):
+        await olga.get(path)
+        review = (await olga.post(path, user_id=stranger.user_id, end="day")).text
+        assert (f"Ban {stranger.user_id}?" in review, "Stranger" in review) == (True, False), path
+        await ada.get(path)
+        assert "Ban Stranger?" in (await ada.post(path, user_id=stranger.user_id, end="day")).text, path
+    await olga.get(PROJECT_BANS)
+    assert "Ban Stranger?" in (await olga.post(PROJECT_BANS, user_id=stranger.login or "", end="day")).text
+
+
+async def test_finding_people_by_name_needs_all_parts_of_their_records(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    readable = "{canRead: {value: all}}"
+    for parts, finds in ((("roles",), False), (("roles", "private", "public"), True)):
+        meta = ", ".join(f"{part}: {readable}" for part in parts)
+        reader = f'{{"$max": {{secret_data: {{meta: {{{meta}}}}}}}, "$pia": {{}}}}'
+        await apply_document(studio, MODERATOR)
+        await apply_document(studio, f"applications: [{{application_id: $shop, users: {reader}}}]")
+        moderator = await console_browsers(MAX)
+        await moderator.get(SHOP_BANS)
+        assert ("Ban Pia?" in (await moderator.post(SHOP_BANS, user_id="pia", end="day")).text) is finds
 
 
 async def test_choosing_among_people_of_an_application_shows_no_addresses(

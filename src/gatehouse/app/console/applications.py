@@ -98,7 +98,7 @@ def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
 def application_bans(console: ConsoleServices) -> PlaceBanScreens:
     return PlaceBanScreens(
         root="/applications/{application_id:int}/bans",
-        load=application_place(console.people_search),
+        load=application_place(console.people_search, console.names),
         context=PlaceBansContext,
         bans=console.services.commands.bans,
         lists=console.people_lists,

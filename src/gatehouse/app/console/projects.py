@@ -63,7 +63,7 @@ def project_bans(console: ConsoleServices) -> PlaceBanScreens:
     memberships = console.services.commands.memberships
     return PlaceBanScreens(
         root="/projects/{project_id}/bans",
-        load=project_place(console.shared(project_loader), memberships, console.person_finder),
+        load=project_place(console.shared(project_loader), memberships, console.person_finder, console.names),
         context=ProjectBansContext,
         bans=console.services.commands.bans,
         lists=console.people_lists,

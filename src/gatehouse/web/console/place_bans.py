@@ -1,6 +1,6 @@
 """Bans from one application or project, for those who may ban there: the list, ban, and lift (R10)."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final
 
 import msgspec
@@ -17,9 +17,10 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.bans import BanCommands
 from gatehouse.permissions.commands.memberships import MembershipCommands
 from gatehouse.permissions.documents.grammar import USER_ID
+from gatehouse.permissions.questions.check import reads_permissions
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
 from gatehouse.web.api.permissions.bans import BanEntry, ban_entry
-from gatehouse.web.console.applications.head import ApplicationHead, application_head, is_section_open
+from gatehouse.web.console.applications.head import ApplicationHead, application_head
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption, LookupFailed
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
 from gatehouse.web.console.forms import hidden_fields
@@ -53,6 +54,7 @@ class LiftForm(CsrfForm, frozen=True, kw_only=True):
 
 
 FindPeople = Callable[[str], Awaitable[FoundNames]]
+FindNick = Callable[[str], Awaitable[str | None]]
 
 
 class BanPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,8 +63,8 @@ class BanPlace(msgspec.Struct, frozen=True, kw_only=True):
     scope: BanScope
     head: ApplicationHead | ProjectHead
     name: str
-    shows_names: bool
     find_people: FindPeople | None = None  # by a part of their names; None: the reader must know the ID
+    find_nick: FindNick | None = None  # by ID, of those whom the reader may know; None: the reader sees IDs only
 
     @property
     def path(self) -> str:
@@ -118,7 +120,7 @@ class PlaceBanScreens(msgspec.Struct, frozen=True, kw_only=True):
         found = await self.bans.list(admin.actor, scope=place.scope, limit=MAX_SHOWN + 1)
         shown, now = found[:MAX_SHOWN], self.clock.now()
         authors = {one for ban in shown for one in (ban.author, ban.lifted_by)}
-        banned = {ban.user_id for ban in shown} if place.shows_names else set()
+        banned = {ban.user_id for ban in shown} if place.find_nick is not None else set()
         named = await self.names.people_by_id(authors | banned)
         names = {user_id: one.nick for user_id, one in named.items()}
         asked = read_query(request, LiftQuery).user_id if request.method == "GET" else ""
@@ -154,12 +156,13 @@ class PlaceBanScreens(msgspec.Struct, frozen=True, kw_only=True):
     async def _review(
         self, request: Request, admin: AdminRequest, place: BanPlace, form: PlaceBanForm
     ) -> ReviewContext:
-        form = replace(form, user_id=await self._find_person(admin, place, form.user_id))
+        person = await self._find_person(admin, place, form.user_id)
+        form = replace(form, user_id=person.user_id)
         t, now = self.view.words(request), self.clock.now()
         checked = await self.bans.check(admin.actor, form.user_id, place.scope, form.draft(admin.zone, now))
         reach = await self.lists.ban_reach(form.user_id, place.scope, now)
         return ReviewContext(
-            name=await self._name(place, form.user_id),
+            name=person.nick or (place.find_nick and await place.find_nick(person.user_id)) or person.user_id,
             back=place.path,
             action=place.path,
             fields=hidden_fields(form),
@@ -173,7 +176,7 @@ class PlaceBanScreens(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     async def _save(self, _request: Request, admin: AdminRequest, place: BanPlace, form: PlaceBanForm) -> Saved:
-        user_id = await self._find_person(admin, place, form.user_id)
+        user_id = (await self._find_person(admin, place, form.user_id)).user_id
         replaced = await self.bans.list(
             admin.actor, user_id=user_id, scope=place.scope, state=BanState.ACTIVE, limit=1
         )
@@ -181,23 +184,20 @@ class PlaceBanScreens(msgspec.Struct, frozen=True, kw_only=True):
         undo = None if replaced else Undo(path=f"{place.path}/lift", fields=[("user_id", user_id)])
         return Saved(address=place.path, message="person_banned", undo=undo)
 
-    async def _find_person(self, admin: AdminRequest, place: BanPlace, typed: str) -> str:
-        """Return the ID of the person; the ban itself says whether they exist, to those who may know."""
+    async def _find_person(self, admin: AdminRequest, place: BanPlace, typed: str) -> NamedPerson:
+        """Return the person, without a nick for an ID; the ban itself tells those who may know if they exist."""
         typed = typed.strip()
         require_field("user_id", typed)
         if admin.rights.administers:
-            return (await self.lookup.resolve(admin, LiftForm(user_id=typed), PERSON)).user_id
+            resolved = await self.lookup.resolve(admin, LiftForm(user_id=typed), PERSON)
+            return NamedPerson(user_id=resolved.user_id, nick="", login="")
         if USER_ID.fullmatch(typed):
-            return typed
+            return NamedPerson(user_id=typed, nick="", login="")
         found = () if place.find_people is None else (await place.find_people(typed)).people
         if len(found) == 1:
-            return found[0].user_id
+            return found[0]
         options = [person_option(one) for one in found]
         raise LookupFailed(ComboboxKind.PERSON, "user_id", typed, options, is_ambiguous=len(found) > 1)
-
-    async def _name(self, place: BanPlace, user_id: str) -> str:
-        named = await self.names.people_by_id([user_id]) if place.shows_names else {}
-        return named[user_id].nick if user_id in named else user_id
 
     async def confirm_lift(self, request: Request, admin: AdminRequest) -> Confirmation:
         place, t = await self.load(request, admin), self.view.words(request)
@@ -205,8 +205,10 @@ class PlaceBanScreens(msgspec.Struct, frozen=True, kw_only=True):
         found = await self.bans.list(admin.actor, user_id=user_id, scope=place.scope, state=BanState.ACTIVE, limit=1)
         if not found:
             raise BanNotFound
+        named = await self.names.people_by_id([user_id]) if place.find_nick is not None else {}
+        nick = named[user_id].nick if user_id in named else user_id
         return Confirmation(
-            title=t("bans.lift_title", nick=await self._name(place, user_id), scope=place.name),
+            title=t("bans.lift_title", nick=nick, scope=place.name),
             trail=[(place.name, place.path)],
             text=found[0].public_text,
             is_destructive=False,
@@ -241,12 +243,16 @@ def scope_fields(scope: BanScope) -> dict[str, object]:
     return {"application_id": scope.application_id} if scope.application_id else {"project_id": scope.project_id}
 
 
-def application_place(people: PeopleSearchStore) -> LoadPlace:
+async def nick_of(names: NameStore, user_id: str) -> str | None:
+    named = (await names.people_by_id([user_id])).get(user_id)
+    return None if named is None else named.nick
+
+
+def application_place(people: PeopleSearchStore, names: NameStore) -> LoadPlace:
     async def load(request: Request, admin: AdminRequest) -> BanPlace:  # noqa: ARG001
         model = admin.authenticated.require_application(Operation.BAN_FROM_APPLICATION)
         application = model.application
-        about = GuardTarget(application_id=application.application_id, project_id=application.project_id)
-        reads_people = is_section_open(admin, None, about)
+        reads_people = admin.rights.administers or reads_permissions(admin.authenticated)
 
         async def find(typed: str) -> FoundNames:
             question = PeopleQuestion(text=typed, application_id=application.application_id)
@@ -254,32 +260,46 @@ def application_place(people: PeopleSearchStore) -> LoadPlace:
             named = [NamedPerson(user_id=user.user_id, nick=user.nick, login="") for user in found.users]
             return FoundNames(people=named, searched=found.searched)  # readers of an application see no addresses
 
+        async def find_nick(user_id: str) -> str | None:
+            if admin.rights.administers:
+                return await nick_of(names, user_id)
+            return await people.nick_in_application(application.application_id, user_id)
+
         return BanPlace(
             scope=BanScope(application_id=application.application_id),
             head=application_head(admin, model, "bans"),
             name=application.name,
-            shows_names=reads_people,
             find_people=find if reads_people else None,
+            find_nick=find_nick if reads_people else None,
         )
 
     return load
 
 
-def project_place(loader: ProjectLoader, memberships: MembershipCommands, finder: PersonFinder) -> LoadPlace:
+def project_place(
+    loader: ProjectLoader, memberships: MembershipCommands, finder: PersonFinder, names: NameStore
+) -> LoadPlace:
     async def load(request: Request, admin: AdminRequest) -> BanPlace:
         project = (await loader.load(request, admin)).project
         require_operation(admin.rights, Operation.BAN_FROM_PROJECT, GuardTarget(project_id=project.project_id))
 
         async def find(typed: str) -> FoundNames:
+            return await finder.find(admin, typed, known_ids=await member_ids(), by_email=True)
+
+        async def find_nick(user_id: str) -> str | None:
+            may_know = admin.rights.administers or user_id in await member_ids()
+            return await nick_of(names, user_id) if may_know else None
+
+        async def member_ids() -> Collection[str]:
             held = await memberships.get(admin.actor, admin.authenticated.central, project.project_id)
-            return await finder.find(admin, typed, known_ids=users_in(held).keys(), by_email=True)
+            return users_in(held).keys()
 
         return BanPlace(
             scope=BanScope(project_id=project.project_id),
             head=project_head(admin, project, "bans"),
             name=project.title,
-            shows_names=True,
             find_people=find,
+            find_nick=find_nick,
         )
 
     return load

@@ -245,7 +245,9 @@ class GameSignInPurpose:
             await self._devices.record_sign_in(guest.user_id, self._options(session).factor)
             await self._guests.complete_upgrade(
                 upgrade,
-                lambda merged, dropped: self._upgrade_records(session, upgrade, origin, dropped, merged=merged),
+                lambda merged, dropped: self._upgrade_records(
+                    session, upgrade, origin, dropped, merged=merged, guest=guest.nick
+                ),
                 lambda merged: self._notifier.mails(
                     MailTemplate.GUEST_MERGED if merged else MailTemplate.GUEST_UPGRADED,
                     person,
@@ -272,6 +274,7 @@ class GameSignInPurpose:
         dropped: Sequence[str],
         *,
         merged: bool,
+        guest: str,
     ) -> Sequence[AuditRecord]:
         kept_id, ended_id = (upgrade.user_id, upgrade.guest_id) if merged else (upgrade.guest_id, upgrade.user_id)
         event = AuditEvent.ACCOUNT_MERGED if merged else AuditEvent.ACCOUNT_UPGRADED
@@ -279,7 +282,8 @@ class GameSignInPurpose:
         details: Details = {"from": ended_id, "to": kept_id}
         if dropped:
             details = {**details, "dropped": dropped_text(dropped)}
-        record = self._recorder.record(event, by_owner, subject=kept_id, details=details)
+        personal = {"guest": guest}  # the nick before
+        record = self._recorder.record(event, by_owner, subject=kept_id, details=details, personal=personal)
         return record, self._confirmation_record(session, kept_id, by_owner)
 
     def _confirmation_record(self, session: GameSession, user_id: str, origin: AuditOrigin) -> AuditRecord:

@@ -112,6 +112,33 @@ async def test_person_who_registers_keeps_the_id_of_the_guest(studio: Studio, br
     assert (await service.client.post("/proxy/api/login", json=login)).json()["user_id"] == guest["user_id"]
 
 
+@pytest.mark.both_databases
+async def test_invitation_to_the_new_account_is_one_of_the_upgraded_guest(
+    studio: Studio, browser_client: HttpBrowser
+) -> None:
+    """It came between the registration in the browser and the confirmation of the game."""
+    service, device = studio.service, Device()
+    guest = await device.log_in(service)
+    await put_roles(studio, a_role("player"))
+    game = await register_upgrade(service, device)
+    await register_account(service, browser_client)
+    administrator = await create_administrator(studio)
+    role = {"application_id": studio.shop.application_id, "name": "player"}
+    invite = {"action": "invite", "data": {"login": NEW, "role": role}}
+    await studio.expect_ok("user", invite, administrator.headers)
+    await open_upgrade(browser_client, game, NEW)
+    await browser_client.post("/sign-in/confirm", decision="confirm", code=game.answer["code"])
+    assert (await result_of(game))["user_id"] == guest["user_id"]
+    messages = {one.subject: one for one in await new_messages(service)}
+    await browser_client.get(link_in_message(service, messages["Confirm your email"]))
+    await browser_client.post("/verify-email")
+    await browser_client.get("/account/invitations")
+    await browser_client.post("/account/invitations", decision="accept")
+    question = question_body(studio, role="player")
+    listed = await studio.expect_ok("members", question, administrator.headers)
+    assert [one["user_id"] for one in listed["data"]["members"]] == [guest["user_id"]]
+
+
 async def status_of_token(studio: Studio, jwt: str) -> int:
     headers = {**bearer_headers(jwt), "Factor": "pc"}
     return (await studio.post("meta/data", own_record(studio.shop), headers)).status_code

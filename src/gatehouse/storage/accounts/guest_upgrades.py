@@ -68,6 +68,7 @@ from gatehouse.storage.tables.accounts import (
 )
 from gatehouse.storage.tables.accounts import bans as bans_table
 from gatehouse.storage.tables.installation import once
+from gatehouse.storage.tables.invitations import access_invitations
 from gatehouse.storage.tables.oauth import consents, grants
 from gatehouse.storage.tables.outgoing import outbox
 from gatehouse.storage.tables.permissions import role_assignments, roles, scope_records, user_records
@@ -123,6 +124,17 @@ def move_rows(table: Table) -> Update:
 
 
 MOVE_CREDENTIALS = Statement.for_each((identities, usernames, outbox), move_rows)
+# Of the account, and by it: whether the inviter may still give the access is asked when it is accepted.
+MOVE_INVITATIONS = (
+    Statement(lambda: move_rows(access_invitations)),
+    Statement(
+        lambda: (
+            update(access_invitations)
+            .where(access_invitations.c.inviter == bindparam("of"))
+            .values(inviter=bindparam("to"))
+        )
+    ),
+)
 MOVE_SESSIONS = Statement(lambda: move_rows(sessions).values(rev=bindparam("to_rev")))
 MOVE_LINKS = Statement(
     lambda: (
@@ -206,6 +218,8 @@ def complete_upgrade(
         yield from bans.remember(kept_id, now, identities=[(GUEST_ISSUER, row.subject) for row in keys])
         rev = yield from _upgrade(kept_id, ended_id, now)
     yield MOVE_ACCEPTED_TERMS(of=ended_id, to=kept_id)
+    for move in MOVE_INVITATIONS:
+        yield move(of=ended_id, to=kept_id)
     yield from _delete_account(ended_id)
     yield INSERT_FORMER_ID(alias=ended_id, user_id=kept_id, created_at=now, ends_at=now + FORMER_ID_SECONDS)
     yield RETIRE_KEY.bulk([{"subject": row.subject, "user_id": kept_id, "retired_at": now} for row in keys])

@@ -2,7 +2,8 @@
 
 The texts are `sentence.<event>`. An event may have more forms, of which the first that fits is used:
 `<event>_own` when people do it to their own account, `<event>_gained` and `<event>_lost` for roles of a person,
-`<event>_to` when the record names an application or client, `<event>_named` when it names what was changed.
+`<event>_to` when the record names an application or client, `<event>_from` the guest that became an account,
+`<event>_named` what was changed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -106,12 +107,14 @@ def sentence_of(
 ) -> Markup | str:
     """The record as a sentence, with dates in the reader's zone; an event that has none is told by its meaning."""
     gained, lost = _role_changes(lines)
-    target, name = target_of(record, names), changed_name(record.details)
+    guest = (record.personal or {}).get("guest", "")
+    target, name = target_of(record, names), changed_name(record.details) or guest
     forms = {
         "_own": record.actor == record.subject,
         "_gained": gained and not lost,
         "_lost": lost and not gained,
         "_to": target,
+        "_from": guest,
         "_named": name,
         "": True,
     }

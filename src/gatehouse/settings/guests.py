@@ -20,7 +20,8 @@ class GuestSettings(Struct, frozen=True, kw_only=True):
         text("IDs of the applications that guests may sign in to.", application_id, without="all", stored=True),
     ] = ()
     created_per_hour: Annotated[
-        int, number("Maximum number of guests that one source creates in an hour.", 1, 1_000_000, stored=True)
+        int,
+        number("Maximum number of guests that one source creates in an hour.", 1, 1_000_000, "guests", stored=True),
     ] = 100
     total_per_hour: Annotated[
         int,
@@ -28,6 +29,7 @@ class GuestSettings(Struct, frozen=True, kw_only=True):
             "Maximum number of guests that all sources create in an hour; from half of it on they solve a puzzle.",
             2,
             100_000_000,
+            "guests",
             stored=True,
         ),
     ] = 10_000

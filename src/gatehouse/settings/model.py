@@ -442,6 +442,7 @@ class ProtectionSettings(Struct, frozen=True, kw_only=True):
             "Average work for a puzzle: 2 to this power hashes.",
             8,
             26,
+            "bits",
             stored=True,
         ),
     ] = 18

@@ -35,6 +35,7 @@ TESTS_OF_STORAGE: Final = ("tests/conformance/", "tests/faults/", "tests/upgrade
 CALL_FAILED: Final = pytest.StashKey[bool]()
 SUMMARY_PROPERTY: Final = "told_at_the_end"  # a test property: a line for the summary of the run
 PAGE_TIMEOUT: Final = 10_000  # milliseconds
+GARBAGE_THRESHOLD: Final = 20_000  # new objects; with Python's 700 a tenth of a run is looking for garbage
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -51,6 +52,7 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(GARBAGE_THRESHOLD)
         gc.enable()
 
 

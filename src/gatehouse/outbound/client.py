@@ -5,7 +5,7 @@ import socket
 import ssl
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from functools import partial
+from functools import cache, partial
 from ipaddress import ip_address
 from typing import Final, Protocol, TypeAlias
 
@@ -45,26 +45,29 @@ class SystemResolver:
 class TcpConnector:
     """Connects directly: no proxy of the environment is used."""
 
-    def __init__(self, tls_context: ssl.SSLContext | None = None, *, ca_file: str = "") -> None:
-        """`tls_context`: the trusted certificates; by default those of the system and of `ca_file`."""
-        self._tls_context = tls_context
+    def __init__(self, tls: ssl.SSLContext | None = None, *, ca_file: str = "") -> None:
+        """`tls`: the trusted certificates; by default those of the system and of `ca_file`."""
+        self._tls = tls
         self._ca_file = ca_file
 
     async def connect(self, address: Address, port: int, *, name: str, encrypted: bool) -> Streams:
         try:
             if not encrypted:
                 return await asyncio.open_connection(str(address), port)
-            return await asyncio.open_connection(str(address), port, ssl=self._tls(), server_hostname=name)
+            tls = self._tls or await asyncio.to_thread(trusted_authorities, self._ca_file)
+            return await asyncio.open_connection(str(address), port, ssl=tls, server_hostname=name)
         except (OSError, ssl.SSLError, ssl.CertificateError) as error:
             raise Unreachable(f"{name} at {address}: {error}") from None
 
-    def _tls(self) -> ssl.SSLContext:
-        if self._tls_context is None:
-            self._tls_context = ssl.create_default_context()
-            self._tls_context.minimum_version = ssl.TLSVersion.TLSv1_2
-            if self._ca_file:
-                self._tls_context.load_verify_locations(self._ca_file)
-        return self._tls_context
+
+@cache
+def trusted_authorities(ca_file: str) -> ssl.SSLContext:
+    """Trust the authorities of the system and of the file; reading them takes a hundredth of a second or more."""
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if ca_file:
+        context.load_verify_locations(ca_file)
+    return context
 
 
 # One call to an address that an administrator or client chose (R6 "Outbound requests", defaults S-23).

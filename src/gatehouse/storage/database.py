@@ -72,10 +72,13 @@ class StoragePart:
     def __get__(self, storage: "Storage | None", owner: type) -> Any:  # noqa: ANN401 - Storage says which
         if storage is None:
             return self
-        module, _, name = self._place.partition(":")
-        build = getattr(import_module(f"gatehouse.storage.{module}"), name)
-        made = build(storage.runner, *(getattr(storage, needed) for needed in self._needs))
+        made = self._build(storage.runner, *(getattr(storage, needed) for needed in self._needs))
         return vars(storage).setdefault(self._name, made)
+
+    @cached_property
+    def _build(self) -> Any:  # noqa: ANN401 - Storage says which
+        module, _, name = self._place.partition(":")
+        return getattr(import_module(f"gatehouse.storage.{module}"), name)
 
 
 def refuse_to_follow_bans() -> "BanRules":

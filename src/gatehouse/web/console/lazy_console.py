@@ -6,7 +6,7 @@ That takes up to half a second and happens in a thread, so that other requests d
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from threading import Lock
 from typing import Final
 from urllib.parse import quote, urlencode
@@ -119,9 +119,8 @@ class LazyConsole:
 
 
 def console_endpoint(path: str, method: str, handler: Handler) -> Endpoint:
-    words = re.findall(r"\w+", path.replace(":int", "").replace(":path", "").replace("-", "_"))
     return Endpoint(
-        name=".".join(("console", METHOD_VERBS[method], *words)),
+        name=endpoint_name(path, method),
         path=f"{CONSOLE}{path}",
         methods=(method,),
         handler=handler,
@@ -133,6 +132,12 @@ def console_endpoint(path: str, method: str, handler: Handler) -> Endpoint:
         hidden=True,
         body_limit=UPLOAD_BODY_LIMIT,  # a logo, or a whole schema that comes back in a form
     )
+
+
+@cache
+def endpoint_name(path: str, method: str) -> str:
+    words = re.findall(r"\w+", path.replace(":int", "").replace(":path", "").replace("-", "_"))
+    return ".".join(("console", METHOD_VERBS[method], *words))
 
 
 def levels_to_page_above(paths: Mapping[str, Sequence[str]], path: str) -> int:

@@ -7,6 +7,7 @@ about it. Paths are exact: no redirect adds or removes a slash (checklist HT-10)
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, StrEnum
+from functools import cache
 from types import UnionType
 from typing import Final, get_args
 
@@ -112,9 +113,10 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Check that a permission endpoint's type forbids unknown fields (R6)."""
+        if self.dialect is not Dialect.PERMISSIONS:
+            return
         kinds = get_args(self.request) or (self.request,)
-        strict = all(kind is None or kind.__struct_config__.forbid_unknown_fields for kind in kinds)
-        if self.dialect is Dialect.PERMISSIONS and not strict:
+        if not all(kind is None or kind.__struct_config__.forbid_unknown_fields for kind in kinds):
             raise TypeError(f"{self.name}: {self.request} must forbid unknown fields")
 
 
@@ -190,16 +192,14 @@ class PathTree:
         self.names: tuple[str, ...] = ()
 
     def add(self, pattern: str, app: "PathApplication") -> None:
-        tree, names = self, []
-        for part in pattern.split("/"):
-            parameter = PARAMETER_PATTERN.fullmatch(part)
-            if parameter is not None:
-                names.append(parameter["name"])
-            elif "{" in part:
-                raise ValueError(f"{pattern}: a parameter is a whole part of a path")
-            key = part if parameter is None else Parameter(parameter["kind"] or "")
-            tree = tree.below.setdefault(key, PathTree())
-        tree.app, tree.names = app, tuple(names)
+        tree = self
+        parts, names = parse_pattern(pattern)
+        for part in parts:
+            below = tree.below.get(part)
+            if below is None:
+                below = tree.below[part] = PathTree()
+            tree = below
+        tree.app, tree.names = app, names
 
     def find(self, path: str) -> "FoundApplication | None":
         """Return the application of the path and its parameters."""
@@ -214,6 +214,21 @@ class PathTree:
             if found is not None:
                 return found
         return None
+
+
+@cache
+def parse_pattern(pattern: str) -> tuple[tuple[str | Parameter, ...], tuple[str, ...]]:
+    """Return the parts of a pattern and the names of its parameters."""
+    parts: list[str | Parameter] = []
+    names = []
+    for part in pattern.split("/"):
+        parameter = PARAMETER_PATTERN.fullmatch(part)
+        if parameter is not None:
+            names.append(parameter["name"])
+        elif "{" in part:
+            raise ValueError(f"{pattern}: a parameter is a whole part of a path")
+        parts.append(part if parameter is None else Parameter(parameter["kind"] or ""))
+    return tuple(parts), tuple(names)
 
 
 def matching_parts(

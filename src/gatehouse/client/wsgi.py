@@ -61,7 +61,7 @@ class GatehouseWsgiMiddleware:
         try:
             user = self._user(environ)
         except ClientError as error:
-            return Refusal(error)(environ, start_response)
+            return RefusalApp(error)(environ, start_response)
         environ[USER_KEY], environ[CLIENT_KEY] = user, self._gatehouse
         known = REQUEST.set(environ)
         try:
@@ -101,11 +101,11 @@ class ProtectedResourceWsgiMiddleware:
             environ[TOKEN_KEY] = self._resource.verify(token, scopes=self._scopes)
         except ClientError as error:
             challenge = described.challenge(error) if error.status in (401, 403) else ""
-            return Refusal(error, challenge)(environ, start_response)
+            return RefusalApp(error, challenge)(environ, start_response)
         return self._app(environ, start_response)
 
 
-class Refusal:
+class RefusalApp:
     """A WSGI application that answers with the refusal."""
 
     def __init__(self, error: ClientError, challenge: str = "") -> None:
@@ -141,7 +141,7 @@ def current_request(args: tuple[object, ...]) -> object:
 
 def refusal_response(error: ClientError, args: tuple[object, ...]) -> object:
     """Return what a view returns: for Django its own response, for Flask and others a WSGI application."""
-    refusal = Refusal(error)
+    refusal = RefusalApp(error)
     if current_request(args) is REQUEST.get():
         return refusal
     response = sys.modules["django.http"].HttpResponse(refusal.body, status=refusal.status)

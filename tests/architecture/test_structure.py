@@ -29,6 +29,7 @@ LAZY_IMPORTS = {
     ("app/endpoints.py", "gatehouse.app.console.shared"),
     ("app/management.py", "gatehouse.app.services.listing"),
     ("app/page_endpoints.py", "gatehouse.app.services.people"),
+    ("app/services/mail.py", "gatehouse.accounts.phones.sender"),
     ("app/services/mail.py", "gatehouse.app.services.smtp"),
     ("kernel/public_suffixes.py", "fido2.rpid"),
     ("languages.py", "babel.core"),

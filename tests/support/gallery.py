@@ -754,6 +754,21 @@ STATES: Final[Mapping[str, PageContext]] = {
     "maintenance": page.MaintenanceContext(retry_after=600),
     "account-new": NEW_ACCOUNT,
     "account-full": FULL_ACCOUNT,
+    "account-phone": replace(
+        FULL_ACCOUNT,
+        phones_enabled=True,
+        phone="+4915123456789",
+        phone_verified=True,
+        pending_phone="+4915198765432",
+    ),
+    "account-phone-unverified": replace(FULL_ACCOUNT, phones_enabled=True, phone="+4915123456789"),
+    "account-phone-problem": replace(
+        NEW_ACCOUNT,
+        phones_enabled=True,
+        typed="0151 23456789",
+        problem=PageProblem(what=ProblemKind.PHONE_INVALID, field="phone"),
+        problem_at=AccountSection.PHONE,
+    ),
     "account-without-email": replace(NEW_ACCOUNT, login="", sign_ins=SIGN_INS[:6]),
     "account-problem": replace(
         FULL_ACCOUNT,

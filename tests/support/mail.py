@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from gatehouse.kernel.clock import Clock
 from gatehouse.mail.composer import Composer, MailBrand
 from gatehouse.mail.delivery import Sender, SmtpSecurity, SmtpServer
-from gatehouse.mail.model import ClaimedMail, MailTemplate, Message, OutboxMail, OutboxStatus
+from gatehouse.mail.model import Channel, ClaimedMail, MailTemplate, Message, OutboxMail, OutboxStatus
 from gatehouse.mail.smtp import SmtpTransport
 from tests.support.builders import NOW
 from tests.support.keys import master_keys
@@ -90,8 +90,14 @@ class OutboxInMemory:
     async def queue_mails(self, mails: Sequence[OutboxMail]) -> None:
         self.queued |= {mail.mail_id: QueuedMail(mail, mail.created_at) for mail in mails}
 
-    async def claim_due(self, now: int, lease: int, limit: int) -> Sequence[ClaimedMail]:
-        due = [queued_mail for queued_mail in self.queued.values() if 0 < queued_mail.next_try_at <= now]
+    async def claim_due(
+        self, now: int, lease: int, limit: int, channel: Channel = Channel.EMAIL
+    ) -> Sequence[ClaimedMail]:
+        due = [
+            queued_mail
+            for queued_mail in self.queued.values()
+            if 0 < queued_mail.next_try_at <= now and queued_mail.mail.channel is channel
+        ]
         due = sorted(due, key=lambda queued_mail: queued_mail.next_try_at)[:limit]
         for queued_mail in due:
             queued_mail.next_try_at = now + lease
@@ -107,12 +113,13 @@ class OutboxInMemory:
         if queued_mail.tries == claim.tries:
             queued_mail.trouble, queued_mail.next_try_at = trouble, next_try_at
 
-    async def outbox_status(self) -> OutboxStatus:
-        waiting = [queued_mail for queued_mail in self.queued.values() if queued_mail.next_try_at]
+    async def outbox_status(self, channel: Channel = Channel.EMAIL) -> OutboxStatus:
+        of_channel = [queued_mail for queued_mail in self.queued.values() if queued_mail.mail.channel is channel]
+        waiting = [queued_mail for queued_mail in of_channel if queued_mail.next_try_at]
         oldest = min(waiting, key=lambda queued_mail: queued_mail.mail.created_at, default=None)
         return OutboxStatus(
             waiting=len(waiting),
-            given_up=len(self.queued) - len(waiting),
+            given_up=len(of_channel) - len(waiting),
             oldest_at=oldest.mail.created_at if oldest else 0,
             trouble=oldest.trouble if oldest else "",
         )

@@ -39,6 +39,7 @@ WORDS: Final = {
 }
 NAMES: Final = {
     *("Gatehouse", "Gatehouse {version}", "OpenID Connect", "PostgreSQL", "Python", "SQLite", "STARTTLS", "TLS"),
+    *("MessageBird", "Twilio", "Vonage"),
     *("--dev", "KiB", "{count} KiB", "{count} MiB", "{count} s"),
 }
 EXAMPLES: Final = {

@@ -29,6 +29,7 @@ from gatehouse.accounts.field_checks import (
     check_username,
     check_zoneinfo,
 )
+from gatehouse.accounts.phones.numbers import MAX_PHONE_LENGTH, check_phone
 from gatehouse.accounts.system_tags import GUEST_TAG, LINKED_TAG_PREFIX
 from gatehouse.fields.model import Field, Kind, described_fields
 from gatehouse.fields.secrets import SecretBytes, SecretRecord, SecretText
@@ -297,6 +298,20 @@ class User(SecretRecord, frozen=True, kw_only=True):
     country: Annotated[
         str, AccountField("Country, as two letters.", section=FORM, maximum=2, check=check_country, is_short=True)
     ] = ""
+    phone: Annotated[  # in E.164; unique among those that are verified
+        str,
+        AccountField(
+            "Phone number in E.164, like +4915123456789.",
+            section=FORM,
+            people_only=True,
+            maximum=MAX_PHONE_LENGTH,
+            check=check_phone,
+            is_personal=True,
+            autocomplete="tel",
+            is_short=True,
+        ),
+    ] = ""
+    phone_verified: Annotated[bool, AccountField("The phone number is verified.", people_only=True)] = False
     picture: Annotated[  # ID of the stored image
         str, AccountField("Picture.", kind=Kind.IMAGE, is_profile=True)
     ] = ""
@@ -310,8 +325,9 @@ class User(SecretRecord, frozen=True, kw_only=True):
     password_browser: str = ""  # digest of the browser that chose the password at its registration
     level: str = "normal"
     reg_time: int
-    phone_verified: bool = False
     email_code: bool = False  # codes by email are enabled as a second factor
+    phone_code: bool = False  # likewise codes by text message
+    phone_closed: bool = False  # as a factor, after too many wrong codes
     blocked: bool = False
     rev: int = 0  # revocation epoch: a token with an older one is refused (R2)
     meta: Mapping[str, str] = msgspec.field(default_factory=dict)

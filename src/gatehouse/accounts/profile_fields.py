@@ -34,7 +34,29 @@ def apply_changes(user: User, changes: AccountChanges) -> User:
         if field.name in changes and not (field.name == "login" and user.kind is AccountKind.SERVICE)
     }
     after = replace(user, **values)
-    return replace(after, email_verified=after.email_verified and after.login is not None)
+    return with_phone_state(
+        user,
+        replace(after, email_verified=after.email_verified and after.login is not None),
+        is_vouched="phone_verified" in changes,
+    )
+
+
+def with_phone_state(before: User, after: User, *, is_vouched: bool) -> User:
+    """Return the account after a change of its number: another one is unverified, and a factor no more.
+
+    `is_vouched`: who changes it says whether it is verified.
+    """
+    if after.phone == before.phone:
+        verified = after.phone_verified
+    else:
+        verified = is_vouched and after.phone_verified and bool(after.phone)
+    is_same = verified and after.phone == before.phone
+    return replace(
+        after,
+        phone_verified=verified,
+        phone_code=after.phone_code and is_same,
+        phone_closed=after.phone_closed and is_same,
+    )
 
 
 def checked_value(field: DescribedField[AccountField], value: Any, stored: Any) -> Any:  # noqa: ANN401 - the field's type

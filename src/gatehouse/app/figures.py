@@ -71,6 +71,18 @@ def figures_of(services: Services) -> list[Figure]:
             lambda: by_label(services.mail.outbox.outcomes),
         ),
         counter(
+            "gatehouse_text_messages",
+            "Attempts to send a text message.",
+            ("outcome",),
+            lambda: by_label(services.mail.text_outbox.outcomes),
+        ),
+        counter(
+            "gatehouse_phone_codes",
+            "Codes that people typed to verify a phone number.",
+            ("outcome",),
+            lambda: by_label(services.factors.phones.outcomes),
+        ),
+        counter(
             "gatehouse_webhook_deliveries",
             "Attempts to deliver to a webhook.",
             ("outcome",),

@@ -23,6 +23,7 @@ SEAL_EVERY: Final = 0.5  # seconds
 HEADS_EVERY: Final = 15.0  # how soon a head that is due is published (audit.head_minutes)
 KEYS_EVERY: Final = 300.0  # well within the time a key is published before it signs
 MAIL_EVERY: Final = 60.0  # how soon a failed mail is sent again
+TEXT_EVERY: Final = 10.0  # the same of a text message, whose code lives five minutes
 DATA_EVERY: Final = 60.0  # how soon an application that did not answer is called again
 LOGOUT_EVERY: Final = 15.0  # how soon a failed back-channel logout is sent again
 WEBHOOKS_EVERY: Final = 15.0  # how soon a failed delivery is tried again
@@ -39,6 +40,7 @@ async def housekeeping(services: Services) -> AsyncIterator[None]:
     """Run the background jobs while the body runs; at the end, seal what was recorded."""
     notified = {
         "mail": (MAIL_QUEUED, MAIL_EVERY, services.mail.outbox.run_once),
+        "text-messages": (MAIL_QUEUED, TEXT_EVERY, services.mail.text_outbox.run_once),
         "settings": (SETTINGS_CHANGED, SETTINGS_EVERY, lambda: apply_settings(services)),
         "data": (DATA_ASKED, DATA_EVERY, services.personal_data.jobs.run_once),
         "logout": (SIGNED_OUT, LOGOUT_EVERY, services.oauth.backchannel_logout.run_once),

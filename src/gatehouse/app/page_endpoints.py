@@ -10,12 +10,14 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.gamesessions.purpose import KIND as GAME
 from gatehouse.oauth.device_sign_in import KIND as DEVICE
 from gatehouse.oauth.redirects import web_root
+from gatehouse.throttle.proof_of_work import PuzzlePurpose
 from gatehouse.throttle.quotas import Quota
 from gatehouse.web.http.routing import Endpoint
 from gatehouse.web.pages.access_invitations import InvitationsPage
 from gatehouse.web.pages.account import AccountPage, ConnectedApplicationForms
 from gatehouse.web.pages.account_data import PersonalDataForms
 from gatehouse.web.pages.account_factors import FactorForms
+from gatehouse.web.pages.account_phone import PhoneForms
 from gatehouse.web.pages.account_profile import ProfileForms
 from gatehouse.web.pages.account_request import AccountView, NoticeCookie
 from gatehouse.web.pages.account_sessions import SessionForms
@@ -326,6 +328,8 @@ def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         methods=services.accounts.enabled_methods,
         clock=services.clock,
         mail_is_logged=services.mail.is_logged,
+        phones=services.factors.phones,
+        phone_puzzle=partial(services.limits.proof_of_work.issue_puzzle, PuzzlePurpose.PHONE),
     )
     profile = ProfileForms(
         profile=services.accounts.profile,
@@ -367,6 +371,14 @@ def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
     return [
         *account.endpoints(),
         *profile.endpoints(),
+        *PhoneForms(
+            phones=services.factors.phones,
+            account=account,
+            view=view,
+            forms=PublicForms(
+                browsers=services.accounts.browsers, pages=pages, proof_of_work=services.limits.proof_of_work
+            ),
+        ).endpoints(),
         *factors.endpoints(),
         *provider_endpoints(services, pages, account, view),
         *InvitationsPage(invitations=lazy_access_invitations(services), view=view).endpoints(),

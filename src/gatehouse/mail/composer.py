@@ -17,9 +17,12 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.graphics import BLACK, TEXT_CONTRAST, WHITE, Color, adjust_for_contrast
 from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.kernel.text import is_plain_line, nfc
+from gatehouse.kernel.web_urls import parse_web_url
 from gatehouse.languages import LANGUAGES, plural_category
 from gatehouse.mail.model import (
+    TEXT_MESSAGE,
     BadMessage,
+    Channel,
     MailTemplate,
     Message,
     NotMailable,
@@ -90,13 +93,26 @@ class Composer:
         `lang` may be any language tag. The value `path` becomes a link to this service; links to other hosts are
         impossible. Other values become one plain line each, shortened if necessary.
         """
-        message = self.render(template, to=to, lang=lang, **values)
+        return self._sealed(self.render(template, to=to, lang=lang, **values), template.value, Channel.EMAIL)
+
+    def compose_text_message(self, *, to: str, lang: str, code: str) -> OutboxMail:
+        """Return the sealed text message with a code; browsers fill in the code of the last line (WebOTP)."""
+        from gatehouse.mail.email_templates import jinja_environment  # noqa: PLC0415 - brings Jinja
+
+        known = mail_language(lang, self._languages())
+        address = parse_web_url(self._base_url)  # WebOTP names a host without its port
+        template = jinja_environment(escaping=False).get_template(f"{known}/{TEXT_MESSAGE}.txt")
+        text = template.render(code=code, name=clean_line(self._brand().name), host=address.host if address else "")
+        return self._sealed(Message(to=to, subject="", text=text, html="", lang=known), TEXT_MESSAGE, Channel.TEXT)
+
+    def _sealed(self, message: Message, template: str, channel: Channel) -> OutboxMail:
         mail_id = secrets.token_hex(16)
         return OutboxMail(
             mail_id=mail_id,
             sealed=self._sealer.seal(msgspec.json.encode(message), purpose=mail_sealing_purpose(mail_id)),
-            template=template.value,
+            template=template,
             created_at=self._clock.now(),
+            channel=channel,
         )
 
     def render(self, template: MailTemplate, *, to: str, lang: str, **values: str) -> Message:

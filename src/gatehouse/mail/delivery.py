@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from gatehouse.fields.secrets import SecretRecord, SecretText
-from gatehouse.mail.model import Message, OutboxMail
+from gatehouse.mail.model import Channel, Message, OutboxMail
 
 
 class DeliverySession(Protocol):
@@ -50,7 +50,7 @@ class SmtpServer(SecretRecord, frozen=True, kw_only=True):
 
 
 class PrintingTransport:
-    """Prints emails to the terminal, for development without a mail server."""
+    """Prints messages to the terminal, for development without a server that sends them."""
 
     timeout: Final = 1.0
 
@@ -63,4 +63,6 @@ class PrintingTransport:
 
     async def deliver(self, mail: OutboxMail, content: Message) -> None:
         line = "-" * 72
-        self._show(f"{line}\nEmail ({mail.template}) to {content.to}: {content.subject}\n\n{content.text}\n{line}")
+        kind = "Email" if mail.channel is Channel.EMAIL else "Text message"
+        subject = f": {content.subject}" if content.subject else ""
+        self._show(f"{line}\n{kind} ({mail.template}) to {content.to}{subject}\n\n{content.text}\n{line}")

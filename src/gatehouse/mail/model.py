@@ -53,6 +53,9 @@ class MailTemplate(StrEnum):
     GUEST_UPGRADED = "guest_upgraded", "guest", "address", "device"
     RECOVERY_CODE_USED = "recovery_code_used", "left", "address", "device"
     ACCOUNT_LOCKED = "account_locked", "minutes", "address"
+    PHONE_CHANGED = "phone_changed", "address", "device"
+    PHONE_REMOVED = "phone_removed", "address", "device"
+    PHONE_CLAIMED = "phone_claimed", "address"  # another account has proved the number
     EMAIL_CODE = "email_code", "code", "minutes", "address", "device"
     TEST = "test"
 
@@ -67,13 +70,24 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     lang: str
 
 
+class Channel(StrEnum):
+    """How a message travels."""
+
+    EMAIL = "email"
+    TEXT = "text"  # a text message to a phone
+
+
+TEXT_MESSAGE: Final = "phone_code"  # in place of the template's name
+
+
 class OutboxMail(msgspec.Struct, frozen=True, kw_only=True):
-    """An email as stored: sealed, because its links grant access (S-03)."""
+    """An email or text message as stored: sealed, because its links and codes grant access (S-03)."""
 
     mail_id: str
     sealed: bytes
     template: str
     created_at: int
+    channel: Channel = Channel.EMAIL
 
 
 class ClaimedMail(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,8 +152,10 @@ class OutboxStore(Protocol):
         A store method that causes email does this in its own transaction: neither commits without the other.
         """
 
-    async def claim_due(self, now: int, lease: int, limit: int) -> Sequence[ClaimedMail]:
-        """Claim up to `limit` due emails, the longest due first, until `now + lease`.
+    async def claim_due(
+        self, now: int, lease: int, limit: int, channel: Channel = Channel.EMAIL
+    ) -> Sequence[ClaimedMail]:
+        """Claim up to `limit` due messages of the channel, the longest due first, until `now + lease`.
 
         Of any number of nodes one gets an email; it is due again when the lease ends or as `record_failure` says.
         """
@@ -153,5 +169,5 @@ class OutboxStore(Protocol):
         No effect once the lease has ended and another node holds the email.
         """
 
-    async def outbox_status(self) -> OutboxStatus:
+    async def outbox_status(self, channel: Channel = Channel.EMAIL) -> OutboxStatus:
         """Return the state of the outbox."""

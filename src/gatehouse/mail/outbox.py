@@ -16,6 +16,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.mail.delivery import DeliverySession, MailTransport
 from gatehouse.mail.model import (
+    Channel,
     ClaimedMail,
     Message,
     OutboxMail,
@@ -32,6 +33,8 @@ BATCH_SIZE: Final = 10  # emails per connection
 FIRST_DELAY: Final = 60  # seconds
 MAX_DELAY: Final = 3_600
 GIVE_UP_AFTER: Final = 3 * 86_400  # seconds after which an email is useless
+FIRST_TEXT_DELAY: Final = 10
+TEXT_GIVE_UP_AFTER: Final = 240  # a code lives five minutes
 NO_RETRY: Final = 0
 
 
@@ -43,8 +46,12 @@ class OutboxWorker:
         find_transport: Callable[[], MailTransport | None],
         sealer: SecretSealer,
         clock: Clock,
+        channel: Channel = Channel.EMAIL,
     ) -> None:
         """Without a transport everything stays in the outbox; it is looked up before each batch."""
+        self._channel = channel
+        self._first_delay = FIRST_DELAY if channel is Channel.EMAIL else FIRST_TEXT_DELAY
+        self._give_up_after = GIVE_UP_AFTER if channel is Channel.EMAIL else TEXT_GIVE_UP_AFTER
         self._store = store
         self._find_transport = find_transport
         self._sealer = sealer
@@ -58,7 +65,7 @@ class OutboxWorker:
             return
         # The lease outlasts the slowest possible batch, so that no other node claims an email being sent.
         lease = round(transport.timeout * (BATCH_SIZE + 2)) + FIRST_DELAY
-        while claims := await self._store.claim_due(self._clock.now(), lease, BATCH_SIZE):
+        while claims := await self._store.claim_due(self._clock.now(), lease, BATCH_SIZE, self._channel):
             if not await self._deliver_batch(transport, claims):
                 return
 
@@ -78,12 +85,14 @@ class OutboxWorker:
                 while left:
                     await self._deliver(session, left.pop(0))
         except ServerUnusable as trouble:
-            log.warning("mail server not available", reason=trouble.detail, count=len(left))
+            log.warning(
+                "message server not available", channel=self._channel.value, reason=trouble.detail, count=len(left)
+            )
             # The email at which the connection broke waits longer than the rest of its batch: if it is the cause,
             # the others go first next time. Without any connection, all wait alike.
             alike = len(left) == len(claims)
             for claim in left:
-                await self._schedule_retry(claim, trouble, retry_delay(claim.tries if alike else 1))
+                await self._schedule_retry(claim, trouble, self._retry_delay(claim.tries if alike else 1))
             return False
         return True
 
@@ -94,7 +103,7 @@ class OutboxWorker:
         except RecipientRefused as refused:
             await self._mark_failed(claim, refused)
         except Undelivered as trouble:
-            await self._schedule_retry(claim, trouble, retry_delay(claim.tries))
+            await self._schedule_retry(claim, trouble, self._retry_delay(claim.tries))
             if isinstance(trouble, ServerUnusable):
                 raise
         else:
@@ -103,7 +112,7 @@ class OutboxWorker:
 
     def _refuse_stale(self, mail: OutboxMail) -> None:
         """Raise Undelivered for old emails, such as last month's links when a mail server is configured late."""
-        if self._clock.now() > mail.created_at + GIVE_UP_AFTER:
+        if self._clock.now() > mail.created_at + self._give_up_after:
             raise Undelivered("too old")
 
     def _open(self, mail: OutboxMail) -> Message:
@@ -117,18 +126,27 @@ class OutboxWorker:
 
     async def _schedule_retry(self, claim: ClaimedMail, trouble: Undelivered, delay: int) -> None:
         next_try_at = self._clock.now() + delay
-        if next_try_at > claim.mail.created_at + GIVE_UP_AFTER:
+        if next_try_at > claim.mail.created_at + self._give_up_after:
             await self._mark_failed(claim, trouble)
         else:
             await self._store.record_failure(claim, trouble.detail, next_try_at)
             self.outcomes["retried"] += 1
 
+    def _retry_delay(self, tries: int) -> int:
+        return retry_delay(tries, self._first_delay)
+
     async def _mark_failed(self, claim: ClaimedMail, trouble: Undelivered) -> None:
-        log.warning("email failed", kind=claim.mail.template, attempt=claim.tries, reason=trouble.detail)
+        log.warning(
+            "message failed",
+            channel=self._channel.value,
+            kind=claim.mail.template,
+            attempt=claim.tries,
+            reason=trouble.detail,
+        )
         await self._store.record_failure(claim, trouble.detail, NO_RETRY)
         self.outcomes["failed"] += 1
 
 
-def retry_delay(tries: int) -> int:
-    """Seconds until the next try: a minute, twice as long each time, an hour at most."""
-    return int(min(FIRST_DELAY * 2 ** min(tries - 1, 10), MAX_DELAY))
+def retry_delay(tries: int, first_delay: int = FIRST_DELAY) -> int:
+    """Seconds until the next try: a minute for an email, twice as long each time, an hour at most."""
+    return int(min(first_delay * 2 ** min(tries - 1, 10), MAX_DELAY))

@@ -103,7 +103,7 @@ class OutboundClient:
         return await self._call(OutboundRequest(url=url, body=None, headers={"Accept": accept}))
 
     async def post(self, request: OutboundRequest) -> OutboundResponse:
-        """Send a JSON document and return the response, whatever its status. Raises CallFailed and its subclasses."""
+        """Send a document and return the response, whatever its status. Raises CallFailed and its subclasses."""
         return await self._call(request)
 
     async def _call(self, request: OutboundRequest) -> OutboundResponse:
@@ -163,7 +163,7 @@ def request_bytes(url: WebUrl, request: OutboundRequest) -> bytes:
     if any(FORBIDDEN_IN_HEADERS & set(name + value) for name, value in headers.items()):
         raise ValueError("a request header contains a line break")
     target = url.target if url.target.startswith("/") else f"/{url.target}"
-    method = "GET" if request.body is None else "POST"
+    method = request.method or ("GET" if request.body is None else "POST")
     lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
     return "\r\n".join(lines).encode("ascii") + (request.body or b"")
 

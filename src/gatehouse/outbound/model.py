@@ -73,4 +73,5 @@ class OutboundRequest(SecretRecord, frozen=True, kw_only=True):
 
     url: str
     body: SecretBytes | None  # None: GET
+    method: str = ""  # if it does not follow from that
     headers: Annotated[Mapping[str, str], HIDDEN] = msgspec.field(default_factory=dict)

@@ -47,6 +47,7 @@ class BanRules(Struct, frozen=True, kw_only=True):
 
     digest_identity: Callable[[str, str], BanDigest]  # of issuer and subject
     digest_address: Callable[[str], BanDigest]  # of the login key of a verified address
+    digest_phone: Callable[[str], BanDigest]  # of a verified number in E.164
     make_copy: Callable[[Ban, str], tuple[Ban, AuditRecord]]  # the same ban for the account with this ID
     lift_record: Callable[[Ban], AuditRecord]  # of a copy that ends with its source
     covers: Callable[[Ban, str, Facts, ApplicationModel, Structure], bool]  # see BanCopyRules.covers

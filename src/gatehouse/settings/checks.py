@@ -15,12 +15,13 @@ from typing import Final
 from msgspec import Struct
 
 from gatehouse.accounts.password_rules import BreachedPasswordFile
+from gatehouse.accounts.phones.message_call import MessageCall, is_complete, read_headers
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.kernel.image_types import image_media_type
 from gatehouse.kernel.stored_settings import BadSetting, referenced_image
 from gatehouse.settings.grammar import UrlOrigin, is_loopback, parse_origin, ws_url_of
 from gatehouse.settings.info import MIN_SECRET_LENGTH
-from gatehouse.settings.model import Settings
+from gatehouse.settings.model import PhoneSettings, Settings
 from gatehouse.settings.secret import Secret
 from gatehouse.settings.secret_files import DEV_KEY_FILE, path_exists
 
@@ -264,6 +265,25 @@ def mail_credentials_are_complete(candidate: Candidate) -> None:
         raise BadSetting("needs mail.username and vice versa: set both or neither").on_screen("mail_credentials")
 
 
+def text_messages_are_complete(candidate: Candidate) -> None:
+    phone = candidate.settings.phone
+    if phone.sender in {"json", "custom"} and not phone.url:
+        raise BadSetting("needs phone.url, where messages are sent").on_screen("phone_url")
+    if phone.sender in {"twilio", "vonage", "messagebird"} and not (phone.secret and phone.sender_id):
+        raise BadSetting("needs phone.secret and phone.sender_id").on_screen("phone_sender")
+    if phone.sender in {"twilio", "vonage"} and not phone.account:
+        raise BadSetting("needs phone.account").on_screen("phone_account")
+    call = custom_call(phone)
+    if phone.sender == "custom" and not is_complete(call):
+        raise BadSetting("needs {text}, and {to} or {digits}, in phone.body or the query of phone.url").on_screen(
+            "phone_call"
+        )
+
+
+def custom_call(phone: PhoneSettings) -> MessageCall:
+    return MessageCall(url=phone.url, method=phone.method, headers=read_headers(phone.headers), body=phone.body)
+
+
 Check = Callable[[Candidate], None]
 
 
@@ -297,6 +317,7 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("branding.wordmark", wordmark_has_a_logo),
     ("outbound.ca_file", ca_file_has_certificates),
     ("languages.default", default_language_is_offered),
+    ("phone.sender", text_messages_are_complete),
     ("mail.from_address", mail_has_a_sender),
     ("mail.security", mail_is_encrypted),
     ("mail.password", mail_credentials_are_complete),

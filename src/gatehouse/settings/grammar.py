@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from gatehouse.accounts.phones.numbers import CALLING_CODES
 from gatehouse.kernel.addresses import Network, parse_address, parse_network
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.kernel.graphics import Color
@@ -119,6 +120,13 @@ def mail_address(text: str) -> None:
     if not (text.isascii() and is_mailable(text)):
         raise BadSetting(f"must be an email address like gatehouse@studio.example, not {text!r}").on_screen(
             "sender_address"
+        )
+
+
+def phone_country(text: str) -> None:
+    if text not in CALLING_CODES:
+        raise BadSetting(f"must be a country as two capital letters like DE, not {text!r:.20}").on_screen(
+            "phone_country_code"
         )
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Struct, field
 
+from gatehouse.accounts.phones.message_call import check_call_body, check_call_headers, check_call_url
 from gatehouse.kernel.addresses import Network
 from gatehouse.settings import grammar
 from gatehouse.settings.appearance import BrandingSettings, LanguageSettings
@@ -220,6 +221,87 @@ class MailSettings(Struct, frozen=True, kw_only=True):
         str, SettingField("Sender name, also used for the service in emails.", without="`branding.name`", stored=True)
     ] = ""
     timeout_seconds: Annotated[int, seconds("Timeout of the mail server per email.", 1, 120, stored=True)] = 20
+
+
+class PhoneSettings(Struct, frozen=True, kw_only=True):
+    """Phone numbers, verified by a code in a text message."""
+
+    countries: Annotated[
+        tuple[str, ...],
+        text(
+            "Countries whose numbers get text messages, as two letters.",
+            grammar.phone_country,
+            without="none: phone numbers cannot be verified",
+            stored=True,
+        ),
+    ] = ()
+    sender: Annotated[
+        Literal["none", "twilio", "vonage", "messagebird", "json", "custom"],
+        SettingField(
+            "Service that sends text messages: a ready-made call, `json` for a hook of your own, or `custom`.",
+            dev="text messages are printed to the server log while it is `none`",
+            stored=True,
+        ),
+    ] = "none"
+    account: Annotated[
+        str, SettingField("Account at the sender: the Account SID at Twilio, the API key at Vonage.", stored=True)
+    ] = ""
+    secret: Annotated[
+        Secret,
+        SettingField(
+            "Auth token, API secret or key of the sender; entered again when the sender or its address changes.",
+            stored=True,
+            sent_to=("sender", "account", "url", "method", "headers", "body"),
+        ),
+    ] = NO_SECRET
+    sender_id: Annotated[
+        str, SettingField("Number or name that messages come from, as the sender knows it.", stored=True)
+    ] = ""
+    url: Annotated[
+        str,
+        text(
+            "URL of `json` or `custom`; placeholders only behind the question mark.",
+            check_call_url,
+            stored=True,
+        ),
+    ] = ""
+    method: Annotated[Literal["POST", "PUT", "GET"], SettingField("Method of `custom`.", stored=True)] = "POST"
+    headers: Annotated[
+        str,
+        text(
+            "Headers of `custom`, a JSON object; `{secret}`, `{account}` and `{basic}` are filled in.",
+            check_call_headers,
+            stored=True,
+        ),
+    ] = ""
+    body: Annotated[
+        str,
+        text(
+            "Body of `custom`: JSON or form fields with `{to}` or `{digits}`, and `{text}`, which are encoded.",
+            check_call_body,
+            stored=True,
+        ),
+    ] = ""
+    message_cents: Annotated[
+        int,
+        number("What one text message costs, by the price list of the sender.", 1, 1_000, "cents", stored=True),
+    ] = 10
+    cost_a_day: Annotated[
+        int,
+        number(
+            "Maximum cost of text messages in 24 hours; then no code is sent until it is below again.",
+            100,
+            10_000_000,
+            "cents",
+            stored=True,
+        ),
+    ] = 2_000
+    confirm_sign_in: Annotated[
+        bool,
+        SettingField(
+            "Let people confirm sign-ins by a code in a text message, the weakest second factor.", stored=True
+        ),
+    ] = False
 
 
 class SessionSettings(Struct, frozen=True, kw_only=True):
@@ -471,6 +553,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     guests: GuestSettings = field(default_factory=GuestSettings)
     sessions: SessionSettings = field(default_factory=SessionSettings)
     mail: MailSettings = field(default_factory=MailSettings)
+    phone: PhoneSettings = field(default_factory=PhoneSettings)
     branding: BrandingSettings = field(default_factory=BrandingSettings)
     languages: LanguageSettings = field(default_factory=LanguageSettings)
     game: GameSettings = field(default_factory=GameSettings)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gatehouse.storage.accounts.login_tokens import LoginStorage
     from gatehouse.storage.accounts.own_account import OwnAccountStorage
     from gatehouse.storage.accounts.passkeys import PasskeyStorage
+    from gatehouse.storage.accounts.phones import PhoneStorage
     from gatehouse.storage.accounts.registration import RegistrationStorage
     from gatehouse.storage.accounts.second_factors import SecondFactorStorage
     from gatehouse.storage.accounts.sessions import SessionStorage
@@ -124,6 +125,7 @@ class Storage:
     registration: "RegistrationStorage" = part("accounts.registration:RegistrationStorage", "ban_follower")
     failed_sign_ins: "FailedSignInStorage" = part("accounts.failed_sign_ins:FailedSignInStorage")
     dry_runs: "DryRunStorage" = part("dry_run:DryRunStorage")
+    phones: "PhoneStorage" = part("accounts.phones:PhoneStorage", "ban_follower")
     second_factors: "SecondFactorStorage" = part("accounts.second_factors:SecondFactorStorage")
     service_accounts: "ServiceAccountStorage" = part("permissions.service_accounts:ServiceAccountStorage")
     sessions: "SessionStorage" = part("accounts.sessions:SessionStorage")

@@ -1,11 +1,11 @@
-"""Stores the outbox (mail/model.py)."""
+"""Stores the outbox of emails and text messages (mail/model.py)."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from sqlalchemy import bindparam, case, delete, func, insert, select, update
 
-from gatehouse.mail.model import ClaimedMail, OutboxMail, OutboxStatus
+from gatehouse.mail.model import Channel, ClaimedMail, OutboxMail, OutboxStatus
 from gatehouse.storage.runner import SqlStore, snapshot_read, write
 from gatehouse.storage.statements import Notification, Row, Statement, Verb
 from gatehouse.storage.tables.outgoing import outbox
@@ -14,12 +14,13 @@ CHANNEL: Final = "mail"
 RETENTION_SECONDS: Final = 30 * 86_400  # seconds a failed mail is kept for the operator to see
 
 _IS_WAITING = outbox.c.next_try_at > 0
+_OF_CHANNEL = outbox.c.channel == bindparam("of_channel")
 
 INSERT_MAIL = Statement(lambda: insert(outbox))
 # The inner select locks the rows it finds and skips those another node has locked; SQLite has one writer.
 _DUE = (
     select(outbox.c.mail_id)
-    .where(_IS_WAITING, outbox.c.next_try_at <= bindparam("now"))
+    .where(_IS_WAITING, outbox.c.next_try_at <= bindparam("now"), _OF_CHANNEL)
     .order_by(outbox.c.next_try_at, outbox.c.mail_id)
     .limit(bindparam("most"))
     .with_for_update(skip_locked=True)
@@ -46,12 +47,12 @@ COUNT_OUTBOX = Statement(
     lambda: select(
         func.count(case((_IS_WAITING, 1))).label("waiting"),
         func.count(case((outbox.c.next_try_at == 0, 1))).label("given_up"),
-    )
+    ).where(_OF_CHANNEL)
 )
 OLDEST_WAITING = Statement(
     lambda: (
         select(outbox.c.created_at, outbox.c.trouble)
-        .where(_IS_WAITING)
+        .where(_IS_WAITING, _OF_CHANNEL)
         .order_by(outbox.c.created_at, outbox.c.mail_id)
         .limit(1)
     )
@@ -74,6 +75,7 @@ def queue_mails(mails: Sequence[OutboxMail], user_id: str) -> Verb[None]:
                 "tries": 0,
                 "next_try_at": mail.created_at,
                 "trouble": "",
+                "channel": mail.channel.value,
             }
             for mail in mails
         ]
@@ -81,9 +83,9 @@ def queue_mails(mails: Sequence[OutboxMail], user_id: str) -> Verb[None]:
     yield Notification(CHANNEL, "")
 
 
-def claim_due(now: int, lease: int, limit: int) -> Verb[Sequence[ClaimedMail]]:
-    rows = yield CLAIM_MAILS(now=now, until=now + lease, most=limit)
-    return [_claim_from_row(row) for row in sorted(rows, key=lambda row: (row.created_at, row.mail_id))]
+def claim_due(now: int, lease: int, limit: int, channel: Channel = Channel.EMAIL) -> Verb[Sequence[ClaimedMail]]:
+    rows = yield CLAIM_MAILS(now=now, until=now + lease, most=limit, of_channel=channel.value)
+    return [_claim_from_row(row, channel) for row in sorted(rows, key=lambda row: (row.created_at, row.mail_id))]
 
 
 def delete_sent(mail_id: str) -> Verb[None]:
@@ -94,9 +96,9 @@ def record_failure(claim: ClaimedMail, trouble: str, next_try_at: int) -> Verb[N
     yield RECORD_FAILURE(of=claim.mail.mail_id, held=claim.tries, trouble=trouble, at=next_try_at)
 
 
-def outbox_status() -> Verb[OutboxStatus]:
-    counts = (yield COUNT_OUTBOX())[0]
-    oldest = yield OLDEST_WAITING()
+def outbox_status(channel: Channel = Channel.EMAIL) -> Verb[OutboxStatus]:
+    counts = (yield COUNT_OUTBOX(of_channel=channel.value))[0]
+    oldest = yield OLDEST_WAITING(of_channel=channel.value)
     return OutboxStatus(
         waiting=counts.waiting,
         given_up=counts.given_up,
@@ -118,6 +120,8 @@ class OutboxStorage(SqlStore):
     outbox_status = snapshot_read(outbox_status)
 
 
-def _claim_from_row(row: Row) -> ClaimedMail:
-    mail = OutboxMail(mail_id=row.mail_id, sealed=row.sealed, template=row.template, created_at=row.created_at)
+def _claim_from_row(row: Row, channel: Channel) -> ClaimedMail:
+    mail = OutboxMail(
+        mail_id=row.mail_id, sealed=row.sealed, template=row.template, created_at=row.created_at, channel=channel
+    )
     return ClaimedMail(mail=mail, tries=row.tries)

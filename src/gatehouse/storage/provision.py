@@ -8,7 +8,7 @@ from typing import Final, TypeVar, assert_never
 from msgspec.structs import replace
 from sqlalchemy import ColumnElement, Table, Text, and_, bindparam, delete, func, select, union
 
-from gatehouse.accounts.bans.model import PersonBanned
+from gatehouse.accounts.bans.model import NO_CONTACTS, PersonBanned, VerifiedContacts
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, AccountKind, User
 from gatehouse.images.model import (
     StoredImage,
@@ -464,7 +464,7 @@ class FileWriter:
         self._by = by
         self._on_progress = on_progress
         self._projects_with_groups: set[str] = set()  # in which the file creates or changes groups
-        self._accounts: list[tuple[AddUser | ChangeUser, str | None]] = []  # with the former verified address
+        self._accounts: list[tuple[AddUser | ChangeUser, VerifiedContacts]] = []  # with the former ones
         # The roles that the file creates: the people it names get them whatever the limit. So an export can be
         # applied even if a role's limit was lowered below the number of its users (R5, R7).
         self._new_roles: defaultdict[int, set[str]] = defaultdict(set)
@@ -498,7 +498,7 @@ class FileWriter:
         bans_follow = bool(self._accounts) and bool((yield ANY_DIGEST()))
         for write, former in self._accounts:
             if isinstance(write, ChangeUser):
-                yield from self._bans.address_changed(write.user.user_id, former, self._now)
+                yield from self._bans.contacts_changed(write.user.user_id, former, self._now)
                 continue
             if not bans_follow:
                 continue
@@ -515,9 +515,9 @@ class FileWriter:
     def _prepare(self, write: Write) -> Verb[None]:
         match write:
             case AddUser():
-                self._accounts.append((write, None))
+                self._accounts.append((write, NO_CONTACTS))
             case ChangeUser(user):
-                self._accounts.append((write, (yield from self._bans.verified_address(user.user_id))))
+                self._accounts.append((write, (yield from self._bans.verified_contacts(user.user_id))))
             case AddApplication(model):
                 self._new_roles[model.application.application_id] |= model.roles.keys()
             case ChangeSchema(before, after):

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Table, bindparam, delete, or_, select, tup
 
 from gatehouse.accounts.bans.model import earliest_device_use
 from gatehouse.storage import gamesessions, mail, nodes, personal_data, tallies, webhooks
-from gatehouse.storage.accounts import bans
+from gatehouse.storage.accounts import bans, phones
 from gatehouse.storage.oauth import clients, device_requests, grants, logout_calls
 from gatehouse.storage.runner import Runner
 from gatehouse.storage.statements import BoundStatement, Statement, Verb
@@ -97,6 +97,7 @@ def sweep_small_tables(now: int) -> Verb[None]:
     yield from mail.delete_mails_before(now - mail.RETENTION_SECONDS)
     yield from personal_data.delete_ended_requests(now)
     yield from bans.drop_ended_digests(now)
+    yield from phones.delete_phone_events(now)
     yield from tallies.delete_counts_before(now - tallies.COUNTS_RETENTION_SECONDS)
     yield from webhooks.sweep_webhooks(now)
     yield from nodes.delete_dead_nodes()

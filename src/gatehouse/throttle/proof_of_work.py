@@ -41,6 +41,7 @@ class PuzzlePurpose(StrEnum):
     REGISTER = "register"
     RESET = "reset"
     GUEST = "guest"
+    PHONE = "phone"  # a code to a phone number
 
 
 class ProofOfWorkMode(StrEnum):

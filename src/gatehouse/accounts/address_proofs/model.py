@@ -105,7 +105,7 @@ def methods_that_end(user: User, methods: HeldMethods, browser: ProvingBrowser) 
         passkeys=passkeys,
         email_code=email_code,
         recovery=methods.recovery_left > 0 and not keeps_factor,
-        phone=user.phone_verified,
+        phone=user.phone_verified or bool(user.phone),
         sessions=sum(1 for session in methods.sessions if session.session_id != own),
         applications=methods.applications > 0,
     )

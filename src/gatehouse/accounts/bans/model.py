@@ -37,6 +37,17 @@ class DigestKind(StrEnum):
     DEVICE = "device"
     IDENTITY = "identity"
     ADDRESS = "address"
+    PHONE = "phone"
+
+
+class VerifiedContacts(Struct, frozen=True, kw_only=True):
+    """What an account has proved, as bans find it."""
+
+    address: str | None = None  # the login key
+    phone: str | None = None
+
+
+NO_CONTACTS: Final = VerifiedContacts()
 
 
 class BanDigest(Struct, frozen=True):

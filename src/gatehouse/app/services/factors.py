@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from gatehouse.accounts.phones.verification import PhoneNumbers
 from gatehouse.accounts.second_factors.codes import RecoveryCodes
 from gatehouse.accounts.second_factors.email_codes import EmailCodes
 from gatehouse.accounts.second_factors.passkeys import Passkeys
@@ -10,6 +11,7 @@ from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.second_factors.webauthn import RelyingParty
 from gatehouse.app.services.accounts import AccountServices
 from gatehouse.app.services.core import Core
+from gatehouse.app.services.policies import phone_policy
 from gatehouse.settings.grammar import parse_origin
 from gatehouse.throttle.limits import AttemptLimiter
 
@@ -19,6 +21,7 @@ class FactorServices(Struct, frozen=True, kw_only=True, eq=False):
     totp: Totp
     email_codes: EmailCodes
     passkeys: Passkeys
+    phones: PhoneNumbers
     second_factors: SecondFactors  # verifies any of them
 
 
@@ -59,6 +62,14 @@ def build_factors(core: Core, accounts: AccountServices, limiter: AttemptLimiter
             notifier=notifier,
             clock=clock,
             methods=accounts.enabled_methods,
+        ),
+        phones=PhoneNumbers(
+            store=core.storage.phones,
+            key=core.derive_key("phones"),
+            composer=notifier.composer,
+            notifier=notifier,
+            clock=clock,
+            policy=lambda: phone_policy(core.settings.phone, dev=core.dev),
         ),
         second_factors=SecondFactors(
             store=store,

@@ -2,23 +2,30 @@
 
 import sys
 from collections.abc import Callable
+from typing import Final
 
 from msgspec import Struct
 
-from gatehouse.app.services.core import Core
+from gatehouse.accounts.phones.message_call import SenderAccount
+from gatehouse.app.services.core import Core, outbound_client
+from gatehouse.app.services.policies import message_call
 from gatehouse.languages import LANGUAGES
 from gatehouse.mail.composer import Composer, mail_brand
 from gatehouse.mail.delivery import MailTransport, PrintingTransport
+from gatehouse.mail.model import Channel
 from gatehouse.mail.outbox import OutboxWorker
+from gatehouse.outbound.model import CallLimits
 from gatehouse.settings.model import Settings
 from gatehouse.web.pages.translations import language_policy
 
 PrintMessage = Callable[[str], object]
+TEXT_LIMITS: Final = CallLimits(total_seconds=10.0, body_bytes=65_536)
 
 
 class MailServices(Struct, frozen=True, kw_only=True, eq=False):
     composer: Composer
     outbox: OutboxWorker
+    text_outbox: OutboxWorker  # of text messages
     is_logged: Callable[[], bool]  # whether mail is printed: in development mode without a mail server
 
 
@@ -32,6 +39,13 @@ def build_mail(core: Core) -> MailServices:
             languages=lambda: language_policy(core.settings.languages).available(LANGUAGES),
         ),
         outbox=outbox_worker(core, print_message if core.dev else None),
+        text_outbox=OutboxWorker(
+            store=core.storage.mail,
+            find_transport=lambda: text_transport(core),
+            sealer=core.masters,
+            clock=core.clock,
+            channel=Channel.TEXT,
+        ),
         is_logged=lambda: core.dev and not core.settings.mail.host,
     )
 
@@ -44,6 +58,18 @@ def outbox_worker(core: Core, print_with: PrintMessage | None) -> OutboxWorker:
         sealer=core.masters,
         clock=core.clock,
     )
+
+
+def text_transport(core: Core) -> MailTransport | None:
+    """The sender of text messages; without one they are printed in development mode."""
+    wanted = core.settings.phone
+    call = message_call(wanted)
+    if call is None:
+        return PrintingTransport(print_message) if core.dev else None
+    from gatehouse.accounts.phones.sender import TextMessageTransport  # noqa: PLC0415 - most have no sender
+
+    account = SenderAccount(account=wanted.account, secret=wanted.secret.reveal(), sender_id=wanted.sender_id)
+    return TextMessageTransport(client=outbound_client(core.settings, TEXT_LIMITS), call=call, account=account)
 
 
 def mail_transport(settings: Settings, print_with: PrintMessage | None) -> MailTransport | None:

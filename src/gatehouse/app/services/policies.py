@@ -2,8 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from gatehouse.accounts.email_sign_in import EmailSignInPolicy
 from gatehouse.accounts.guests.model import GuestPolicy
+from gatehouse.accounts.phones.message_call import SENDERS, MessageCall
+from gatehouse.accounts.phones.model import PhonePolicy
 from gatehouse.accounts.registration import RegistrationPolicy
 from gatehouse.accounts.sessions import SessionLifetimes
 from gatehouse.accounts.terms.model import TermsDocument
@@ -11,8 +15,16 @@ from gatehouse.app.services.core import DAY, MINUTE
 from gatehouse.kernel.times import HOUR
 from gatehouse.keys.rotation import MAX_CLOCK_SKEW, RotationPolicy
 from gatehouse.oauth.authorize.grant_creator import GrantLifetimes
+from gatehouse.settings.checks import custom_call
 from gatehouse.settings.guests import GuestSettings
-from gatehouse.settings.model import AccountSettings, OAuthSettings, ProtectionSettings, SessionSettings, Settings
+from gatehouse.settings.model import (
+    AccountSettings,
+    OAuthSettings,
+    PhoneSettings,
+    ProtectionSettings,
+    SessionSettings,
+    Settings,
+)
 from gatehouse.settings.terms import TermsSettings
 from gatehouse.throttle.proof_of_work import ProofOfWorkMode, ProofOfWorkPolicy
 
@@ -56,6 +68,28 @@ def email_sign_in_policy(wanted: AccountSettings) -> EmailSignInPolicy:
 
 def registration_policy(wanted: AccountSettings) -> RegistrationPolicy:
     return RegistrationPolicy(is_open=wanted.registration, domains=wanted.allowed_domains)
+
+
+def phone_policy(wanted: PhoneSettings, *, dev: bool) -> PhonePolicy:
+    return PhonePolicy(
+        countries=frozenset(wanted.countries),
+        can_send=wanted.sender != "none" or dev,
+        messages_a_day=wanted.cost_a_day // wanted.message_cents,
+        confirms_sign_in=wanted.confirm_sign_in,
+    )
+
+
+def message_call(wanted: PhoneSettings) -> MessageCall | None:
+    """The call that sends a text message; None without a sender."""
+    match wanted.sender:
+        case "none":
+            return None
+        case "custom":
+            return custom_call(wanted)
+        case "json":
+            return replace(SENDERS[wanted.sender], url=wanted.url)
+        case _:
+            return SENDERS[wanted.sender]
 
 
 def proof_of_work_policy(wanted: ProtectionSettings) -> ProofOfWorkPolicy:

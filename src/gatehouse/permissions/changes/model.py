@@ -51,6 +51,8 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, StreamChangeKind | None]] = {
             AuditEvent.METHODS_ENDED,
             AuditEvent.ADDRESS_LOST,
             AuditEvent.EMAIL_CHANGED,
+            AuditEvent.PHONE_VERIFIED,
+            AuditEvent.PHONE_REMOVED,
             AuditEvent.PROFILE_CHANGED,
             AuditEvent.USER_TAGS_SAVED,
             AuditEvent.PASSWORD_RESET,

@@ -31,6 +31,7 @@ class BanCopyRules:
         return BanRules(
             digest_identity=self.digest_identity,
             digest_address=self.digest_address,
+            digest_phone=self.digest_phone,
             make_copy=self.make_copy,
             lift_record=self.lift_record,
             covers=self.covers,
@@ -42,6 +43,9 @@ class BanCopyRules:
     def digest_address(self, login: str) -> BanDigest:
         """Return the digest of an address, in its canonical spelling also if it is stored in another one."""
         return self._digest(DigestKind.ADDRESS, login_key(login))
+
+    def digest_phone(self, phone: str) -> BanDigest:
+        return self._digest(DigestKind.PHONE, phone)
 
     def _digest(self, kind: DigestKind, *parts: str) -> BanDigest:
         return BanDigest(kind, hmac_sha256(self._key, "\0".join((kind, *parts)).encode()).hex())

@@ -22,7 +22,7 @@ from gatehouse.accounts.model import (
     has_public_domain,
     login_key,
 )
-from gatehouse.accounts.profile_fields import date_profile
+from gatehouse.accounts.profile_fields import date_profile, with_phone_state
 from gatehouse.audit.events import AuditEvent
 from gatehouse.fields.derive import patch_members, with_members
 from gatehouse.fields.model import Kind
@@ -60,8 +60,8 @@ class UserFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     password: Secret = UNSET
     totp_secret: Secret = UNSET
     picture: str | UnsetType | None = UNSET  # a URL
-    phone_verified: Flag = UNSET
     joined: str | UnsetType | None = UNSET  # of an account whose address no one has proved by email
+    phone_verified: Flag = UNSET
     blocked: Flag = UNSET
     administrator: Flag = UNSET
 
@@ -121,7 +121,7 @@ def refuse_unreachable(entry: UserFileEntry, place: str, problems: Problems) -> 
 SECRET_FIELDS: Final[Mapping[str, str]] = {"password": "password_hash", "totp_secret": "sealed_totp"}
 PLAIN_FIELDS: Final = (
     *(one.name for one in ACCOUNT_FIELDS if one.kind is not Kind.IMAGE),
-    *("phone_verified", "blocked"),
+    "blocked",
 )
 FIELDS: Final[Mapping[str, str]] = {
     **{name: name for name in PLAIN_FIELDS},
@@ -163,6 +163,7 @@ def plan_users(wanted: Sequence[UserEdit], state: StoredState, *, now: int, prun
     removed = [user for user in surplus if user is not spared]
     check_logins(merged, removed, state, problems)
     check_usernames(merged, state, problems)
+    check_phones(merged, removed, state, problems)
     check_administrators(merged, removed, state, problems)
     return SectionPlan(
         changes=(
@@ -200,7 +201,11 @@ def merge_user(found: UserEdit, state: StoredState, now: int, problems: Problems
         for own, value in given.items()
     }
     after["picture"] = merged_image_id(found.picture, base.picture)
-    merged = replace(base, **after) if found.before is None else changed_user(base, after, now)
+    merged = (
+        replace(base, **after)
+        if found.before is None
+        else changed_user(base, after, now, vouches=found.entry.phone_verified is not UNSET)
+    )
     return MergedUser(
         place=found.place,
         before=found.before,
@@ -211,8 +216,9 @@ def merge_user(found: UserEdit, state: StoredState, now: int, problems: Problems
     )
 
 
-def changed_user(before: User, fields: Mapping[str, Any], now: int) -> User:
-    return date_profile(before, with_address_origin(before, replace(before, **fields)), now)
+def changed_user(before: User, fields: Mapping[str, Any], now: int, *, vouches: bool) -> User:
+    changed = with_phone_state(before, replace(before, **fields), is_vouched=vouches)
+    return date_profile(before, with_address_origin(before, changed), now)
 
 
 def with_origin(user: User, joined: str | UnsetType | None) -> User:
@@ -291,6 +297,23 @@ def check_usernames(merged: Sequence[MergedUser], state: StoredState, problems: 
         username, user_id = one.after.username, one.after.user_id
         if username is not None and owners.setdefault(username, user_id) != user_id:
             problems.add(f"{one.place}.username", "belongs to another account, or did before")
+
+
+def check_phones(
+    merged: Sequence[MergedUser], removed: Sequence[User], state: StoredState, problems: Problems
+) -> None:
+    """A verified number has one owner at all times (R11)."""
+    gone = {user.user_id for user in removed}
+    owners = {
+        user.phone: user.user_id
+        for user in state.users
+        if user.phone and user.phone_verified and user.user_id not in gone
+    }
+    for one in merged:
+        if one.after.phone and one.after.phone_verified:
+            owner = owners.setdefault(one.after.phone, one.after.user_id)
+            if owner != one.after.user_id:
+                problems.add(f"{one.place}.phone", f"is verified for user {owner}")
 
 
 def user_change(one: MergedUser) -> Change | None:

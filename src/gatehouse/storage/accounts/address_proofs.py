@@ -34,7 +34,14 @@ from gatehouse.storage.tables.accounts import login_tokens, users
 from gatehouse.storage.tables.oauth import consents, grants
 
 _THIS_USER = users.c.user_id == bindparam("of")
-CLEAR_PHONE = Statement(lambda: update(users).where(_THIS_USER).values(phone_verified=False))
+CLEAR_PHONE = Statement(
+    lambda: (
+        update(users)
+        .where(_THIS_USER)
+        .values(phone="", phone_verified=False, phone_code=False, phone_closed=False)
+        .returning(users.c.user_id)
+    )
+)
 SET_META = Statement(lambda: update(users).where(_THIS_USER).values(meta=bindparam("meta", type_=users.c.meta.type)))
 COUNT_APPLICATIONS = Statement(
     lambda: select(

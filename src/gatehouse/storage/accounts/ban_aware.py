@@ -1,17 +1,28 @@
-"""Stores whose writes change what bans find a person by: identities and verified addresses (R14)."""
+"""Stores whose writes change what bans find a person by: identities, verified addresses and phones (R14)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from functools import partial, wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from gatehouse.accounts.bans.model import Ban, UserBan
+from gatehouse.accounts.bans.model import NO_CONTACTS, Ban, UserBan, VerifiedContacts
 from gatehouse.audit.model import AuditRecord
 from gatehouse.storage.runner import Method, Runner, SqlStore
-from gatehouse.storage.statements import Verb
+from gatehouse.storage.statements import Row, Verb
+from gatehouse.storage.tables.accounts import users
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+CONTACT_COLUMNS = (users.c.login_key, users.c.email_verified, users.c.phone, users.c.phone_verified)
+
+
+def contacts_from_row(row: Row) -> VerifiedContacts:
+    """Return what CONTACT_COLUMNS say."""
+    return VerifiedContacts(
+        address=row.login_key if row.email_verified else None,
+        phone=row.phone if row.phone and row.phone_verified else None,
+    )
 
 
 class BanFollower(ABC):
@@ -22,28 +33,33 @@ class BanFollower(ABC):
 
     @abstractmethod
     def remember(
-        self, user_id: str, now: int, *, identities: Collection[tuple[str, str]] = (), address: str | None = None
+        self,
+        user_id: str,
+        now: int,
+        *,
+        identities: Collection[tuple[str, str]] = (),
+        contacts: VerifiedContacts = NO_CONTACTS,
     ) -> Verb[None]:
-        """Keep digests of identities (issuer, subject) and of a verified address that a banned person gives up."""
+        """Keep digests of identities (issuer, subject) and of verified contacts that a banned person gives up."""
 
     @abstractmethod
     def apply_to(self, user_id: str, now: int, *, new: bool = False) -> Verb[None]:
-        """Copy the bans that match the identities and the verified address of the account.
+        """Copy the bans that match the identities and the verified address and phone of the account.
 
         With `new` the account was created in this transaction: raises PersonBanned for a ban from the installation.
         """
 
     @abstractmethod
-    def address_changed(self, user_id: str, former: str | None, now: int) -> Verb[None]:
-        """Keep the former verified address if the account has another one now, and copy the bans that match that."""
+    def contacts_changed(self, user_id: str, former: VerifiedContacts, now: int) -> Verb[None]:
+        """Keep former verified contacts if the account has others now, and copy the bans that match those."""
 
     @abstractmethod
-    def remember_erased(self, user_id: str, address: str | None, now: int) -> Verb[None]:
+    def remember_erased(self, user_id: str, contacts: VerifiedContacts, now: int) -> Verb[None]:
         """Keep the active bans of an account that is erased; its identities are still stored."""
 
     @abstractmethod
-    def verified_address(self, user_id: str) -> Verb[str | None]:
-        """Return the address of the account if it is verified."""
+    def verified_contacts(self, user_id: str) -> Verb[VerifiedContacts]:
+        """Return the address and phone of the account, each if it is verified."""
 
     @abstractmethod
     def bans_of_devices(self, user_id: str, now: int) -> Verb[Sequence[UserBan]]:

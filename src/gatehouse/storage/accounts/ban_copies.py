@@ -14,12 +14,14 @@ from gatehouse.accounts.bans.model import (
     INSTALLATION,
     MAX_ACTIVE_BANS,
     MAX_DIGESTS,
+    NO_CONTACTS,
     Ban,
     BanDigest,
     BanRank,
     DigestKind,
     PersonBanned,
     UserBan,
+    VerifiedContacts,
     digest_end,
     earliest_device_use,
 )
@@ -27,7 +29,7 @@ from gatehouse.accounts.model import CENTRAL_APPLICATION, Identity
 from gatehouse.accounts.own_account.model import LastAdministrator
 from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.store import BanRules
-from gatehouse.storage.accounts.ban_aware import BanFollower
+from gatehouse.storage.accounts.ban_aware import CONTACT_COLUMNS, BanFollower, contacts_from_row
 from gatehouse.storage.accounts.bans import COPIED, INSERT_BAN, LOCK_ACCOUNT, ban_from_row, copy_active_bans
 from gatehouse.storage.accounts.users import refuse_last_administrator
 from gatehouse.storage.audit import add_audit_record
@@ -41,15 +43,15 @@ from gatehouse.storage.tables.accounts import ban_digests, bans, identities, use
 from gatehouse.storage.tables.permissions import applications
 
 _OF_PERSON = bans.c.user_id == bindparam("of")
-_FOLLOWS = or_(*(ban_digests.c.kind == kind.value for kind in (DigestKind.IDENTITY, DigestKind.ADDRESS)))
+_FOLLOWS = or_(
+    *(ban_digests.c.kind == kind.value for kind in (DigestKind.IDENTITY, DigestKind.ADDRESS, DigestKind.PHONE))
+)
 _DIGEST_COUNTS = or_(ban_digests.c.ends_at == 0, ban_digests.c.ends_at > bindparam("now"))
 _INACTIVE = or_(bans.c.lifted_at != 0, and_(bans.c.until != 0, bans.c.until <= bindparam("now")))
 _OWNED_DIGESTS = exists().where(ban_digests.c.ban_id == bans.c.ban_id)
 
 ANY_DIGEST = Statement(lambda: select(ban_digests.c.ban_id).where(_FOLLOWS).limit(1))
-VERIFIED_ADDRESS = Statement(
-    lambda: select(users.c.login_key).where(users.c.user_id == bindparam("of"), users.c.email_verified.is_(True))
-)
+CONTACTS = Statement(lambda: select(*CONTACT_COLUMNS).where(users.c.user_id == bindparam("of")))
 LINKED_IDENTITIES = Statement(
     lambda: select(identities.c.issuer, identities.c.subject).where(identities.c.user_id == bindparam("of"))
 )
@@ -142,35 +144,45 @@ class BanCopies(BanFollower):
     def lift_record(self, copy: Ban) -> AuditRecord:
         return self.rules.lift_record(copy)
 
-    def verified_address(self, user_id: str) -> Verb[str | None]:
-        rows = yield VERIFIED_ADDRESS(of=user_id)
-        return rows[0].login_key if rows else None
+    def verified_contacts(self, user_id: str) -> Verb[VerifiedContacts]:
+        rows = yield CONTACTS(of=user_id)
+        return contacts_from_row(rows[0]) if rows else NO_CONTACTS
 
     def remember(
-        self, user_id: str, now: int, *, identities: Collection[tuple[str, str]] = (), address: str | None = None
+        self,
+        user_id: str,
+        now: int,
+        *,
+        identities: Collection[tuple[str, str]] = (),
+        contacts: VerifiedContacts = NO_CONTACTS,
     ) -> Verb[None]:
-        if not identities and address is None:
+        digests = self._digests(identities, contacts)
+        if not digests:
             return
         active = [ban_from_row(row) for row in (yield ACTIVE_BANS_OF_PERSON(of=user_id, now=now))]
         if not active:
             return
-        digests = self._digests(identities, address)
         for ban in active:
             if (yield COUNT_DIGESTS(of_ban=ban.root_id))[0].kept + len(digests) <= MAX_DIGESTS:
                 for digest in digests:
                     ends_at = digest_end(ban.until, now)
                     yield KEEP_DIGEST(ban_id=ban.root_id, kind=digest.kind, digest=digest.digest, ends_at=ends_at)
 
-    def address_changed(self, user_id: str, former: str | None, now: int) -> Verb[None]:
-        if (yield from self.verified_address(user_id)) == former:
+    def contacts_changed(self, user_id: str, former: VerifiedContacts, now: int) -> Verb[None]:
+        present = yield from self.verified_contacts(user_id)
+        if present == former:
             return
-        yield from self.remember(user_id, now, address=former)
+        given_up = VerifiedContacts(
+            address=None if present.address == former.address else former.address,
+            phone=None if present.phone == former.phone else former.phone,
+        )
+        yield from self.remember(user_id, now, contacts=given_up)
         yield from self.apply_to(user_id, now)
 
-    def remember_erased(self, user_id: str, address: str | None, now: int) -> Verb[None]:
+    def remember_erased(self, user_id: str, contacts: VerifiedContacts, now: int) -> Verb[None]:
         linked = yield LINKED_IDENTITIES(of=user_id)
         yield from self.remember(
-            user_id, now, identities=[(row.issuer, row.subject) for row in linked], address=address
+            user_id, now, identities=[(row.issuer, row.subject) for row in linked], contacts=contacts
         )
         yield LIMIT_DIGESTS(of=user_id, ends=digest_end(0, now))
         yield DROP_DEAD_DIGESTS(of=user_id, now=now)
@@ -181,8 +193,8 @@ class BanCopies(BanFollower):
         if not (yield ANY_DIGEST()):
             return
         linked = yield LINKED_IDENTITIES(of=user_id)
-        address = yield from self.verified_address(user_id)
-        wanted = self._digests([(row.issuer, row.subject) for row in linked], address)
+        contacts = yield from self.verified_contacts(user_id)
+        wanted = self._digests([(row.issuer, row.subject) for row in linked], contacts)
         if not wanted:
             return
         rows = yield MATCHING_BANS(of=user_id, digests=sorted(digest.digest for digest in wanted), now=now)
@@ -213,13 +225,17 @@ class BanCopies(BanFollower):
             if digest.digest in banned
         }
 
-    def digests_of(self, linked: Collection[Identity], address: str | None) -> Sequence[BanDigest]:
+    def digests_of(self, linked: Collection[Identity], contacts: VerifiedContacts) -> Sequence[BanDigest]:
         """Return the digests of an account that is not stored yet."""
-        return self._digests([(identity.issuer, identity.subject) for identity in linked], address)
+        return self._digests([(identity.issuer, identity.subject) for identity in linked], contacts)
 
-    def _digests(self, linked: Collection[tuple[str, str]], address: str | None) -> list[BanDigest]:
+    def _digests(self, linked: Collection[tuple[str, str]], contacts: VerifiedContacts) -> list[BanDigest]:
         digests = [self.rules.digest_identity(issuer, subject) for issuer, subject in linked]
-        return digests if address is None else [*digests, self.rules.digest_address(address)]
+        if contacts.address is not None:
+            digests.append(self.rules.digest_address(contacts.address))
+        if contacts.phone is not None:
+            digests.append(self.rules.digest_phone(contacts.phone))
+        return digests
 
     def _copy(self, sources: Sequence[Ban], user_id: str, now: int) -> Verb[None]:
         if not sources:

@@ -7,7 +7,7 @@ from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditRecord
 from gatehouse.images.model import picture_owner
 from gatehouse.storage import personal_data
-from gatehouse.storage.accounts.ban_aware import BanFollower
+from gatehouse.storage.accounts.ban_aware import CONTACT_COLUMNS, BanFollower, contacts_from_row
 from gatehouse.storage.accounts.former_ids import former_ids
 from gatehouse.storage.accounts.users import refuse_last_administrator
 from gatehouse.storage.audit import ERASE_PERSONAL, add_audit_record
@@ -15,7 +15,7 @@ from gatehouse.storage.images import remove_image
 from gatehouse.storage.oauth.logout_calls import revoke_user_grants
 from gatehouse.storage.permissions.record_checks import refuse_last_owner
 from gatehouse.storage.permissions.structure import lock_structure
-from gatehouse.storage.statements import Row, Statement, Verb
+from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import (
     accepted_terms,
     failed_sign_ins,
@@ -24,6 +24,7 @@ from gatehouse.storage.tables.accounts import (
     last_seen,
     login_tokens,
     passkeys,
+    phone_events,
     recovery_codes,
     retired_device_keys,
     sessions,
@@ -48,12 +49,11 @@ from gatehouse.storage.tables.saved_views import saved_views
 RETIRE_USERNAMES = Statement(
     lambda: update(usernames).where(usernames.c.user_id == bindparam("of")).values(user_id="")
 )
-_ADDRESS = (users.c.login_key, users.c.email_verified)
 DROP_USER = Statement(
     lambda: (
         delete(users)
         .where(users.c.user_id == bindparam("of"), users.c.version == bindparam("seen"))
-        .returning(*_ADDRESS)
+        .returning(*CONTACT_COLUMNS)
     )
 )
 DROP_USER_DATA = Statement.for_each(
@@ -66,8 +66,10 @@ DROP_USER_DATA = Statement.for_each(
     ),
     lambda table: delete(table).where(table.c.user_id == bindparam("of")),
 )
-DROP_ACCOUNT = Statement(lambda: delete(users).where(users.c.user_id == bindparam("of")).returning(*_ADDRESS))
+DROP_ACCOUNT = Statement(lambda: delete(users).where(users.c.user_id == bindparam("of")).returning(*CONTACT_COLUMNS))
 DROP_TRACES = (
+    # They still count against the ceiling and the limits of their number and address.
+    Statement(lambda: update(phone_events).where(phone_events.c.user_id == bindparam("of")).values(user_id="")),
     Statement(lambda: delete(access_invitations).where(access_invitations.c.inviter == bindparam("of"))),
     Statement(lambda: delete(once_table).where(once_table.c.subject == bindparam("of"))),
     Statement(lambda: delete(interactions).where(interactions.c.user_id == bindparam("of"))),
@@ -99,7 +101,7 @@ def erase_account(bans: BanFollower, user_id: str, entry: AuditRecord, now: int)
     if not gone:
         raise UserNotFound
     former = yield from former_ids(user_id)
-    yield from bans.remember_erased(user_id, verified_address(gone[0]), now)
+    yield from bans.remember_erased(user_id, contacts_from_row(gone[0]), now)
     yield from delete_user_data(user_id, now)
     for account_id in (user_id, *former):
         for drop in DROP_TRACES:
@@ -108,17 +110,13 @@ def erase_account(bans: BanFollower, user_id: str, entry: AuditRecord, now: int)
     yield from add_audit_record(entry)
 
 
-def verified_address(gone: Row) -> str | None:
-    return gone.login_key if gone.email_verified else None
-
-
 def delete_user(bans: BanFollower, user: User, now: int) -> Verb[None]:
     """Delete the account; its ID is never used again. Raises UserChanged, LastOwner."""
     yield from lock_structure()
     gone = yield DROP_USER(of=user.user_id, seen=user.version)
     if not gone:
         raise UserChanged
-    yield from bans.remember_erased(user.user_id, verified_address(gone[0]), now)
+    yield from bans.remember_erased(user.user_id, contacts_from_row(gone[0]), now)
     yield from delete_user_data(user.user_id, now)
 
 

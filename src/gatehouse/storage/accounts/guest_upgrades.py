@@ -108,6 +108,7 @@ NEW_ACCOUNT = Statement(
         users.c.user_id == bindparam("of"),
         users.c.reg_time > bindparam("since"),
         users.c.email_code.is_(False),
+        users.c.phone_code.is_(False),
         *(
             ~exists().where(table.c.user_id == users.c.user_id)
             for table in (

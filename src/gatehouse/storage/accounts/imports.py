@@ -5,6 +5,7 @@ from functools import partial
 
 from sqlalchemy import insert, or_, select
 
+from gatehouse.accounts.bans.model import VerifiedContacts
 from gatehouse.accounts.importing.model import (
     IMPORT_KEY,
     AccountCandidate,
@@ -80,14 +81,17 @@ def _find_banned(bans: BanCopies, candidates: Sequence[AccountCandidate]) -> Ver
     if not candidates or not (yield ANY_DIGEST()):
         return {}
     digests = {
-        candidate.user.user_id: bans.digests_of(candidate.identities, _verified_address(candidate.user))
+        candidate.user.user_id: bans.digests_of(candidate.identities, _verified_contacts(candidate.user))
         for candidate in candidates
     }
     return (yield from bans.find_banned(digests, candidates[0].record.at))
 
 
-def _verified_address(user: User) -> str | None:
-    return user.login_key if user.email_verified else None
+def _verified_contacts(user: User) -> VerifiedContacts:
+    return VerifiedContacts(
+        address=user.login_key if user.email_verified else None,
+        phone=user.phone if user.phone and user.phone_verified else None,
+    )
 
 
 def import_candidates(

@@ -355,9 +355,9 @@ def change_account(
     ends_links: bool,
     picture: StoredImage | None = None,
 ) -> Verb[None]:
-    former = yield from bans.verified_address(whole.user_id)
+    former = yield from bans.verified_contacts(whole.user_id)
     yield from update_user(whole)
-    yield from bans.address_changed(whole.user_id, former, entries[0].at)
+    yield from bans.contacts_changed(whole.user_id, former, entries[0].at)
     if picture is not None:
         yield from put_image(picture_owner(whole.user_id), picture, entries[0].at)
     elif not whole.picture:
@@ -415,7 +415,7 @@ def apply_email_change(  # noqa: PLR0917 - `bans` comes first by itself
     if taken is None or (yield from user_by_login(wanted.login)) is not None:
         raise LinkDead
     whose = wanted.owner
-    former = yield from bans.verified_address(whose.user_id)
+    former = yield from bans.verified_contacts(whose.user_id)
     if not (
         yield SET_LOGIN(
             of=whose.user_id, seen=whose.rev, old_key=whose.login_key, new=wanted.login, new_key=wanted.new_key
@@ -423,7 +423,7 @@ def apply_email_change(  # noqa: PLR0917 - `bans` comes first by itself
     ):
         raise LinkDead
     yield from note_proved_address((yield from user_by_id(whose.user_id)))
-    yield from bans.address_changed(whose.user_id, former, now)
+    yield from bans.contacts_changed(whose.user_id, former, now)
     yield from end_links(whose.user_id)
     yield from mail.queue_mails(mails, whose.user_id)
     yield from add_audit_record(entry)

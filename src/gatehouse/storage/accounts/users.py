@@ -41,6 +41,7 @@ from gatehouse.accounts.model import (
     search_key,
 )
 from gatehouse.accounts.own_account.model import LastAdministrator
+from gatehouse.accounts.phones.model import PhoneTaken
 from gatehouse.accounts.system_tags import GUEST_TAG, LINKED_TAG_PREFIX, is_service_tag
 from gatehouse.audit.model import AuditRecord
 from gatehouse.images.model import StoredImage, picture_owner
@@ -285,7 +286,15 @@ DROP_UNNEEDED_RECOVERY_CODES = Statement(
         recovery_codes.c.user_id == bindparam("of"),
         ~exists().where(totp_factors.c.user_id == bindparam("of")),
         ~exists().where(passkeys.c.user_id == bindparam("of")),
-        ~exists().where(users.c.user_id == bindparam("of"), users.c.email_code),
+        ~exists().where(users.c.user_id == bindparam("of"), or_(users.c.email_code, users.c.phone_code)),
+    )
+)
+PHONE_OWNER = Statement(
+    lambda: select(users.c.user_id, users.c.login, users.c.lang).where(
+        users.c.phone == bindparam("phone"),
+        users.c.phone_verified.is_(True),
+        users.c.phone != literal_column("''"),  # as the index says
+        users.c.user_id != bindparam("of"),
     )
 )
 REPLACE_HASH = Statement(
@@ -358,6 +367,7 @@ def insert_user(user: User) -> Verb[None]:
         raise UserIdTaken
     if user.login_key is not None and (yield SHARES_LOGIN(login_key=user.login_key)):
         raise LoginTaken
+    yield from refuse_taken_phone(user)
     if not (yield INSERT_USER(**{**insert_values(user), "username": None})):
         raise LoginTaken
     yield ADD_NEVER_SEEN(user_id=user.user_id)
@@ -399,6 +409,7 @@ def update_user(user: User) -> Verb[None]:
         owner = yield USER_BY_LOGIN(**login_parameters(user.login))
         if owner and owner[0].user.user_id != user.user_id:
             raise LoginTaken
+    yield from refuse_taken_phone(user)
     if not (yield UPDATE_USER(**_user_columns(user), of=user.user_id, seen=user.version)):
         raise UserChanged
     yield from assign_username(user.user_id, user.username)
@@ -408,6 +419,12 @@ def update_user(user: User) -> Verb[None]:
         yield DROP_TOTP(of=user.user_id)
     yield from _insert_user_sets(user)
     yield DROP_UNNEEDED_RECOVERY_CODES(of=user.user_id)
+
+
+def refuse_taken_phone(user: User) -> Verb[None]:
+    """Raise PhoneTaken if another account has verified the number that this one has verified."""
+    if user.phone and user.phone_verified and (yield PHONE_OWNER(phone=user.phone, of=user.user_id)):
+        raise PhoneTaken
 
 
 def assign_username(user_id: str, username: str | None) -> Verb[None]:
@@ -597,7 +614,7 @@ class AccountStorage(BanAwareStore):
 # Columns that a save of the whole account writes as the record has them; the others have statements of their own.
 SAVED_COLUMNS: Final = (
     *(field.name for field in ACCOUNT_FIELDS if field.name in users.c and field.name != "username"),
-    *("password_hash", "password_browser", "level", "phone_verified", "email_code", "blocked", "meta"),
+    *("password_hash", "password_browser", "level", "email_code", "phone_code", "phone_closed", "blocked", "meta"),
     *("username_at", "updated_at"),
 )
 

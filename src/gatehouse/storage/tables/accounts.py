@@ -58,10 +58,20 @@ users = Table(
     time_column("updated_at", server_default=text("0")),  # last change of the profile; 0 since registration
     text_column("nick_key", server_default=text("''")),  # this and the next: as a search compares them
     text_column("name_key", server_default=text("''")),
+    text_column("phone", server_default=text("''")),  # in E.164
+    flag_column("phone_code", server_default=false()),  # a code by text message is one of the second factors
+    flag_column("phone_closed", server_default=false()),  # after too many wrong codes, until another factor opens it
     time_column("lost_at", server_default=text("0")),  # when its address went to its owner and it ended (R10)
     # Bans that were active when one was last saved or lifted: read with the account (docs/decisions/0044).
     Column("bans", JsonDocument, nullable=False, server_default=text("'[]'")),
     Index("uq_users_username", "username", unique=True),
+    Index(
+        "uq_users_phone",
+        "phone",
+        unique=True,
+        postgresql_where=text("phone_verified IS true AND phone <> ''"),
+        sqlite_where=text("phone_verified IS 1 AND phone <> ''"),
+    ),
     Index(
         "ix_users_shared_key",
         "shared_key",
@@ -106,6 +116,21 @@ last_seen = (
         Index("ix_last_seen_seen_at", "seen_at", "user_id"),
         postgresql_with=UPDATED_IN_PLACE,
     )
+)
+
+phone_events = Table(  # messages and wrong codes of the last day, to count them (R11)
+    "phone_events",
+    metadata,
+    text_column("event_id", primary_key=True),
+    text_column("kind"),  # message | wrong
+    time_column("at"),
+    text_column("user_id"),
+    text_column("number_key"),  # HMAC of the number
+    text_column("network"),  # empty where the limit of addresses does not count
+    Index(None, "at"),
+    Index(None, "number_key", "at"),
+    Index(None, "user_id", "kind", "at"),
+    Index(None, "network", "at"),
 )
 
 failed_sign_ins = Table(  # counted, not logged one by one (accounts/failed_sign_ins)

@@ -1,6 +1,6 @@
-"""Emails that wait to be sent."""
+"""Emails and text messages that wait to be sent."""
 
-from sqlalchemy import Column, Index, LargeBinary, Table
+from sqlalchemy import Column, Index, LargeBinary, Table, text
 
 from gatehouse.storage.tables.columns import metadata, number_column, text_column, time_column
 
@@ -15,5 +15,6 @@ outbox = Table(
     number_column("tries"),
     time_column("next_try_at"),
     text_column("trouble"),  # the result of the last try
+    text_column("channel", server_default=text("'email'")),  # email | text
     Index(None, "next_try_at"),
 )

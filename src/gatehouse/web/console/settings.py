@@ -40,16 +40,17 @@ from gatehouse.web.pages.forms import CsrfForm
 
 ENTRY: Final = ConsoleEntry.SETTINGS
 TAB_NAMES: Final = (
-    *("general", "branding", "email", "sign_in", "sessions", "languages", "providers", "terms", "webhooks", "keys"),
-    *("health", "configuration"),
+    *("general", "branding", "email", "phone", "sign_in", "sessions", "languages", "providers", "terms"),
+    *("webhooks", "keys", "health", "configuration"),
 )
 TAB_PATHS: Final = {
     tab: "/settings" if tab == "general" else f"/settings/{tab.replace('_', '-')}" for tab in TAB_NAMES
 }
 SETTINGS_TABS: Final = tuple((tab, f"{CONSOLE}{path}") for tab, path in TAB_PATHS.items())
-FORM_TABS: Final = ("general", "sign_in", "sessions", "languages")  # that show nothing but their form
+FORM_TABS: Final = ("general", "phone", "sign_in", "sessions", "languages")  # that show nothing but their form
 API_PARTS: Final[Mapping[str, Callable[[Installation], SettingsPart]]] = {
     "general": setting_parts.risks_part,
+    "phone": setting_parts.configuration_part,
     "sign_in": setting_parts.policies_part,
     "sessions": setting_parts.policies_part,
     "languages": setting_parts.configuration_part,

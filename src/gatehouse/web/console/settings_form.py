@@ -53,6 +53,14 @@ FORM_GROUPS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
         "games": ("game.code_match",),
         "protection": ("protection",),
     },
+    "phone": {
+        "phone": ("phone.countries", "phone.confirm_sign_in"),
+        "sender_call": (
+            *("phone.sender", "phone.account", "phone.secret", "phone.sender_id"),
+            *("phone.url", "phone.method", "phone.headers", "phone.body"),
+        ),
+        "cost": ("phone.message_cents", "phone.cost_a_day"),
+    },
     "sessions": {
         "sessions": ("sessions.idle_hours", "sessions.absolute_days", "sessions.fresh_minutes"),
         "tokens": (

@@ -11,6 +11,7 @@ from gatehouse.accounts.failed_sign_ins.model import FailedSignIn
 from gatehouse.accounts.model import OWN_FIELDS, EnabledMethods, Identity, SignInMethod, User
 from gatehouse.accounts.own_account.model import AccountActivity, AccountDetails, PastSignIn, may_remove_password
 from gatehouse.accounts.own_account.profile import AccountProfile, activity_of
+from gatehouse.accounts.phones.verification import PhoneNumbers
 from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.accounts.session_model import Session
 from gatehouse.admin.names import NamedApplication
@@ -23,6 +24,7 @@ from gatehouse.oauth.authorize.service import Consents
 from gatehouse.oauth.model import Client, Consent
 from gatehouse.personal_data.requests import DataRequests
 from gatehouse.providers.model import Provider
+from gatehouse.throttle.proof_of_work import Puzzle
 from gatehouse.web.http.browser import device_name
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.geoip import GeoIpLookup
@@ -103,7 +105,11 @@ class AccountPage:
         methods: Callable[[], EnabledMethods],
         clock: Clock,
         mail_is_logged: Callable[[], bool],
+        phones: PhoneNumbers,
+        phone_puzzle: Callable[[], Awaitable[Puzzle | None]],
     ) -> None:
+        self._phones = phones
+        self._phone_puzzle = phone_puzzle
         self._may_administer = may_administer
         self._providers = providers
         self._methods = methods
@@ -161,6 +167,7 @@ class AccountPage:
         address = caller.address if caller.proven else None  # an unproven address is not recorded
         named = await self._permissions.find_applications(user.user_id, address)
         may_administer = await self._may_administer(user.user_id, address)
+        offers_phone = self._phones.policy.is_on
         return AccountContext(
             may_administer=may_administer,
             csrf=self._view.csrf_token(account),
@@ -175,6 +182,14 @@ class AccountPage:
             usernames_enabled=self._profile.offers_usernames,
             login=user.login or "",
             email_verified=user.email_verified,
+            sections=tuple(
+                one for one in AccountSection if one is not AccountSection.PHONE or offers_phone or user.phone
+            ),
+            phone=user.phone,
+            phone_verified=user.phone_verified,
+            pending_phone=await self._phones.pending(user) if offers_phone else "",
+            phones_enabled=offers_phone,
+            phone_puzzle=await self._phone_puzzle() if offers_phone else None,
             has_password=user.password_hash is not None,
             may_remove_password=user.password_hash is not None
             and may_remove_password(

@@ -8,6 +8,7 @@ from gatehouse.accounts.model import AccountField
 from gatehouse.admin.access_invitations import NamedInvitation
 from gatehouse.admin.own_permissions import NO_PERMISSIONS, OwnPermissions
 from gatehouse.fields.model import DescribedField
+from gatehouse.throttle.proof_of_work import Puzzle
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.vocabulary import AccountSection, Notice, PageProblem, Theme
 
@@ -105,6 +106,7 @@ class AccountContext(PageContext, frozen=True, kw_only=True):
     template = "account.html"
 
     csrf: str
+    sections: Sequence[AccountSection] = tuple(AccountSection)
     now: int
     user_id: str
     nick: str
@@ -115,6 +117,11 @@ class AccountContext(PageContext, frozen=True, kw_only=True):
     picture: str = ""  # path of the image
     login: str
     email_verified: bool
+    phone: str = ""
+    phone_verified: bool = False
+    pending_phone: str = ""  # a number that waits for its code
+    phones_enabled: bool = False
+    phone_puzzle: Puzzle | None = None
     has_password: bool
     may_remove_password: bool = False
     pending_login: str = ""  # a new address that is not verified yet

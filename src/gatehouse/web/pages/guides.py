@@ -40,7 +40,10 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
         *("protect-an-api", "protect-an-mcp-server"),
     ),
     "games": ("game-login", "unity", "godot", "guests", "platform-login", "game-back-ends"),
-    "people": ("roles-and-users", "import", "sign-in-providers", "sign-in-without-password", "terms", "bans"),
+    "people": (
+        *("roles-and-users", "import", "sign-in-providers", "sign-in-without-password", "phone-numbers", "terms"),
+        "bans",
+    ),
     "operation": ("settings", "branding", "proof-of-work"),
     "automation": ("apply", "management-api", "test-permissions", "webhooks", "change-stream"),
 }

@@ -58,6 +58,9 @@ class Path(StrEnum):
     PICTURE_REMOVE = "/account/picture/remove"  # POST
     USERNAME = "/account/username"  # POST username
     EMAIL = "/account/email"  # POST login
+    PHONE = "/account/phone"  # POST phone: sends a code
+    PHONE_CODE = "/account/phone/code"  # POST otp
+    PHONE_REMOVE = "/account/phone/remove"  # POST
     PASSWORD = "/account/password"  # POST current, password  # noqa: S105 - an address
     PASSWORD_REMOVE = "/account/password/remove"  # POST  # noqa: S105 - an address
     TOTP = "/account/totp"  # GET setup; POST otp

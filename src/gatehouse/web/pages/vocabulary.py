@@ -38,6 +38,11 @@ class ProblemKind(StrEnum):
     SAME_ADDRESS = "same_address"
     EMAIL_UNVERIFIED = "email_unverified"  # codes are sent to verified addresses only
     PASSWORD_NEEDED = "password_needed"  # noqa: S105 - no passkey, or nothing beside it
+    PHONE_INVALID = "phone_invalid"
+    PHONE_COUNTRY = "phone_country"  # no message is sent there
+    PHONE_SAME = "phone_same"
+    PHONE_TAKEN = "phone_taken"  # by another account; said after the right code only
+    PHONES_OFF = "phones_off"
     SAME_MAILBOX = "same_mailbox"  # a code by email after a sign-in by email
     NO_FACTOR = "no_factor"  # there is no factor for recovery codes to replace
     LAST_SIGN_IN_METHOD = "last_sign_in_method"  # without it no password, passkey or provider is left
@@ -77,6 +82,9 @@ class Notice(StrEnum):
     EMAIL_CHANGED = "email_changed"
     EMAIL_VERIFIED = "email_verified"
     VERIFICATION_SENT = "verification_sent"
+    PHONE_CODE_SENT = "phone_code_sent"
+    PHONE_VERIFIED = "phone_verified"
+    PHONE_REMOVED = "phone_removed"
     PASSWORD_CHANGED = "password_changed"  # noqa: S105 - words
     PASSWORD_REMOVED = "password_removed"  # noqa: S105 - words
     TOTP_ADDED = "totp_added"
@@ -148,6 +156,7 @@ class AccountSection(StrEnum):
 
     PROFILE = "profile"
     EMAIL = "email"
+    PHONE = "phone"
     PASSWORD = "password"  # noqa: S105 - a section
     FACTORS = "factors"
     IDENTITIES = "identities"
@@ -166,6 +175,9 @@ NOTICE_SECTIONS: Final[Mapping[Notice, AccountSection]] = {
     Notice.PICTURE_SAVED: AccountSection.PROFILE,
     Notice.PICTURE_REMOVED: AccountSection.PROFILE,
     Notice.EMAIL_CHANGE_SENT: AccountSection.EMAIL,
+    Notice.PHONE_CODE_SENT: AccountSection.PHONE,
+    Notice.PHONE_VERIFIED: AccountSection.PHONE,
+    Notice.PHONE_REMOVED: AccountSection.PHONE,
     Notice.PASSWORD_CHANGED: AccountSection.PASSWORD,
     Notice.PASSWORD_REMOVED: AccountSection.PASSWORD,
     Notice.TOTP_ADDED: AccountSection.FACTORS,

@@ -1,0 +1,155 @@
+"""Codes to phone numbers: records, limits, errors and the store (R11)."""
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from gatehouse.accounts.errors import BadAccount
+from gatehouse.audit.model import AuditRecord
+from gatehouse.kernel.errors import Conflict, Refused
+from gatehouse.kernel.times import DAY, HOUR
+from gatehouse.mail.model import OutboxMail
+
+PHONE_CODE_DIGITS: Final = 6
+PHONE_CODE_LIFETIME: Final = 300  # seconds
+MAX_PHONE_CODE_TRIES: Final = 5  # wrong tries at one code; the last one ends it
+MAX_WRONG_CODES: Final = 10  # of an account in a day; the last one closes the phone as a factor
+MESSAGES_OF_NUMBER: Final = 3  # in an hour, as the next two
+MESSAGES_OF_ACCOUNT: Final = 10
+MESSAGES_OF_NETWORK: Final = 10  # an IPv4 address or a /64
+LIMIT_SECONDS: Final = HOUR
+CEILING_SECONDS: Final = DAY
+
+
+class PhonePolicy(Struct, frozen=True, kw_only=True):
+    """What the settings allow."""
+
+    countries: frozenset[str]
+    can_send: bool  # a sender is configured, or messages are printed
+    messages_a_day: int  # the ceiling of all messages
+    confirms_sign_in: bool = False
+
+    @property
+    def is_on(self) -> bool:
+        return self.can_send and bool(self.countries)
+
+
+class PhonePurpose(StrEnum):
+    VERIFY = "verify"
+    SIGN_IN = "sign-in"
+
+
+class NewPhoneCode(Struct, frozen=True, kw_only=True):
+    """A code and its message, to store in one transaction; digests only, but for the number."""
+
+    user_id: str
+    purpose: PhonePurpose
+    phone: str
+    code: bytes  # HMAC of the code for this account, purpose and browser
+    number_key: str  # HMAC of the number, as messages are counted
+    network: str  # empty where the limit of addresses does not count
+    created_at: int
+
+    @property
+    def expires_at(self) -> int:
+        return self.created_at + PHONE_CODE_LIFETIME
+
+
+class PhoneOutcome(StrEnum):
+    """What became of a typed code; also the label of a metric."""
+
+    VERIFIED = "verified"
+    WRONG = "wrong"
+    GONE = "gone"  # none was sent, or it is used, expired or replaced
+    TAKEN = "taken"  # the code was right, and another account has the number
+
+
+class PhoneOwner(Struct, frozen=True, kw_only=True):
+    """An account that a number is verified for."""
+
+    user_id: str
+    login: str | None
+    lang: str
+
+
+class PhoneNotices(Struct, frozen=True, kw_only=True):
+    """Records and emails of an outcome, made before it is known."""
+
+    entries: Sequence[AuditRecord] = ()
+    mails: Sequence[OutboxMail] = ()
+
+
+# Of the number that was verified, and of the other account that has it, if one does.
+MakeNotices = Callable[[str, PhoneOwner | None], PhoneNotices]
+
+
+class PhoneStatus(Struct, frozen=True, kw_only=True):
+    """Text messages, as the console shows them."""
+
+    sent: int  # in the last day
+    waiting: int
+    failed: int
+    trouble: str
+
+
+# Errors of phone numbers.
+
+
+class PhonesOff(Refused):
+    public = "Phone numbers cannot be verified here."
+
+
+class PhoneTaken(Conflict):
+    """Another account has verified the number: told to its owner only after the right code."""
+
+    public = "Another account has this phone number."
+
+
+class SamePhone(BadAccount):
+    """The number is verified for this account already."""
+
+
+class CountryNotOffered(BadAccount):
+    """No message is sent to this country, or the number belongs to none."""
+
+
+class PhoneCodeWrong(Refused):
+    public = "This code is wrong."
+
+
+class PhoneCodeGone(Refused):
+    public = "This code has expired or was replaced. Request a new one."
+
+
+class PhoneClosed(Refused):
+    """Too many wrong codes: only another factor or an administrator opens the phone again."""
+
+    public = "Too many wrong codes. Use another way to confirm the sign-in."
+
+
+class PhoneStore(Protocol):
+    async def put_phone_code(
+        self, code: NewPhoneCode, message: OutboxMail, entry: AuditRecord, *, messages_a_day: int
+    ) -> None:
+        """Store the code, which replaces the account's earlier one, and queue its message.
+
+        Raises TooMany, and stores nothing, above any limit. Messages are counted under one lock: any number of
+        callers on any number of nodes never send more than the limits say.
+        """
+
+    async def pending_phone(self, user_id: str, now: int) -> str:
+        """Return the number that a code for verification was sent to and can still be typed; else ""."""
+
+    async def verify_phone(self, user_id: str, code: bytes, notices: MakeNotices, now: int) -> PhoneOutcome:
+        """Use a code for verification and store its number as the account's, or count a wrong try.
+
+        Of any number of callers with the right code exactly one gets VERIFIED or TAKEN, and every wrong try counts.
+        """
+
+    async def remove_phone(self, user_id: str, notices: PhoneNotices, now: int) -> None:
+        """Remove the number, and with it the factor."""
+
+    async def messages_sent(self, now: int) -> int:
+        """Return how many messages the last day had."""

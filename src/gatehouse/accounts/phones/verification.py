@@ -1,0 +1,158 @@
+"""The phone number of an account: verified by a code that is sent to it (R11).
+
+Nothing says whether another account has the number before the right code was typed.
+"""
+
+import secrets
+from collections import Counter
+from collections.abc import Callable
+
+from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.model import User
+from gatehouse.accounts.phones.model import (
+    PHONE_CODE_DIGITS,
+    CountryNotOffered,
+    NewPhoneCode,
+    PhoneCodeGone,
+    PhoneCodeWrong,
+    PhoneNotices,
+    PhoneOutcome,
+    PhoneOwner,
+    PhonePolicy,
+    PhonePurpose,
+    PhonesOff,
+    PhoneStore,
+    PhoneTaken,
+    SamePhone,
+)
+from gatehouse.accounts.phones.numbers import check_phone, country_of
+from gatehouse.accounts.second_factors.model import EmailNotVerified
+from gatehouse.accounts.second_factors.notifications import AccountNotifier
+from gatehouse.accounts.second_factors.totp import is_six_digit_code
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import hmac_sha256
+from gatehouse.mail.composer import Composer
+from gatehouse.mail.model import MailTemplate
+
+
+class PhoneNumbers:
+    """`browser` is a digest of a secret that only this browser has: no other one uses its codes."""
+
+    def __init__(
+        self,
+        *,
+        store: PhoneStore,
+        key: bytes,
+        composer: Composer,
+        notifier: AccountNotifier,
+        clock: Clock,
+        policy: Callable[[], PhonePolicy],
+    ) -> None:
+        """`key` is the installation's: a stolen database alone must not allow guessing a million codes."""
+        self._store = store
+        self._key = key
+        self._composer = composer
+        self._notifier = notifier
+        self._clock = clock
+        self._policy = policy
+        self.outcomes: Counter[str] = Counter()  # of typed codes, for the metrics of this process
+
+    @property
+    def policy(self) -> PhonePolicy:
+        return self._policy()
+
+    async def send_code(self, user: User, phone: str, *, browser: bytes, source: str, origin: AuditOrigin) -> str:
+        """Send a code to a new number and return the number in E.164; the code replaces the account's earlier one.
+
+        Raises PhonesOff, EmailNotVerified, BadAccount, CountryNotOffered, SamePhone and TooMany.
+        """
+        policy = self.policy
+        if not policy.is_on:
+            raise PhonesOff
+        if not user.may_add_factors:
+            raise EmailNotVerified
+        number = check_phone(phone)
+        if not number:
+            raise BadAccount("is missing").on_screen("phone")
+        if country_of(number) not in policy.countries:
+            raise CountryNotOffered("numbers of this country are not accepted").on_screen("phone_country")
+        if user.phone_verified and user.phone == number:
+            raise SamePhone("this is already the account's phone number").on_screen("phone_same")
+        await self._send(user, PhonePurpose.VERIFY, number, browser=browser, source=source, origin=origin)
+        return number
+
+    async def pending(self, user: User) -> str:
+        """Return the number that waits for its code."""
+        return await self._store.pending_phone(user.user_id, self._clock.now())
+
+    async def confirm(self, user: User, code: str, *, browser: bytes, origin: AuditOrigin, device: str = "") -> None:
+        """Use the code and store its number as the account's. Raises PhoneCodeWrong, PhoneCodeGone, PhoneTaken."""
+
+        def notices(phone: str, owner: PhoneOwner | None) -> PhoneNotices:
+            return self._taken(user, owner, origin) if owner else self._verified(user, phone, origin, device)
+
+        typed = "".join(code.split())
+        digest = self._digest(user, PhonePurpose.VERIFY, browser, typed if is_six_digit_code(typed) else "")
+        outcome = await self._store.verify_phone(user.user_id, digest, notices, self._clock.now())
+        self.outcomes[outcome.value] += 1
+        match outcome:
+            case PhoneOutcome.WRONG:
+                raise PhoneCodeWrong
+            case PhoneOutcome.GONE:
+                raise PhoneCodeGone
+            case PhoneOutcome.TAKEN:
+                raise PhoneTaken
+            case PhoneOutcome.VERIFIED:
+                return
+
+    async def remove(self, user: User, *, origin: AuditOrigin, device: str = "") -> None:
+        """Remove the number of the account; nothing happens if it has none."""
+        if not user.phone:
+            return
+        entry = self._notifier.record(AuditEvent.PHONE_REMOVED, user, origin)
+        mails = self._notifier.mails(MailTemplate.PHONE_REMOVED, user, origin, device)
+        await self._store.remove_phone(user.user_id, PhoneNotices(entries=(entry,), mails=mails), self._clock.now())
+
+    async def _send(
+        self, user: User, purpose: PhonePurpose, number: str, *, browser: bytes, source: str, origin: AuditOrigin
+    ) -> None:
+        code = f"{secrets.randbelow(10**PHONE_CODE_DIGITS):0{PHONE_CODE_DIGITS}}"
+        new = NewPhoneCode(
+            user_id=user.user_id,
+            purpose=purpose,
+            phone=number,
+            code=self._digest(user, purpose, browser, code),
+            number_key=hmac_sha256(self._key, f"number:{number}".encode()).hex(),
+            network=source,
+            created_at=self._clock.now(),
+        )
+        message = self._composer.compose_text_message(to=number, lang=user.lang, code=code)
+        entry = self._notifier.record(AuditEvent.PHONE_CODE_SENT, user, origin, country=country_of(number))
+        await self._store.put_phone_code(new, message, entry, messages_a_day=self.policy.messages_a_day)
+
+    def _verified(self, user: User, phone: str, origin: AuditOrigin, device: str) -> PhoneNotices:
+        entry = self._notifier.recorder.record(
+            AuditEvent.PHONE_VERIFIED,
+            origin,
+            subject=user.user_id,
+            details={"country": country_of(phone)},
+            personal={"phone": phone},
+        )
+        mails = self._notifier.mails(MailTemplate.PHONE_CHANGED, user, origin, device)
+        return PhoneNotices(entries=(entry,), mails=mails)
+
+    def _taken(self, user: User, owner: PhoneOwner, origin: AuditOrigin) -> PhoneNotices:
+        """Tell the owner, without a word about who typed the code."""
+        entry = self._notifier.record(AuditEvent.PHONE_TAKEN, user, origin)
+        if owner.login is None:
+            return PhoneNotices(entries=(entry,))
+        mail = self._composer.compose(
+            MailTemplate.PHONE_CLAIMED, to=owner.login, lang=owner.lang, address=origin.address
+        )
+        return PhoneNotices(entries=(entry,), mails=(mail,))
+
+    def _digest(self, user: User, purpose: PhonePurpose, browser: bytes, code: str) -> bytes:
+        bound = f"phone-code:{purpose}:{user.user_id}:{browser.hex()}:{code}"
+        return hmac_sha256(self._key, bound.encode())

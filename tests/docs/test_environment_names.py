@@ -20,7 +20,7 @@ LOCAL: Final = re.compile(rf"(?m)^{NAME}=|read -r {NAME}")
 # Values of one request or sign-in, names in a file that the guide is about, and variables of APIs and other products.
 OTHERS: Final = {
     *("JWT", "FACTOR", "STATE", "NONCE", "CODE", "VERIFIER", "ACCESS_TOKEN", "REFRESH_TOKEN"),
-    "ANNA_PASSWORD",
+    *("ANNA_PASSWORD", "TOKEN_FILE", "JOB_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_URL"),
     *("RESOURCE", "PORT", "TITLE", "SECRET_KEY", "OAUTH2_PROXY_CLIENT_SECRET", "OAUTH2_PROXY_COOKIE_SECRET"),
 }
 

@@ -38,14 +38,10 @@ from gatehouse.permissions.model.rules import RuleSection
 from gatehouse.permissions.questions.parsing import read_rule
 from gatehouse.providers.jwt_tickets import refuse_early_use, refuse_unlisted_audience
 from gatehouse.providers.model import Provider
-from gatehouse.providers.openid_connect import (
-    metadata_without_discovery,
-    parse_id_token,
-    person_of,
-    refuse_other_time,
-)
+from gatehouse.providers.openid_connect import metadata_without_discovery, person_of, refuse_other_time
 from gatehouse.providers.steam_tickets import is_bought, ticket_params
 from gatehouse.provision.document import read_document
+from gatehouse.tokens.foreign_jws import parse_foreign_jws
 from gatehouse.tokens.request_signatures import is_signed_request
 from gatehouse.tokens.verifier import parse_jws
 from gatehouse.web.api.games import GetGsidRequest
@@ -269,7 +265,7 @@ DECODERS: Final = (
     ),
     Decoder("multipart", lambda body: parse_form.parse_multipart(body, "b"), as_bytes(part)),
     Decoder("jwt", parse_jws, jws),
-    Decoder("token of an issuer", lambda text: token_person(parse_id_token(text).payload), jws),
+    Decoder("token of an issuer", lambda text: token_person(parse_foreign_jws(text).payload), jws),
     Decoder("claims of a token", token_person, members),
     Decoder("ticket of Steam", lambda found: ticket_params({"response": found}), document | steam_response),
     Decoder("ownership at Steam", lambda found: is_bought({"appownership": found}, STEAM_ID), document),

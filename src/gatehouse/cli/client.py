@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+import msgspec
 from msgspec.structs import replace
 
 from gatehouse.app.services import Services
@@ -87,7 +88,7 @@ OPTION_ARGUMENTS: Final[Mapping[Kind, dict[str, Any]]] = {
         "show_default": " ".join(DEFAULT_SCOPES),
     },
     Kind.CLAIMS: {"multiple": True, "type": ClaimOption(), "metavar": "NAME=APPLICATION_ID:CONTENT"},
-    Kind.JWKS: {"type": click.Path(path_type=Path, exists=True, dir_okay=False)},
+    Kind.DOCUMENT: {"type": click.Path(path_type=Path, exists=True, dir_okay=False)},
 }
 
 
@@ -115,8 +116,8 @@ def option_value(one: DescribedField[Field], given: Any) -> Any:  # noqa: ANN401
             return None if given is None else one.type(given)
         case Kind.CLAIMS:
             return dict(given)
-        case Kind.JWKS:
-            return {} if given is None else read_jwks(given)
+        case Kind.DOCUMENT:
+            return one.default if given is None else read_document(one, given)
         case _:
             return given
 
@@ -161,11 +162,11 @@ async def machine_command(services: Services, client: Client, secret: str) -> st
     return token_command(services.base_url, client.client_id, secret, application.api if application else None)
 
 
-def read_jwks(path: Path) -> Mapping[str, object]:
-    found = read_json_file(path)
-    if not isinstance(found, dict):
-        raise click.UsageError(f"{path} is not a JWK set")
-    return found
+def read_document(one: DescribedField[Field], path: Path) -> object:
+    try:
+        return msgspec.convert(read_json_file(path), one.type)
+    except msgspec.ValidationError as error:
+        raise click.UsageError(f"{path}: {error}") from None
 
 
 @client.command()
@@ -230,7 +231,7 @@ def print_secret(client_id: str, secret: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json({"client_id": client_id, "client_secret": secret})
     elif secret is None:
-        click.echo(f"{client_id} is a public client and has no secret.", err=True)
+        click.echo(f"{client_id} has no secret.", err=True)
     else:
         click.echo(secret)
         click.echo("Copy it now. It won't be shown again.", err=True)

@@ -17,7 +17,7 @@ from gatehouse.app.rewrapping import count_under_old_keys
 from gatehouse.app.services.core import DAY, master_keys
 from gatehouse.audit.head import HeadCodec, problems_at_end
 from gatehouse.cli.common import NO_FLAGS, Invocation, common_options, json_option, print_json, read_settings
-from gatehouse.cli.doctor_network import about_address, about_mail
+from gatehouse.cli.doctor_network import about_address, about_mail, about_workloads
 from gatehouse.cli.findings import CheckedInstallation, DatabaseCheck, Finding, Level, bad, ok, warn
 from gatehouse.cli.output import format_time
 from gatehouse.cli.services import open_existing_database, sqlite_file
@@ -475,6 +475,7 @@ DATABASE_CHECKS: tuple[DatabaseCheck, ...] = (
     about_factors,
     about_sites,
     about_clients,
+    about_workloads,
     about_apis,
     about_mail,
     about_address,
@@ -514,7 +515,7 @@ def doctor(invocation: Invocation, *, as_json: bool) -> None:
     """Check the whole installation and what it needs around it; exit 1 on problems.
 
     That is settings, files, disk, database, keys, nodes, audit log, addresses of accounts, protected sites, clients,
-    APIs, the mail server, base_url as it is reached from here, and certificates.
+    issuers of workload identities, APIs, the mail server, base_url as it is reached from here, and certificates.
 
     Read-only; the service may be running.
     """

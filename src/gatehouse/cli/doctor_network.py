@@ -6,11 +6,13 @@ from collections.abc import AsyncIterator
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Final
 
-from gatehouse.app.services.core import DAY
+from gatehouse.app.services.core import DAY, outbound_client
 from gatehouse.app.services.smtp import smtp_transport
 from gatehouse.cli.findings import CheckedInstallation, Finding, ok, warn
 from gatehouse.kernel.times import iso8601
 from gatehouse.mail.model import ServerUnusable
+from gatehouse.oauth.metadata_clients import KEYS_LIMITS
+from gatehouse.oauth.workloads.keys import KeysUnreadable, WorkloadKeys, place_of_keys
 from gatehouse.storage.installation import BASE_URL
 
 TIMEOUT_SECONDS: Final = 4.0
@@ -33,6 +35,30 @@ async def about_mail(installation: CheckedInstallation) -> AsyncIterator[Finding
         yield warn("mail", f"the mail server cannot be used ({error}): check the settings of mail")
         return
     yield certificate_finding(installation, "mail", f"{mail.host}:{mail.port}", ends_at)
+
+
+async def about_workloads(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    """Read the keys of every issuer of workload identities, and tell identities that many workloads have."""
+    clients = await installation.storage.clients.clients()
+    identities = [(client.client_id, one) for client in clients for one in client.workload_identities]
+    for client_id, identity in identities:
+        if identity.has_wildcard:
+            claims = ", ".join(f"{name}={value}" for name, value in identity.claims.items())
+            yield warn(
+                "workloads",
+                f"{client_id} accepts every subject {identity.subject} of {identity.issuer_name} whose claims are "
+                f"{claims}: check that all are yours",
+            )
+    keys = WorkloadKeys(outbound=outbound_client(installation.settings, KEYS_LIMITS), clock=installation.clock)
+    problems = 0
+    for client_id, identity in {place_of_keys(one[1]): one for one in identities}.values():
+        try:
+            await keys.read(identity)
+        except KeysUnreadable as error:
+            problems += 1
+            yield warn("workloads", f"the keys of {identity.issuer_name} for {client_id} cannot be read: {error}")
+    if identities and not problems:
+        yield ok("workloads", f"{len(identities)} workload identities, whose keys can be read")
 
 
 async def about_address(installation: CheckedInstallation) -> AsyncIterator[Finding]:

@@ -31,7 +31,6 @@ class Kind(Enum):
     SECRET = auto()
     IMAGE = auto()
     CLAIMS = auto()
-    JWKS = auto()
     DOCUMENT = auto()  # an object or a list, written as JSON
     GROUP = auto()  # a group of fields, one level below
 

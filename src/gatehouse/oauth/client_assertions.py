@@ -53,10 +53,6 @@ class ClientAssertions:
         self._clock = clock
         self._audiences = frozenset({issuer, issuer + TOKEN_PATH, issuer + PAR_PATH})  # RFC 9126 §2
 
-    def client_id_in(self, assertion: str) -> str:
-        """Return the client that the assertion names; nothing is verified yet."""
-        return str(parse_assertion(assertion).payload.get("sub", ""))
-
     def key_id_in(self, assertion: str) -> str:
         """Return the key ID that the assertion names; nothing is verified yet."""
         return parse_assertion(assertion).kid

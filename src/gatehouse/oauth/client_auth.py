@@ -25,6 +25,7 @@ from gatehouse.oauth.metadata_clients import DocumentCaller, MetadataClients
 from gatehouse.oauth.model import Client, ClientProfile, ClientSecret, SecretKind
 from gatehouse.oauth.store import ClientStore
 from gatehouse.oauth.vocabulary import ASSERTION_TYPE
+from gatehouse.oauth.workloads.assertions import WorkloadAssertions, WorkloadRefused, parse_workload_token
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter, ThrottleSubject
 
 # The length of RFC 7636 §4.1. Its alphabet is smaller, but git-credential-oauth of Debian 12 sends plain base64.
@@ -212,6 +213,7 @@ class ClientAuthenticator:
         metadata_clients: MetadataClients,
         secrets: ClientSecretVerifier,
         assertions: ClientAssertions,
+        workloads: WorkloadAssertions,
         guesses: AttemptLimiter,
         refusals: RefusalLog,
     ) -> None:
@@ -219,6 +221,7 @@ class ClientAuthenticator:
         self._metadata_clients = metadata_clients
         self._secrets = secrets
         self._assertions = assertions
+        self._workloads = workloads
         self._guesses = guesses
         self._refusals = refusals
 
@@ -231,9 +234,7 @@ class ClientAuthenticator:
         """
         client = await self._find_client(credentials, owner)
         if client.profile is ClientProfile.OIDC:
-            return await self._accept_or_refuse(
-                client, credentials, proved=await self._proves_oidc(credentials, client)
-            )
+            return await self._authenticate_oidc(credentials, client)
         proved = bool(credentials.proof) and await self._secrets.is_correct_proof(
             client, credentials.proof, redirect_uri, source=credentials.source
         )
@@ -248,9 +249,18 @@ class ClientAuthenticator:
         client = await self._find_client(
             credentials, owner if credentials.basic_id or credentials.client_id else None
         )
-        native = client.profile is ClientProfile.NATIVE
-        proved = await (self._knows_secret(credentials, client) if native else self._proves_oidc(credentials, client))
-        return await self._accept_or_refuse(client, credentials, proved=proved)
+        if client.profile is ClientProfile.OIDC:
+            return await self._authenticate_oidc(credentials, client)
+        return await self._accept_or_refuse(client, credentials, proved=await self._knows_secret(credentials, client))
+
+    async def _authenticate_oidc(self, credentials: ClientCredentials, client: Client) -> Client:
+        if client.workload_identities and credentials.assertion_type == ASSERTION_TYPE:
+            try:
+                await self._workloads.verify(client, credentials.assertion)
+            except WorkloadRefused as error:
+                await self.refuse(client.client_id, credentials, reason=error.detail)
+            return client
+        return await self._accept_or_refuse(client, credentials, proved=await self._proves_oidc(credentials, client))
 
     async def _find_client(self, credentials: ClientCredentials, owner: Client | None) -> Client:
         client = await self._find_stored_client(credentials, owner)
@@ -279,7 +289,7 @@ class ClientAuthenticator:
     def client_id_in(self, credentials: ClientCredentials) -> str:
         """Return the client id of the request; empty for a native client, whose proof needs none."""
         refuse_multiple_methods(credentials)
-        asserted = self._assertions.client_id_in(credentials.assertion) if credentials.assertion else ""
+        asserted = asserted_client_id(credentials) if credentials.assertion else ""
         names = {name for name in (credentials.basic_id, credentials.client_id, asserted) if name}
         if len(names) > 1:
             raise InvalidRequest("the request names two clients")
@@ -309,19 +319,35 @@ class ClientAuthenticator:
             await self.refuse(client.client_id, credentials)
         return client
 
-    async def refuse(self, client_id: str, credentials: ClientCredentials) -> Never:
+    async def refuse(
+        self, client_id: str, credentials: ClientCredentials, *, reason: str = "wrong credentials"
+    ) -> Never:
         """Count and record a failed authentication. Raises InvalidClient, TooMany."""
         await self._count_guess(client_id, credentials)
         # After the count, so that a throttled caller causes no further writes.
         record_id = await self._refusals.add(
-            AuditEvent.CLIENT_REFUSED, credentials.origin, reason="wrong credentials", subject=client_id
+            AuditEvent.CLIENT_REFUSED, credentials.origin, reason=reason, subject=client_id
         )
-        raise InvalidClient(f"wrong credentials for {client_id}, record {record_id}")
+        raise InvalidClient(f"{reason} for {client_id}, record {record_id}")
 
     async def _count_guess(self, client_id: str, credentials: ClientCredentials) -> None:
         await self._guesses.begin_attempt(
             [ThrottleSubject(("client", client_id, credentials.source), GUESS_LIMIT, is_shared=True)]
         )
+
+
+def asserted_client_id(credentials: ClientCredentials) -> str:
+    """Return the client that the assertion names; for one of another issuer, the request names it (R11).
+
+    Nothing is verified yet.
+    """
+    payload = parse_workload_token(credentials.assertion).payload
+    issuer, subject = payload.get("iss"), str(payload.get("sub", ""))
+    if issuer in (subject, credentials.client_id):
+        return subject
+    if not credentials.client_id:
+        raise InvalidClient("client_id is required with an assertion of another issuer")
+    return credentials.client_id
 
 
 def refuse_multiple_methods(credentials: ClientCredentials) -> None:

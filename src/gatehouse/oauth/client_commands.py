@@ -18,6 +18,7 @@ from gatehouse.oauth.clients import check_client, check_new_client
 from gatehouse.oauth.errors import BadClient
 from gatehouse.oauth.model import Client, ClientProfile, ClientSecret, SecretKind
 from gatehouse.oauth.store import ClientStore, GrantStore
+from gatehouse.oauth.workloads.checks import refuse_own_issuer
 
 OLD_SECRET_LIFETIME: Final = 7 * 86_400  # seconds the former secret is still accepted after a rotation
 
@@ -28,11 +29,13 @@ class Clients(Struct, kw_only=True, eq=False):
     master_keys: MasterKeys
     recorder: Recorder
     clock: Clock
+    issuer: str  # of this service
 
     async def create(self, client: Client, origin: AuditOrigin, logo: StoredImage | None = None) -> str | None:
-        """Store a new client; returns its secret, which is never shown again, or None for a public client."""
+        """Store a new client; returns its secret, which is never shown again, or None if it has none."""
         check_new_client(client)
-        secret = None if client.public else new_secret()
+        refuse_own_issuer(client, self.issuer)
+        secret = None if client.public or client.workload_identities else new_secret()
         secrets = () if secret is None else (self.stored_secret(client, secret),)
         record = self.recorder.record(
             AuditEvent.CLIENT_CREATED, origin, subject=client.client_id, details={"profile": client.profile.value}
@@ -42,9 +45,15 @@ class Clients(Struct, kw_only=True, eq=False):
         return secret
 
     async def change(self, client: Client, origin: AuditOrigin, logo: StoredImage | None = None) -> None:
-        """Store the changed client and its new logo. Raises ClientChanged when it was changed since it was read."""
+        """Store the changed client and its new logo. Raises ClientChanged when it was changed since it was read.
+
+        Workload identities end its secrets: it has one or the other (R11).
+        """
         before = await self.store.client(client.client_id)
         check_client(client)
+        refuse_own_issuer(client, self.issuer)
+        if client.workload_identities:
+            client = replace(client, secrets=())
         for field in ("profile", "public"):
             if getattr(client, field) != getattr(before, field):
                 raise BadClient(
@@ -61,7 +70,7 @@ class Clients(Struct, kw_only=True, eq=False):
     async def rotate_secret(self, client_id: str, origin: AuditOrigin) -> str:
         """Give the client a new secret; the old one stays valid for a while, so that sign-ins keep working."""
         client = await self.store.client(client_id)
-        if client.public or client.has_document:
+        if client.public or client.has_document or client.workload_identities:
             raise BadClient("this client has no secret", field="client_id")
         secret = new_secret()
         record = self.recorder.record(AuditEvent.CLIENT_SECRET_ROTATED, origin, subject=client_id)

@@ -13,7 +13,6 @@ from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.model import (
     CLIENT_FIELDS,
     DEFAULT_TOKEN_SETTINGS,
-    LIST_FIELDS,
     SINGLE_FIELDS,
     Client,
     ClientProfile,
@@ -104,4 +103,4 @@ def record_values(client: Client) -> dict[str, Any]:
 def client_document(client: Client) -> dict[str, object]:
     """Return the client without its secrets; applying the document keeps the stored ones."""
     document: dict[str, object] = msgspec.to_builtins(ClientRecord(**record_values(client)))
-    return document | {name: list(getattr(client, name)) for name in LIST_FIELDS}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in document.items()}

@@ -31,6 +31,7 @@ from gatehouse.oauth.redirects import (
     reserved_parameter_in,
 )
 from gatehouse.oauth.vocabulary import OPENID
+from gatehouse.oauth.workloads.checks import check_workload_identities
 
 CLIENT_ID_PATTERN: Final = re.compile(r"[A-Za-z0-9._~-]{1,64}", re.ASCII)
 CLAIM_NAME_PATTERN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]{0,127}", re.ASCII)  # a word, or a name like a URL
@@ -73,6 +74,7 @@ def check_client(client: Client) -> None:
             raise BadClient(problem, field=field)
     if parse_client_keys(client.jwks) and (client.public or client.profile is ClientProfile.NATIVE):
         raise BadClient("jwks needs profile oidc and a confidential client", field="jwks")
+    check_workload_identities(client)
 
 
 def has_reserved_id(client: Client) -> bool:
@@ -179,9 +181,9 @@ def _claim_checks(claims: Mapping[str, ClaimSource]) -> Iterable[RuleCheck]:
 
 
 def can_never_authenticate(client: Client, now: int) -> bool:
-    """Whether it has neither a live secret nor keys, though it needs one to get tokens."""
+    """Whether it has no live secret, keys or workload identities, though it needs one of them to get tokens."""
     gets_tokens = client.redirect_uris or client.redirect_hosts or client.device_grant or client.machine
-    if client.public or client.jwks or not gets_tokens:
+    if client.public or client.jwks or client.workload_identities or not gets_tokens:
         return False
     return all(0 < secret.expires_at <= now for secret in client.secrets)
 

@@ -12,6 +12,7 @@ from gatehouse.oauth.errors import NoClientCredentials, UnsupportedGrantType
 from gatehouse.oauth.model import Client, ClientProfile
 from gatehouse.oauth.store import FindAccount, VerifyAccountJwt
 from gatehouse.oauth.vocabulary import ASSERTION_TYPE
+from gatehouse.oauth.workloads.assertions import Workload, workload_of
 from gatehouse.tokens.claims import InvalidToken
 
 
@@ -21,6 +22,7 @@ class Machine(Struct, frozen=True, kw_only=True):
     subject: TokenSubject
     client: Client | None = None
     account: MachineAccount | None = None
+    workload: Workload | None = None  # that the client authenticated as
 
     def may_ask_for(self, api: Api) -> bool:
         if self.account is not None:
@@ -48,7 +50,8 @@ class MachineAuthenticator(Struct, kw_only=True, eq=False):
             raise UnsupportedGrantType
         if client.public or client.has_document:
             raise NoClientCredentials(f"{client.client_id} is a public client or has a metadata document")
-        return Machine(subject=TokenSubject.of_client(client), client=client)
+        workload = workload_of(client, credentials.assertion)
+        return Machine(subject=TokenSubject.of_client(client), client=client, workload=workload)
 
     async def authenticate_account(self, credentials: ClientCredentials) -> Machine | None:
         """Authenticate the service account that the credentials name; None if they name none."""

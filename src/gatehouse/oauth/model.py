@@ -13,6 +13,7 @@ from gatehouse.fields.model import Field, Kind, described_fields
 from gatehouse.fields.secrets import SecretBytes, SecretRecord
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.vocabulary import EMAIL, GROUPS, OFFLINE_ACCESS, OPENID, PERMISSIONS, PROFILE, ROLES, TRUST
+from gatehouse.oauth.workloads.model import WorkloadIdentity
 
 DEFAULT_SCOPES: Final = (OPENID, OFFLINE_ACCESS, EMAIL, PROFILE, TRUST)
 APPLICATION_SCOPES: Final = (GROUPS, ROLES, PERMISSIONS)  # of the client's application, profile oidc only (R9)
@@ -170,8 +171,16 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     ] = ""
     jwks: Annotated[
         Mapping[str, Any],  # public keys of private_key_jwt; empty for none
-        Field("File with the client's public keys (JWK set).", kind=Kind.JWKS, section=FormSection.TOKENS),
+        Field("File with the client's public keys (JWK set).", kind=Kind.DOCUMENT, section=FormSection.TOKENS),
     ] = msgspec.field(default_factory=dict)
+    workload_identities: Annotated[  # R11
+        tuple[WorkloadIdentity, ...],
+        Field(
+            "JSON file with issuers whose tokens authenticate a machine, as Kubernetes, GitHub, GitLab and SPIFFE.",
+            kind=Kind.DOCUMENT,
+            section=FormSection.TOKENS,
+        ),
+    ] = ()
     claims: Annotated[
         Mapping[str, ClaimSource],  # by the name of the claim
         Field(
@@ -254,7 +263,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         """Estimated bytes in memory."""
         texts = sum(64 + len(text) for name in LIST_FIELDS for text in getattr(self, name))
         texts += sum(64 + len(getattr(self, name)) for name in URL_FIELDS)
-        return 4_000 + texts + 4 * (len(str(self.jwks)) + len(str(self.claims)))
+        documents = (self.jwks, self.claims, self.workload_identities)
+        return 4_000 + texts + 4 * sum(len(str(document)) for document in documents)
 
     @property
     def application_ids(self) -> tuple[int, ...]:

@@ -1,10 +1,9 @@
 """OpenID Connect providers: discovery, authorization code with PKCE, verified id_token (Core §3.1)."""
 
-import asyncio
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final, TypeVar, cast
+from typing import Final, TypeVar
 from urllib.parse import quote_plus, urlencode
 
 from msgspec import Struct
@@ -17,18 +16,13 @@ from gatehouse.kernel.text import is_plain_line
 from gatehouse.kernel.web_urls import parse_web_url
 from gatehouse.keys.encoding import encode_base64url
 from gatehouse.keys.jwk_parsing import KeyOfSet, matching_keys, usable_keys
+from gatehouse.outbound.shared_reads import SharedReads
 from gatehouse.providers.answers import ProviderCalls, flag_in, object_in, text_in
 from gatehouse.providers.apple import client_secret_jwt, name_of_first_sign_in
 from gatehouse.providers.model import Provider, ProviderAuthorization, ProviderUnavailable, TicketRefused
 from gatehouse.tokens.claims import InvalidToken
-from gatehouse.tokens.verifier import (
-    LEEWAY,
-    MAX_ACCEPTED_TOKEN,
-    ParsedJws,
-    decode_object,
-    decode_segment,
-    is_signed_by,
-)
+from gatehouse.tokens.foreign_jws import parse_foreign_jws
+from gatehouse.tokens.verifier import LEEWAY, MAX_ACCEPTED_TOKEN, ParsedJws, is_signed_by
 
 TENANT_MARK: Final = "{tenantid}"  # in the issuer of Microsoft's discovery document
 DEFAULT_TENANT: Final = "common"
@@ -37,7 +31,6 @@ CACHE_BYTES: Final = 4 * 2**20
 CACHE_SECONDS: Final = 3_600
 KEY_RETRY_SECONDS: Final = 30  # a key that is not in the set makes us read it again, at most so often
 FAILURE_SECONDS: Final = 10  # that a failed read of a document is not repeated
-FAILURE_WEIGHT: Final = 1_000  # bytes, of an address and the reason
 MAX_KEYS: Final = 50
 MAX_ID_TOKEN_AGE: Final = 600  # seconds since it was issued
 NICKS: Final = ("preferred_username", "nickname", "given_name")
@@ -66,11 +59,6 @@ class CachedKeys(Struct, frozen=True, kw_only=True):
     read_at: float
 
 
-class FailedRead(Struct, frozen=True, kw_only=True):
-    reason: str
-    ends_at: float
-
-
 class OpenIdConnect:
     def __init__(self, *, calls: ProviderCalls, clock: Clock) -> None:
         self._calls = calls
@@ -78,8 +66,9 @@ class OpenIdConnect:
         # Both for an hour; a key that is not in the set makes us read the set again.
         self._metadata: WeightedCache[tuple[float, ProviderMetadata]] = WeightedCache(CACHE_BYTES)
         self._keys: WeightedCache[CachedKeys] = WeightedCache(CACHE_BYTES)
-        self._failures: WeightedCache[FailedRead] = WeightedCache(CACHE_BYTES)
-        self._reads: dict[tuple[str, str], asyncio.Task[object]] = {}
+        self._reads = SharedReads(
+            failure=ProviderUnavailable, failure_seconds=FAILURE_SECONDS, cache_bytes=CACHE_BYTES, clock=clock
+        )
 
     async def authorization_url(self, provider: Provider, request: ProviderAuthorization) -> str:
         """Return where the browser goes. Raises ProviderUnavailable."""
@@ -159,7 +148,7 @@ class OpenIdConnect:
         Raises TicketRefused, and ProviderUnavailable if the keys cannot be read.
         """
         try:
-            jws = parse_id_token(token)
+            jws = parse_foreign_jws(token)
         except InvalidToken as error:
             raise TicketRefused(f"the id_token: {error.detail}") from None
         refuse_other_issuer(provider, metadata, jws.payload)
@@ -183,35 +172,12 @@ class OpenIdConnect:
         return matching_keys(keys, alg=jws.alg, kid=jws.kid)
 
     async def _fetch_document(self, provider: Provider, url: str, parse: Callable[[ProviderDocument], T]) -> T:
-        """Return what a document says. Raises ProviderUnavailable, for some seconds without asking again.
+        """Return what a document says. Raises ProviderUnavailable, for some seconds without asking again."""
 
-        Anyone can send a token that needs the document: a provider that is down costs one call in that time.
-        """
-        failed = self._failures.get(provider.provider_id, url)
-        if failed is not None and self._clock.monotonic() < failed.ends_at:
-            raise ProviderUnavailable(failed.reason)
-        key = (provider.provider_id, url)
-        reading = self._reads.get(key)
-        if reading is None:
-            reading = asyncio.create_task(self._read_document(provider, url, parse))
-            self._reads[key] = reading
-            reading.add_done_callback(partial(self._end_read, key))
-        return cast("T", await asyncio.shield(reading))  # it goes on for others when one caller leaves
-
-    async def _read_document(self, provider: Provider, url: str, parse: Callable[[ProviderDocument], T]) -> T:
-        """Read the document. A failure is stored before the read ends, so that no request in between asks again."""
-        try:
+        async def fetch() -> T:
             return parse(await self._calls.get_object(url))
-        except ProviderUnavailable as error:
-            ends_at = self._clock.monotonic() + FAILURE_SECONDS
-            failure = FailedRead(reason=str(error), ends_at=ends_at)
-            self._failures.put(provider.provider_id, url, failure, FAILURE_WEIGHT)
-            raise
 
-    def _end_read(self, key: tuple[str, str], reading: "asyncio.Task[object]") -> None:
-        del self._reads[key]
-        if not reading.cancelled():
-            reading.exception()  # asyncio reports an exception that no one has read
+        return await self._reads.read(provider.provider_id, url, fetch)
 
     async def _userinfo(
         self, metadata: ProviderMetadata, claims: Mapping[str, object], token: str
@@ -278,28 +244,6 @@ def read_metadata(provider: Provider, document: Mapping[str, object]) -> Provide
 def is_endpoint(text: str) -> bool:
     url = parse_web_url(text)
     return url is not None and not url.fragment
-
-
-def parse_id_token(token: str) -> ParsedJws:
-    """Parse a foreign token: other header fields than ours are common, and none of them is used.
-
-    Raises InvalidToken.
-    """
-    if len(token) > MAX_ACCEPTED_TOKEN or not token.isascii() or token.count(".") != 2:  # noqa: PLR2004
-        raise InvalidToken("not a compact JWS")
-    signing_input, _, signature = token.encode().rpartition(b".")
-    first, _, second = signing_input.partition(b".")
-    header = decode_object(decode_segment(first))
-    if "crit" in header:
-        raise InvalidToken("an extension that is not known")
-    return ParsedJws(
-        alg=str(header.get("alg")),
-        kid=text_in(header, "kid"),
-        typ=str(header.get("typ", "JWT")),
-        payload=decode_object(decode_segment(second)),
-        signing_input=signing_input,
-        signature=decode_segment(signature),
-    )
 
 
 def refuse_other_issuer(provider: Provider, metadata: ProviderMetadata, claims: Mapping[str, object]) -> None:

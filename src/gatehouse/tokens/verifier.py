@@ -403,7 +403,8 @@ def is_signed_by(jws: CompactJws, public: PublicKey) -> bool:
     return True
 
 
-def der_signature(bare: bytes) -> bytes:
-    if len(bare) != 2 * P256_BYTES:
+def der_signature(bare: bytes, half: int = P256_BYTES) -> bytes:
+    """Return an ECDSA signature as DER; `half` is the length of each of its two numbers."""
+    if len(bare) != 2 * half:
         raise InvalidSignature
-    return encode_dss_signature(int.from_bytes(bare[:P256_BYTES]), int.from_bytes(bare[P256_BYTES:]))
+    return encode_dss_signature(int.from_bytes(bare[:half]), int.from_bytes(bare[half:]))

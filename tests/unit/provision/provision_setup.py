@@ -168,7 +168,12 @@ class ProvisionSetup:
     def __init__(self, store: ProvisionStore, *, masters: MasterKeys | None = None) -> None:
         self.masters = masters or MasterKeys(MASTER)
         self.clients = Clients(
-            store=NoClients(), grants=NoGrants(), master_keys=self.masters, recorder=RECORDER, clock=CLOCK
+            store=NoClients(),
+            grants=NoGrants(),
+            master_keys=self.masters,
+            recorder=RECORDER,
+            clock=CLOCK,
+            issuer="https://auth.example.com",
         )
         self._store = store
         self.progress: list[tuple[str, int, int]] = []  # what was shown: the work, what was reached, the total

@@ -386,6 +386,7 @@ REASON_CALLS |= {
     "FileRow",
     "RefusedRow",
     "refusal_verdict",
+    "WorkloadRefused",
 }
 REASON_FILES = (
     *("gamesessions/*.py", "oauth/game_id_tokens.py", "oauth/client_auth.py", "accounts/login_result.py"),
@@ -398,9 +399,10 @@ REASON_FILES = (
     *("keys/key_objects.py", "webhooks/head_publisher.py", "oauth/client_commands.py"),
     *("mail/outbox.py", "webhooks/delivery.py", "web/api/health.py", "app/readiness.py"),
     *("oauth/clients.py", "oauth/private_key_jwt.py", "keys/encoding.py", "web/console/people_import.py"),
+    *("oauth/workloads/assertions.py", "oauth/workloads/checks.py"),
     *(f"accounts/importing/{name}.py" for name in ("lines", "importer", "model")),
 )
-CLIENT_FILES = ("oauth/clients.py", "fields/model.py")
+CLIENT_FILES = ("oauth/clients.py", "oauth/workloads/checks.py", "fields/model.py")
 LINES_FILE = "accounts/importing/lines.py"
 RETURNED_REASONS = ("gamesessions/proof.py", "accounts/importing/model.py")
 CHAIN_FILES = ("audit/chain.py", "audit/head.py", "audit/verification.py", "audit/continuous_verification.py")

@@ -50,6 +50,7 @@ def test_a_client_is_made_with_every_field_and_shown(gatehouse: CommandLine, tmp
         "origins": ["https://shop.example"],
         "backchannel_logout_uri": "https://shop.example/out",
         "jwks": {"keys": [PUBLIC_KEY]},
+        "workload_identities": [],
         "claims": {
             "groups": {"application_id": 50_001, "told": "roles"},
             "rules": {"application_id": 1, "told": "rules"},
@@ -100,6 +101,21 @@ def test_a_machine_is_created_with_the_command_that_gets_its_token(gatehouse: Co
     assert f"Get a token:\n  {command}-d grant_type=client_credentials\n" in made.err
     shown = gatehouse.json("client", "show", "nightly")
     assert (shown["machine"], shown["scopes"], shown["redirect_uris"]) == (True, [], [])
+
+
+def test_a_machine_with_workload_identities_has_no_secret(gatehouse: CommandLine, tmp_path: Path) -> None:
+    identities = tmp_path / "identities.json"
+    make = ("client", "create", "nightly", "--name", "Nightly", "--machine", "--workload-identities", str(identities))
+    identities.write_text(json.dumps([{"issuer": "https://issuer.example", "discovery": True}]))
+    assert "missing required field `subject`" in gatehouse.expect_failure(*make, code=2)
+    identity = {"issuer": "https://issuer.example", "subject": "repo:*", "discovery": True}
+    identities.write_text(json.dumps([identity]))
+    assert "the name of an owner" in gatehouse.expect_failure(*make)
+    identities.write_text(json.dumps([{**identity, "subject": "repo:owner/name"}]))
+    assert gatehouse.json(*make)["client_secret"] is None
+    shown = gatehouse.json("client", "show", "nightly")
+    assert shown["workload_identities"] == [{**identity, "subject": "repo:owner/name"}]
+    assert shown["secrets"] == []
 
 
 def test_invalid_input_is_refused_with_an_error_message(gatehouse: CommandLine, tmp_path: Path) -> None:

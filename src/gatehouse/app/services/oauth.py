@@ -53,6 +53,8 @@ from gatehouse.oauth.tokens import AccessTokens
 from gatehouse.oauth.user_claims import UserClaims
 from gatehouse.oauth.userinfo import UserInfo
 from gatehouse.oauth.vocabulary import GrantName
+from gatehouse.oauth.workloads.assertions import WorkloadAssertions
+from gatehouse.oauth.workloads.keys import WorkloadKeys
 from gatehouse.permissions.authentication.machine_accounts import ServiceAccountAuthenticator
 from gatehouse.permissions.holdings import HoldingsReader
 from gatehouse.throttle.limits import AttemptLimiter
@@ -236,11 +238,18 @@ def build_clients(
         cache_key=secrets.token_bytes(CACHE_KEY_BYTES),
     )
     assertions = ClientAssertions(store=grants, clock=clock, issuer=core.base_url)
+    workloads = WorkloadAssertions(
+        keys=WorkloadKeys(outbound=outbound_client(core.settings, KEYS_LIMITS), clock=clock),
+        store=grants,
+        clock=clock,
+        issuer=core.base_url,
+    )
     authenticator = ClientAuthenticator(
         store=store,
         metadata_clients=metadata,
         secrets=client_secrets,
         assertions=assertions,
+        workloads=workloads,
         guesses=guesses,
         refusals=audit.refusals,
     )
@@ -248,7 +257,14 @@ def build_clients(
         authenticator=permissions.authenticator, permission_loader=permissions.loader
     )
     return ClientServices(
-        commands=Clients(store=store, grants=grants, master_keys=core.masters, recorder=recorder, clock=clock),
+        commands=Clients(
+            store=store,
+            grants=grants,
+            master_keys=core.masters,
+            recorder=recorder,
+            clock=clock,
+            issuer=core.base_url,
+        ),
         metadata=metadata,
         secrets=client_secrets,
         authenticator=authenticator,

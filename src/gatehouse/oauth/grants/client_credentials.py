@@ -18,8 +18,10 @@ from gatehouse.oauth.store import ClientStore, GrantStore, refuse_long_scope
 from gatehouse.oauth.token_endpoint import TokenRequest, refuse_native_proof
 from gatehouse.oauth.token_issuer import BEARER, TokenResponse
 from gatehouse.oauth.vocabulary import SCOPE_TEXT
+from gatehouse.oauth.workloads.assertions import Workload
 
-AUDIT_PERIOD: Final = 3_600  # seconds in which one machine's tokens for one API are recorded once, by each node
+# Seconds in which the tokens for one API of one machine, and of one workload, are recorded once, by each node.
+AUDIT_PERIOD: Final = 3_600
 MAX_RECORDED: Final = 10_000
 
 
@@ -40,7 +42,7 @@ class ClientCredentialsGrant:
         self._tokens = tokens
         self._recorder = recorder
         self._clock = clock
-        self._recorded: LRUCache[tuple[str, str], int] = LRUCache(MAX_RECORDED)
+        self._recorded: LRUCache[tuple[str, str, Workload | None], int] = LRUCache(MAX_RECORDED)
 
     async def issue(self, token_request: TokenRequest, credentials: ClientCredentials) -> TokenResponse:
         """Issue an access token. Raises InvalidClient, InvalidTarget, InvalidScope and other errors of OAuth."""
@@ -68,14 +70,14 @@ class ClientCredentialsGrant:
 
     async def _record(self, machine: Machine, credentials: ClientCredentials, resource: str) -> None:
         """Record the first token in a while: machines ask every few minutes, and the log is not their meter."""
-        now, key = self._clock.now(), (machine.subject.sub, resource)
+        now, key = self._clock.now(), (machine.subject.sub, resource, machine.workload)
         if abs(now - self._recorded.get(key, -AUDIT_PERIOD)) < AUDIT_PERIOD:
             return
         record = self._recorder.record(
             AuditEvent.MACHINE_TOKEN_MADE,
             replace(credentials.origin, actor=machine.subject.sub),
             subject=machine.subject.client_id,
-            details={"resource": resource},
+            details={"resource": resource, **(machine.workload.audit_details if machine.workload else {})},
         )
         await self._grants.add_machine_record(record)
         self._recorded[key] = now

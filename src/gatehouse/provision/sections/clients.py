@@ -1,6 +1,7 @@
 """OAuth clients in files: entries, secrets, plan and export (R7)."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Final
 
 import msgspec
@@ -22,6 +23,7 @@ from gatehouse.oauth.client_document import ClientPatch, apply_patch, client_doc
 from gatehouse.oauth.clients import can_never_authenticate, check_client, check_new_client
 from gatehouse.oauth.errors import BadClient
 from gatehouse.oauth.model import CLIENT_FIELDS, MAX_LIVE_SECRETS, Client, ClientProfile, ClientSecret, SecretKind
+from gatehouse.oauth.workloads.checks import refuse_own_issuer
 from gatehouse.provision.document import Document
 from gatehouse.provision.file_secrets import FileSecret
 from gatehouse.provision.model import (
@@ -121,6 +123,8 @@ async def wanted_client(found: ClientEdit, context: Context, options: Options) -
         return found.with_secrets(())
     if found.after.public:
         raise BadClient("a public client has no secret")
+    if found.after.workload_identities:
+        raise BadClient("a client with workload identities has no secret")
     revealed = reveal_secret(file_secret, context, options, purpose=client_secret_purpose(found.after.client_id))
     if revealed.was_sealed:
         return found.with_secrets(import_secrets(found, revealed.text, context))
@@ -129,9 +133,9 @@ async def wanted_client(found: ClientEdit, context: Context, options: Options) -
 
 def keep_or_generate_secret(found: ClientEdit, context: Context) -> ClientEdit:
     before, after = found.before, found.after
-    if after.public:
+    if after.public or after.workload_identities:
         return found.with_secrets(())
-    if before is None or before.public:
+    if before is None or before.public or before.workload_identities:
         secret = new_secret()
         stored = new_stored_secret(after, secret, masters=context.masters, now=context.now)
         return found.with_secrets((stored,), secret)
@@ -248,6 +252,9 @@ async def resolve_client_entries(
 ) -> ResolvedSection:
     problems = Problems()
     clients = resolve_clients(entries, state, context.now, problems)
+    refuse_own = partial(refuse_own_issuer, base_url=context.reserved.base_url)
+    for one in clients:
+        problems.check_value(one.place, refuse_own, one.after, otherwise=None)
     if problems.lines:
         return ResolvedSection(clients, tuple(problems.lines), is_plannable=False)
     clients = [await load_client_logo(one, state, context, problems) for one in clients]

@@ -22,6 +22,7 @@ from gatehouse.oauth.model import (
     SecretKind,
     TokenSettings,
 )
+from gatehouse.oauth.workloads.model import WorkloadIdentity
 from gatehouse.storage.audit import add_audit_record, has_audit_record
 from gatehouse.storage.epoch import CLIENT_REV, next_rev
 from gatehouse.storage.images import put_image, remove_image
@@ -365,6 +366,8 @@ def client_from_fields(fields: dict[str, Any], secrets: Iterable[ClientSecret] =
     read["profile"] = ClientProfile(fields["profile"])
     sources = {claim: _known_members(source, ClaimSource) for claim, source in fields["claims"].items()}
     read["claims"] = msgspec.convert(sources, dict[str, ClaimSource])
+    identities = [_known_members(identity, WorkloadIdentity) for identity in fields["workload_identities"]]
+    read["workload_identities"] = msgspec.convert(identities, tuple[WorkloadIdentity, ...])
     tokens = _known_members(fields["token_settings"], TokenSettings)
     read["token_settings"] = TokenSettings(**{**tokens, "id_token_alg": Algorithm(tokens["id_token_alg"])})
     return Client(**{**fields, **read}, secrets=tuple(secrets))

@@ -168,7 +168,7 @@ EMPTY_CLIENTS = Statement(
         .values(
             {column: [] for column in ("redirect_hosts", "redirect_uris", "post_logout_uris", "origins")}
             | dict.fromkeys(("name", "backchannel_logout_uri", "client_uri", "policy_uri", "tos_uri", "logo"), "")
-            | {"jwks": {}, "claims": {}, "application_id": null()}
+            | {"jwks": {}, "workload_identities": [], "claims": {}, "application_id": null()}
             | {"removed": True, "version": clients.c.version + 1}
         )
         .returning(clients.c.client_id)

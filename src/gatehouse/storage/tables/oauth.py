@@ -2,6 +2,7 @@
 
 from sqlalchemy import BigInteger, Column, Index, LargeBinary, PrimaryKeyConstraint, Table, Text, false, text, true
 
+from gatehouse.storage.statements import JsonDocument
 from gatehouse.storage.tables.columns import (
     UPDATED_IN_PLACE,
     document_column,
@@ -28,6 +29,7 @@ clients = Table(
     *(text_column(name, server_default=text("''")) for name in ("client_uri", "policy_uri", "tos_uri")),
     text_column("logo", server_default=text("''")),  # ID of the image, if there is one
     document_column("jwks"),
+    Column("workload_identities", JsonDocument, nullable=False, server_default=text("'[]'")),
     document_column("claims"),
     document_column("token_settings"),
     flag_column("claims_in_id_token", server_default=true()),  # clients from before this column

@@ -60,6 +60,8 @@ def _typed_value(one: DescribedField[FieldT], typed: Any) -> Any:  # noqa: ANN40
             return _parse_number(one, typed.strip())
         case Kind.NUMBER:
             return typed
+        case Kind.DOCUMENT:
+            return parse_document(one, typed)
         case _:
             return PARSERS[one.kind](typed)
 
@@ -100,15 +102,17 @@ def parse_claims(text: str) -> Mapping[str, ClaimSource]:
     return claims
 
 
-def write_jwks(jwks: Mapping[str, object]) -> str:
-    return msgspec.json.format(msgspec.json.encode(jwks), indent=2).decode() if jwks else ""
+def write_document(document: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() if document else ""
 
 
-def parse_jwks(text: str) -> Mapping[str, object]:
+def parse_document(one: DescribedField[FieldT], text: str) -> object:
     try:
-        return msgspec.json.decode(text, type=dict[str, object]) if text.strip() else {}
-    except msgspec.DecodeError:
-        raise BadClient("jwks: enter a JWK set as JSON").on_screen("jwk_set") from None
+        return msgspec.json.decode(text, type=one.type) if text.strip() else one.default
+    except msgspec.ValidationError as error:
+        raise BadInput(f"{one.name}: {error}").on_screen("document_member", error=str(error)) from None
+    except (msgspec.DecodeError, UnicodeError):
+        raise BadInput(f"{one.name}: enter JSON").on_screen("document") from None
 
 
 def _text(value: str | None) -> str:
@@ -122,7 +126,7 @@ WRITERS: Final[Mapping[Kind, Callable[[Any], Any]]] = {
     Kind.CHOICE: str,
     Kind.SCOPES: tuple,
     Kind.CLAIMS: write_claims,
-    Kind.JWKS: write_jwks,
+    Kind.DOCUMENT: write_document,
 }
 PARSERS: Final[Mapping[Kind, Callable[[Any], Any]]] = {
     Kind.LIST: lambda text: tuple(split_lines(text)),
@@ -134,5 +138,4 @@ PARSERS: Final[Mapping[Kind, Callable[[Any], Any]]] = {
     Kind.PARAGRAPHS: form_text,
     Kind.SCOPES: parse_scopes,
     Kind.CLAIMS: parse_claims,
-    Kind.JWKS: parse_jwks,
 }

@@ -15,7 +15,7 @@ from tests.conftest import CALL_FAILED
 from tests.pages.tasks.counting import VIEWPORTS, Person
 from tests.support.browser import PASSWORD
 from tests.support.chromium import save_screenshot
-from tests.support.console import ADA, apply_document, login_of
+from tests.support.console import ADA, STUDIO, apply_document, login_of
 from tests.support.service import RunningService
 
 
@@ -48,14 +48,19 @@ async def person(
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def admin(person: Person) -> AsyncIterator[Person]:
-    """An administrator on the console's home page; signing in is no part of their task."""
-    await apply_document(person.service)
+    await begin_as_administrator(person)
+    yield person
+
+
+async def begin_as_administrator(person: Person, document: str = STUDIO) -> None:
+    """Open the console's home page as an administrator; signing in is no part of their task."""
+    await apply_document(person.service, document)
     await person.open("/console")
     await person.field("sign_in.login").fill(login_of(ADA))
     await person.field("field.password").fill(PASSWORD)
     await person.button("sign_in.submit").click()
     await person.page.wait_for_url("**/console")
-    yield person
+    await person.open(f"/console?lang={person.lang}")  # kept in a cookie; the account's language is English
 
 
 async def find_by(admin: Person, text: str, result: str) -> None:

@@ -11,10 +11,9 @@ from playwright.async_api import expect
 from gatehouse.kernel.times import DAY
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rules import ROOT
-from tests.pages.tasks.conftest import find_by, find_person, go
+from tests.pages.tasks.conftest import begin_as_administrator, find_by, find_person, go
 from tests.pages.tasks.counting import Person
-from tests.support.browser import PASSWORD
-from tests.support.console import ADA, PIA, SHOP, STUDIO, apply_document, login_of
+from tests.support.console import PIA, SHOP, STUDIO
 from tests.support.staged_tables import record_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -31,14 +30,7 @@ GATED = """
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def admin(person: Person) -> AsyncIterator[Person]:
-    """An administrator on the console's home page; signing in is no part of their task."""
-    await apply_document(person.service, STUDIO.replace("    roles:\n", f"    roles:{GATED}", 1))
-    await person.open("/console")
-    await person.field("sign_in.login").fill(login_of(ADA))
-    await person.field("field.password").fill(PASSWORD)
-    await person.button("sign_in.submit").click()
-    await person.page.wait_for_url("**/console")
-    await person.open(f"/console?lang={person.lang}")  # kept in a cookie
+    await begin_as_administrator(person, STUDIO.replace("    roles:\n", f"    roles:{GATED}", 1))
     yield person
 
 

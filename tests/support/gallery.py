@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from html import escape
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 from starlette.requests import Request
@@ -21,6 +21,7 @@ from gatehouse.admin.own_permissions import EffectiveRule, OwnPermissions, OwnSc
 from gatehouse.fields.derive import form_rows
 from gatehouse.kernel.graphics import Color
 from gatehouse.oauth.api_model import SCOPE_MARK
+from gatehouse.oauth.delegation import ActingApplication
 from gatehouse.oauth.model import APPLICATION_SCOPES, LINK_FIELDS, SCOPES
 from gatehouse.permissions.evaluation.contributions import SourceKind
 from gatehouse.permissions.model.invitation import AccessInvitation, InvitedAccess
@@ -130,6 +131,23 @@ LINKS: Final = tuple(
     DestinationLink(name=name, uri=f"https://atlas.studio.example/{name}", host="atlas.studio.example")
     for name in LINK_FIELDS
 )
+
+
+def a_given_grant(**fields: Any) -> account.GivenGrantRow:
+    grant = account.GivenGrantRow(
+        grant_id="0" * 32,
+        scopes=("openid", "email"),
+        shown_scopes=("openid", "email"),
+        resource="",
+        acting=(),
+        since=NOW - 12 * DAY,
+        used_at=NOW - DAY,
+        ends_at=NOW + 7 * DAY,
+    )
+    return replace(grant, **fields)
+
+
+ACTING: Final = (ActingApplication(application_id=50_002, name="Studio Agents", programs=("Planner", "Runner")),)
 CONSENT: Final = page.ConsentContext(
     csrf=CSRF,
     interaction=ASK,
@@ -139,6 +157,8 @@ CONSENT: Final = page.ConsentContext(
     nick="Anna",
     login=ANNA,
     scopes=("openid", "email"),
+    acting=ACTING,
+    days=(1, 7),
     logo="/static/0/mark.svg",
     links=LINKS,
 )
@@ -335,7 +355,18 @@ FULL_ACCOUNT: Final = replace(
             scopes=SCOPES,
             shown_scopes=SCOPES,
             since=NOW - 12 * DAY,
+            used_at=NOW - DAY,
+            ends_at=NOW + 7 * DAY,
             logo="/static/0/mark.svg",
+            grants=(a_given_grant(), a_given_grant(acting=ACTING)),
+        ),
+        account.ConnectedApplication(
+            client_id="tv",
+            name="Sofa TV",
+            scopes=SCOPES,
+            shown_scopes=SCOPES,
+            since=NOW - 12 * DAY,
+            grants=(a_given_grant(),),
         ),
     ),
     permissions=OwnPermissions(

@@ -34,6 +34,7 @@ from gatehouse.images.model import PICTURE, BadImage, image_url
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.oauth.authorize.service import Consents
+from gatehouse.oauth.given_grants import GivenGrants
 from gatehouse.permissions.commands.user_schemas import RecordDraft, UserRecordCommands
 from gatehouse.permissions.documents.ends import end_members
 from gatehouse.permissions.errors import Malformed
@@ -67,6 +68,7 @@ class PeopleAdmin:
         recovery: PasswordRecovery,
         erasure: Erasure,
         consents: Consents,
+        given_grants: GivenGrants,
         schemas: UserRecordCommands,
         sign_in: PersonSignIn,
         images: ImageLoader,
@@ -83,6 +85,7 @@ class PeopleAdmin:
         self._recovery = recovery
         self._erasure = erasure
         self._consents = consents
+        self._given_grants = given_grants
         self._schemas = schemas
         self._sign_in = sign_in
         self._images = images
@@ -191,6 +194,10 @@ class PeopleAdmin:
     async def disconnect(self, actor: Actor, user_id: str, client_id: str) -> None:
         require_operation(actor.rights, Operation.ADMINISTER)
         await self._consents.withdraw(user_id, client_id, actor.origin)
+
+    async def end_grant(self, actor: Actor, user_id: str, grant_id: str) -> None:
+        require_operation(actor.rights, Operation.ADMINISTER)
+        await self._given_grants.end(user_id, grant_id, actor.origin)
 
     # -- second factors ---------------------------------------------------------------------------------
 

@@ -305,6 +305,7 @@ def user_endpoints(services: Services) -> list[Endpoint]:
             people=people,
             sessions=services.accounts.sessions,
             consents=services.oauth.consents,
+            given_grants=services.oauth.given_grants,
             profile=services.accounts.profile,
             places=services.geoip,
             authenticator=services.permissions.authenticator,

@@ -318,6 +318,7 @@ def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         profile=services.accounts.profile,
         data=services.personal_data.requests,
         consents=services.oauth.consents,
+        given_grants=services.oauth.given_grants,
         permissions=services.admin.own_permissions,
         view=view,
         pages=pages,
@@ -383,7 +384,9 @@ def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         *provider_endpoints(services, pages, account, view),
         *InvitationsPage(invitations=lazy_access_invitations(services), view=view).endpoints(),
         *SessionForms(sessions=services.accounts.sessions, view=view).endpoints(),
-        *ConnectedApplicationForms(consents=services.oauth.consents, view=view).endpoints(),
+        *ConnectedApplicationForms(
+            consents=services.oauth.consents, given_grants=services.oauth.given_grants, view=view
+        ).endpoints(),
         *data.endpoints(),
         *reauthentication.endpoints(),
     ]

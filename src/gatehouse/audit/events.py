@@ -170,6 +170,10 @@ class AuditEvent(StrEnum):
         "token.machine_made",
         "A client or service account got an access token for itself; recorded once an hour for each API and node.",
     )
+    DELEGATED_TOKEN_MADE = (
+        "token.delegated",
+        "A program got an access token to act for a person; recorded once an hour for each sign-in, API and node.",
+    )
     MACHINE_TOKEN_REVOKED = "token.machine_revoked", "An access token of a client or service account was revoked."
     DEVICE_DENIED = "device.denied", "A device sign-in was denied."
     PAGE_REFUSED = "page.refused", "A page showed an error with a reference."

@@ -26,6 +26,23 @@ TOKEN_TYPE: Final = "at+jwt"  # noqa: S105 - the type in the header of an access
 TOKEN_KEY: Final = "token"  # noqa: S105 - in the state of the scope
 WEB_RESOURCE: Final = re.compile(r"(?P<origin>https?://[^/?#]+)(?P<path>/[^?#]*)?", re.ASCII)
 CLIENT_PREFIX: Final = "client:"
+MAX_ACTORS: Final = 3  # programs that act, one through the other (R11)
+
+
+class ActorClaim(msgspec.Struct, frozen=True, kw_only=True):
+    """The program that acts for the person, and inside it the one that acted before (RFC 8693 §4.1)."""
+
+    sub: NonEmpty
+    client_id: NonEmpty
+    act: "ActorClaim | None" = None
+
+    def __post_init__(self) -> None:
+        if self.sub != f"{CLIENT_PREFIX}{self.client_id}":
+            raise ValueError("sub of act must be the client")
+
+    @property
+    def client_ids(self) -> tuple[str, ...]:
+        return (self.client_id, *(() if self.act is None else self.act.client_ids))
 
 
 class AccessTokenClaims(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,11 +55,22 @@ class AccessTokenClaims(msgspec.Struct, frozen=True, kw_only=True):
     aud: str | tuple[str, ...]
     client_id: NonEmpty
     jti: NonEmpty
+    act: ActorClaim | None = None
     scope: str = ""
     roles: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     permissions: tuple[str, ...] = ()
     claims_omitted: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.act is not None and (self.act.client_id != self.client_id or self.sub.startswith(CLIENT_PREFIX)):
+            raise ValueError("act must name the client of the token, which acts for a person")
+        if len(self.actors) > MAX_ACTORS:
+            raise ValueError("too many programs in act")
+
+    @property
+    def actors(self) -> tuple[str, ...]:
+        return () if self.act is None else self.act.client_ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +79,7 @@ class ResourceToken:
 
     subject: str  # a user ID, or `client:` and a client ID
     client_id: str
+    actors: tuple[str, ...] = ()  # client IDs of the programs that act for the person, the newest first (`act`)
     scopes: frozenset[str]
     roles: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
@@ -141,6 +170,7 @@ class ProtectedResource:
         verified = ResourceToken(
             subject=claims.sub,
             client_id=claims.client_id,
+            actors=claims.actors,
             scopes=frozenset(claims.scope.split()),
             roles=claims.roles,
             groups=claims.groups,

@@ -15,6 +15,11 @@ class VerifiedAccessToken(Struct, frozen=True, kw_only=True):
     token: AccessToken
     holder: GrantHolder
 
+    @property
+    def delegable_scopes(self) -> tuple[str, ...]:
+        """The scopes of the grant that programs can act with by this token."""
+        return tuple(scope for place, scope in enumerate(self.holder.grant.scopes) if place in self.token.places)
+
 
 class AccessTokenVerifier(Struct, kw_only=True, eq=False):
     access_tokens: AccessTokens

@@ -24,6 +24,13 @@ class ApiAccess(StrEnum):
     ANY = "any"  # any other too, for a person who consents; never for itself
 
 
+class ActPolicy(StrEnum):
+    """Whether the API takes tokens of programs that act for a person: it must read `act` (RFC 8693 §4.1)."""
+
+    REFUSED = "refused"
+    ACCEPTED = "accepted"
+
+
 class ApiScope(Struct, frozen=True, kw_only=True):
     title: str
     description: str = ""
@@ -38,6 +45,7 @@ class Api(msgspec.Struct, frozen=True, kw_only=True):
     access: ApiAccess = ApiAccess.OWN
     clients: tuple[str, ...] = ()  # `client:<id>` or a client ID, or the digits of a service account
     token_seconds: int = API_TOKEN_SECONDS
+    act: ActPolicy = ActPolicy.REFUSED
 
     def admits_client(self, client: Client) -> bool:
         """Whether the client may ask for access in its own name."""
@@ -81,6 +89,10 @@ class Api(msgspec.Struct, frozen=True, kw_only=True):
         texts = {name: f"{self.name}{SCOPE_MARK}{name}" for name in ("", *APPLICATION_SCOPES)}
         texts |= {name: scope.title for name, scope in self.scopes.items()}
         return {f"{self.resource}{SCOPE_MARK}{name}": text for name, text in texts.items()}
+
+    @property
+    def accepts_act(self) -> bool:
+        return self.act is ActPolicy.ACCEPTED
 
     def is_banned(self, user: User, now: int) -> bool:
         """Whether the person is banned from its application now."""

@@ -6,6 +6,8 @@ which only its own application can introspect. Neither is stored.
 `jti` says what a token depends on, so that introspection and revocation find it:
 
     grant.<grant id>.<serial>     a person's, which ends with the grant
+    grant.<grant id>.<revs>.<serial>  the same for a program that acts for them, with the epochs of all clients that
+                                  act, the newest first and joined by "-": it ends with each of them (R11)
     client.<rev>.<serial>         a client's own, which ends with the client's epoch
     account.<rev>.<serial>        a service account's, which ends with the account's epoch
 """
@@ -18,22 +20,32 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gatehouse.accounts.bans.model import find_ban
+from gatehouse.accounts.model import User
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import HmacSha256, constant_time_equal
 from gatehouse.keys.encoding import decode_base64url, encode_base64url
 from gatehouse.keys.keyring import Keyring
 from gatehouse.oauth.api_model import Api, resource_in
+from gatehouse.oauth.delegation import actors_in, may_act_for
 from gatehouse.oauth.errors import ClientNotFound
 from gatehouse.oauth.mapped_claims import APPLICATION_CLAIMS, MappedClaims, application_sources, fitting_claims
 from gatehouse.oauth.model import Client, GrantHolder
 from gatehouse.oauth.store import ClientStore, FindAccount, GrantStore
 from gatehouse.tokens.claim_sizes import payload_bytes_left
-from gatehouse.tokens.claims import ApiTokenClaims, InvalidToken
+from gatehouse.tokens.claims import ActClaim, ApiTokenClaims, InvalidToken
 from gatehouse.tokens.signer import Signer
 from gatehouse.tokens.verifier import TokenVerifier
 
 SERIAL_BYTES: Final = 12
 MAX_API_TOKEN: Final = 6_144  # characters; roles, groups and permissions beyond are left out (R9)
+
+
+REV_MARK: Final = "-"  # between the epochs of a chain
+
+
+def join_revs(acting: Client, earlier: str) -> str:
+    return f"{acting.rev}{REV_MARK}{earlier}" if earlier else str(acting.rev)
 
 
 class TokenSubject(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +70,13 @@ class TokenSubject(msgspec.Struct, frozen=True, kw_only=True):
         source = f"grant.{holder.grant.grant_id}"
         return cls(sub=user_id, client_id=holder.client.client_id, source=source, user_id=user_id)
 
+    @classmethod
+    def of_delegation(cls, holder: GrantHolder, acting: Client, earlier: str) -> "TokenSubject":
+        """`earlier`: the epochs of those that acted before."""
+        user_id, revs = holder.user.user_id, join_revs(acting, earlier)
+        source = f"grant.{holder.grant.grant_id}.{revs}"
+        return cls(sub=user_id, client_id=acting.client_id, source=source, user_id=user_id)
+
     def new_jti(self) -> str:
         return f"{self.source}.{token_hex(SERIAL_BYTES)}"
 
@@ -74,6 +93,19 @@ class FoundToken(msgspec.Struct, frozen=True, kw_only=True):
     holder: GrantHolder | None = None  # of a person's
     client: Client | None = None  # that got it; None for a service account
     project_id: str = ""  # of the service account
+    act: ActClaim | None = None  # the program that acts for the person
+
+    @property
+    def revs(self) -> str:
+        """The epochs of the clients that act, as its jti has them; "" for none."""
+        return "" if self.act is None else self.jti.split(".")[2]
+
+    @property
+    def machine(self) -> str:
+        """The subject of the machine that got it for itself, or of the program that acts with it; "" for others."""
+        if self.holder is None:
+            return self.sub
+        return "" if self.act is None else self.act.sub
 
 
 # Opaque tokens of machines: version 1 | HMAC-SHA256 24 | end, distrusted, jti, sub and client_id as JSON.
@@ -136,6 +168,7 @@ class ApiTokens(Struct, kw_only=True, eq=False):
         scopes: Collection[str],
         *,
         ends_at: int,
+        act: ActClaim | None = None,
         keys_version: int | None = None,
     ) -> str:
         """Sign a token for the API; `scopes` are names of its own, and roles, groups, permissions."""
@@ -147,6 +180,7 @@ class ApiTokens(Struct, kw_only=True, eq=False):
             aud=api.resource,
             client_id=subject.client_id,
             jti=subject.new_jti(),
+            act=act,
             scope=" ".join(scopes),
         )
         claims = msgspec.structs.replace(claims, **await self._held_claims(api, subject, scopes, claims))
@@ -207,6 +241,7 @@ class ApiTokens(Struct, kw_only=True, eq=False):
             ends_at=claims.exp,
             scope=claims.scope,
             api=api,
+            act=claims.act,
         )
 
     async def _find_opaque(self, token: str, *, include_expired: bool) -> FoundToken | None:
@@ -229,7 +264,42 @@ class ApiTokens(Struct, kw_only=True, eq=False):
         if not include_banned and (api.is_banned(holder.user, now) or holder.is_banned(now)):
             return None
         scopes = api.scopes_in(holder.grant.scopes, holder.client)
-        return replace(token, holder=holder, client=holder.client, scope=existing_scopes(token.scope, scopes))
+        found = replace(token, holder=holder, client=holder.client, scope=existing_scopes(token.scope, scopes))
+        return (
+            found if token.act is None else await self._with_actors(found, holder, api, include_banned=include_banned)
+        )
+
+    async def _with_actors(
+        self, token: FoundToken, holder: GrantHolder, api: Api, *, include_banned: bool
+    ) -> FoundToken | None:
+        """Return the token of a program that acts for a person, if it still may."""
+        acting = await self._find_acting(token, holder)
+        if acting is None or not api.accepts_act or not api.admits_client_of_person(acting):
+            return None
+        if await self.grants.is_machine_token_revoked(token.jti):
+            return None
+        if not include_banned and await self._is_banned_from(holder.user, acting):
+            return None
+        scopes = api.scopes_in(holder.grant.scopes, acting)
+        return replace(token, client=acting, scope=existing_scopes(token.scope, scopes))
+
+    async def _find_acting(self, token: FoundToken, holder: GrantHolder) -> Client | None:
+        """Return the client that acts, if it still may, and so may those that acted before it."""
+        try:
+            chain = [await self.clients.active_client(client_id) for client_id in actors_in(token.act)]
+        except ClientNotFound:
+            return None
+        acting, revs = chain[0], REV_MARK.join(str(client.rev) for client in chain)
+        is_unrevoked = (acting.client_id, revs) == (token.client_id, token.revs)
+        may_act = all(may_act_for(client, holder.client, holder.grant.scopes) for client in chain)
+        return acting if is_unrevoked and may_act else None
+
+    async def _is_banned_from(self, user: User, client: Client) -> bool:
+        """Whether the person is banned from the client's application now."""
+        application_id = client.application_id or 0
+        project_id = await self.clients.project_of(application_id)
+        now = self.clock.now()
+        return find_ban(user.bans, now, application_id=application_id, project_id=project_id or "") is not None
 
     async def _with_client(self, token: FoundToken, rev: str) -> FoundToken | None:
         try:

@@ -160,6 +160,10 @@ def _profile_checks(client: Client) -> Iterable[RuleCheck]:
     game = "game_id_token needs profile oidc, an application and the scope openid"
     for_games = is_oidc and client.application_id is not None and OPENID in client.scopes
     yield for_games or not client.game_id_token, "game_id_token", game
+    is_confidential = is_oidc and not client.public
+    yield is_confidential or not client.may_act, "may_act", "may_act needs profile oidc and a confidential client"
+    others = "may_act_for_others needs may_act"
+    yield client.may_act or not client.may_act_for_others, "may_act_for_others", others
     if client.machine:
         yield from _machine_checks(client)
 

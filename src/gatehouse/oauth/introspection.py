@@ -14,6 +14,7 @@ from gatehouse.kernel.digests import sha256
 from gatehouse.oauth.access_token_verifier import AccessTokenVerifier, VerifiedAccessToken
 from gatehouse.oauth.api_tokens import ApiTokens, FoundToken
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
+from gatehouse.oauth.delegation import delegable_names, delegate_scopes_in
 from gatehouse.oauth.errors import InvalidClient, InvalidRequest, InvalidTarget
 from gatehouse.oauth.model import Client, GrantHolder
 from gatehouse.oauth.refresh_tokens import RefreshTokens
@@ -89,8 +90,9 @@ class Introspection(Struct, kw_only=True, eq=False):
 
     def _access_token_response(self, bearer: VerifiedAccessToken) -> Mapping[str, object]:
         scopes = [scope for scope in bearer.holder.scopes if scope in bearer.token.scopes]
+        carried = delegable_names(bearer.delegable_scopes)
         return {
-            **self._active_response(bearer.holder, " ".join(scopes)),
+            **self._active_response(bearer.holder, " ".join(dict.fromkeys((*scopes, *carried)))),
             "token_type": "Bearer",
             "exp": bearer.token.ends_at,
         }
@@ -109,7 +111,7 @@ class Introspection(Struct, kw_only=True, eq=False):
         if api is not None and api.is_banned(holder.user, self.clock.now()):
             return None
         of_api = () if api is None else api.scopes_in(holder.grant.scopes, holder.client)
-        scope = " ".join(dict.fromkeys((*holder.scopes, *of_api)))
+        scope = " ".join(dict.fromkeys((*holder.scopes, *of_api, *delegate_scopes_in(holder.grant.scopes))))
         return {**self._active_response(holder, scope), "exp": refresh_token.ends_at}
 
     async def _introspect_api_token(self, token: str, caller: IntrospectionCaller) -> Mapping[str, object] | None:
@@ -130,6 +132,7 @@ class Introspection(Struct, kw_only=True, eq=False):
             "token_type": "Bearer",
             "exp": api_token.ends_at,
             "jti": api_token.jti,
+            **({} if api_token.act is None else {"act": api_token.act}),
         }
 
     async def _introspect_login_token(self, token: str, caller: IntrospectionCaller) -> Mapping[str, object] | None:

@@ -224,6 +224,21 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
             section=FormSection.ADMINISTRATORS,
         ),
     ] = True
+    may_act: Annotated[  # R11
+        bool,
+        Field(
+            "Allow it to act for people who let its application act through other clients of it (oidc).",
+            section=FormSection.MAIN,
+        ),
+    ] = False
+    may_act_for_others: Annotated[  # R11
+        bool,
+        Field(
+            "Allow it to act through clients of other applications, too.",
+            section=FormSection.ADMINISTRATORS,
+            administrators_only=True,
+        ),
+    ] = False
     require_pkce: Annotated[
         bool,
         Field(
@@ -343,11 +358,42 @@ class GrantHolder(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(scope for scope in granted if scope in allowed)
 
 
+class ActingProgram(msgspec.Struct, frozen=True, kw_only=True):
+    """A client that may act for people who allow its application to."""
+
+    application_id: int
+    application: str  # its name
+    client_id: str
+    name: str
+    may_act_for_others: bool = False
+
+    def acts_through(self, application_id: int | None) -> bool:
+        """Whether it may act through clients of this application."""
+        return self.may_act_for_others or self.application_id == application_id
+
+
+class GivenGrant(msgspec.Struct, frozen=True, kw_only=True):
+    """A live grant as its person sees it."""
+
+    grant_id: str
+    client_id: str
+    application_id: int | None  # of the client
+    name: str  # of the client
+    scopes: tuple[str, ...]
+    given_at: int
+    used_at: int  # when it last gave tokens
+    ends_at: int
+
+
 class Consent(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str
     client_id: str
     scopes: tuple[str, ...]
     given_at: int
+    ends_at: int = 0  # 0: until it is withdrawn
+
+    def has_ended(self, now: int) -> bool:
+        return 0 < self.ends_at <= now
 
 
 class DeviceState(StrEnum):

@@ -55,8 +55,8 @@ class Revocation(Struct, kw_only=True, eq=False):
         account = await self.machines.authenticate_account(credentials)
         client = None if account else await self.authentication.authenticate_by_secret(credentials)
         api_token = await self.api_tokens.find(token, include_expired=True)
-        if api_token is not None and api_token.holder is None:
-            if api_token.sub == (account.subject.sub if account else client and client.subject):
+        if api_token is not None and api_token.machine:
+            if api_token.machine == (account.subject.sub if account else client and client.subject):
                 await self._revoke_machine_token(api_token, origin)
             return
         holder = await self._find_holder(token) if api_token is None else api_token.holder
@@ -64,10 +64,10 @@ class Revocation(Struct, kw_only=True, eq=False):
             await self._revoke(holder, client, origin)
 
     async def _revoke_machine_token(self, token: FoundToken, origin: AuditOrigin) -> None:
-        """End one token of a machine; its others live on."""
+        """End one token of a machine, or of a program that acts; its others live on."""
         record = self.recorder.record(
             AuditEvent.MACHINE_TOKEN_REVOKED,
-            replace(origin, actor=token.sub),
+            replace(origin, actor=token.machine),
             subject=token.client_id,
             details={"jti": token.jti},
         )

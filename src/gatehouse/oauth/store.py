@@ -16,10 +16,12 @@ from gatehouse.oauth.api_model import MAX_SCOPE_CLAIM, SCOPE_MARK, Api, plain_sc
 from gatehouse.oauth.errors import InvalidScope, InvalidTarget
 from gatehouse.oauth.model import (
     APPLICATION_SCOPES,
+    ActingProgram,
     Client,
     ClientSecret,
     Consent,
     DeviceRequest,
+    GivenGrant,
     Grant,
     GrantHolder,
     LogoutCall,
@@ -88,6 +90,9 @@ class ClientStore(Protocol):
     async def find_api(self, resource: str) -> Api | None:
         """Return the API that a live application declares under exactly this resource."""
 
+    async def acting_programs(self, application_ids: Collection[int]) -> Sequence[ActingProgram]:
+        """Return the clients of these applications, if they are live, that may act for people."""
+
     async def project_of(self, application_id: int) -> str | None:
         """Return the project of a live application; None for none."""
 
@@ -117,7 +122,8 @@ class GrantStore(Protocol):
         """Store a new grant with its code; False, and nothing stored, when the user is blocked or their rev changed.
 
         `in_session`: also when the session it came from has ended, so that no grant outlives a sign-out unseen.
-        `consented`: also when its scopes are not, or no longer, all allowed by the person.
+        `consented`: also when its scopes are not, or no longer, all allowed by the person, or it ends after its
+        consent.
         """
 
     async def find_grant_by_code(self, code: bytes) -> GrantHolder | None:
@@ -175,8 +181,14 @@ class ConsentStore(Protocol):
         A client without a logo has that of its application.
         """
 
+    async def grants_of_user(self, user_id: str, now: int) -> Sequence[GivenGrant]:
+        """Return a person's live grants, at most 1,000, the newest first; codes that were not redeemed are none."""
+
     async def add_consent(self, consent: Consent, record: AuditRecord) -> None:
-        """Add the scopes to what is allowed already; two windows at once lose nothing."""
+        """Add the scopes to what is allowed already; two windows at once lose nothing.
+
+        Its end counts for all; scopes that were allowed for a shorter time are allowed no more.
+        """
 
     async def withdraw_consent(self, user_id: str, client_id: str, now: int, record: AuditRecord) -> bool:
         """Delete the consent and revoke every grant of that person to that client, in one transaction."""

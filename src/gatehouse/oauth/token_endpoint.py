@@ -13,6 +13,7 @@ from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.fields.secrets import SecretText
 from gatehouse.oauth.api_model import Api, resource_in
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentialFields, ClientCredentials
+from gatehouse.oauth.delegation import delegated_applications
 from gatehouse.oauth.errors import InvalidGrant, InvalidRequest, InvalidTarget, UnsupportedGrantType
 from gatehouse.oauth.model import Client, ClientProfile, GrantHolder
 from gatehouse.oauth.store import ClientStore, deciding_applications, find_granted_api, may_log_in_to_client
@@ -75,9 +76,10 @@ class GrantAccess(Struct, kw_only=True, eq=False):
         return client
 
     async def check(self, token_request: TokenRequest, holder: GrantHolder) -> Api | None:
-        """Return the API that the grant is for; None for none. Raises InvalidTarget, InvalidGrant.
+        """Return the API that the access token is for; None for this service. Raises InvalidTarget, InvalidGrant.
 
-        The application of the API decides about the person like that of the client (R9).
+        The application of the API decides about the person like that of the client (R9). When programs may act for
+        the person, the token is for them, unless the request names the API (R11).
         """
         client, user = holder.client, holder.user
         refuse_other_resource(token_request, client, holder.grant.scopes)
@@ -87,7 +89,7 @@ class GrantAccess(Struct, kw_only=True, eq=False):
             raise InvalidGrant(f"one of the applications {applications} does not allow {user.user_id} to sign in")
         if api is not None and await self.has_pending_terms(user.user_id, api.application_id):
             raise InvalidGrant(f"{user.user_id} has not accepted the terms of application {api.application_id}")
-        return api
+        return None if delegated_applications(holder.grant.scopes) and not token_request.resource else api
 
 
 def refuse_native_proof(credentials: ClientCredentials) -> None:

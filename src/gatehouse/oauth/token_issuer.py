@@ -10,6 +10,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.keys.keyring import Keyring
 from gatehouse.oauth.api_model import Api
 from gatehouse.oauth.api_tokens import ApiTokens, TokenSubject
+from gatehouse.oauth.delegation import delegable_names, delegated_applications, is_delegable
 from gatehouse.oauth.id_tokens import IdTokens
 from gatehouse.oauth.model import ClientProfile, GrantHolder
 from gatehouse.oauth.refresh_tokens import RefreshTokens
@@ -64,7 +65,9 @@ class TokenIssuer(Struct, kw_only=True, eq=False):
         now = self.clock.now()
         allowed = holder.scopes
         own = tuple(scope for scope in scopes if scope in allowed)
-        access = await (self._opaque_token(holder, own) if api is None else self._api_token(api, holder, scopes))
+        access = await (
+            self._opaque_token(holder, own, scopes) if api is None else self._api_token(api, holder, scopes)
+        )
         return TokenResponse(
             token_type=BEARER,
             access_token=access.token,
@@ -76,13 +79,21 @@ class TokenIssuer(Struct, kw_only=True, eq=False):
             else None,
         )
 
-    async def _opaque_token(self, holder: GrantHolder, scopes: Collection[str]) -> IssuedAccessToken:
+    async def _opaque_token(
+        self, holder: GrantHolder, own: Collection[str], scopes: Collection[str]
+    ) -> IssuedAccessToken:
+        """Return a token for this service, which carries the scopes that programs act with, if any may (R11)."""
+        carried = tuple(filter(is_delegable, scopes)) if delegated_applications(scopes) else ()
         ends_at = min(self.clock.now() + holder.client.token_settings.access_seconds, holder.grant.ends_at)
         await self.keyring.ensure_version(holder.keys_version)
         token = self.access_tokens.encode(
-            holder.grant.grant_id, scopes, ends_at, distrust_count=self.keyring.distrust_count
+            holder.grant.grant_id,
+            own,
+            ends_at,
+            distrust_count=self.keyring.distrust_count,
+            places=tuple(map(holder.grant.scopes.index, carried)),
         )
-        return IssuedAccessToken(token=token, ends_at=ends_at)
+        return IssuedAccessToken(token=token, ends_at=ends_at, api_scopes=delegable_names(carried))
 
     async def _api_token(self, api: Api, holder: GrantHolder, scopes: Collection[str]) -> IssuedAccessToken:
         ends_at = min(self.clock.now() + api.token_seconds, holder.grant.ends_at)

@@ -3,11 +3,14 @@
     version 1 | grant id 16 | end 5 | scopes 1 | distrusted 3 | serial 5 | HMAC-SHA256, its first 24 bytes
 
 `distrusted` is the number of signing keys that were distrusted when the token was made; after one more it is invalid.
+
+A token that programs can act with has version 4, and after its serial the places of the scopes it carries for them
+among those of its grant, one bit for each.
 A token that decodes here was made by this service; the caller must still check that its grant is live.
 """
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Final
 
@@ -18,13 +21,15 @@ from gatehouse.keys.encoding import decode_base64url, encode_base64url
 from gatehouse.oauth.model import SCOPES
 
 VERSION: Final = b"\x02"
+VERSION_WITH_PLACES: Final = b"\x04"
 GRANT_BYTES: Final = 16
 END_BYTES: Final = 5
 DISTRUSTED_BYTES: Final = 3
 SERIAL_BYTES: Final = 5  # so that two tokens of the same second differ
 MAC_BYTES: Final = 24
 BODY_BYTES: Final = len(VERSION) + GRANT_BYTES + END_BYTES + 1 + DISTRUSTED_BYTES + SERIAL_BYTES
-TOKEN_CHARACTERS: Final = (BODY_BYTES + MAC_BYTES) * 4 // 3 + 1
+MAX_PLACES_BYTES: Final = 20  # more than the scopes of a grant
+MAX_CHARACTERS: Final = (BODY_BYTES + MAX_PLACES_BYTES + MAC_BYTES) * 4 // 3 + 1
 # A new scope is appended to SCOPES, because live tokens contain the positions of the others.
 SCOPE_BITS: Final = {scope: 1 << place for place, scope in enumerate(SCOPES)}
 
@@ -34,6 +39,7 @@ class AccessToken(Struct, frozen=True, kw_only=True):
     scopes: frozenset[str]
     ends_at: int
     distrust_count: int
+    places: frozenset[int] = frozenset()  # of the scopes of its grant that programs can act with
 
 
 @cache
@@ -45,15 +51,24 @@ class AccessTokens:
     def __init__(self, key: bytes) -> None:
         self._hmac = HmacSha256(key)
 
-    def encode(self, grant_id: str, scopes: Iterable[str], ends_at: int, *, distrust_count: int) -> str:
+    def encode(
+        self,
+        grant_id: str,
+        scopes: Iterable[str],
+        ends_at: int,
+        *,
+        distrust_count: int,
+        places: Collection[int] = (),
+    ) -> str:
         body = b"".join(
             (
-                VERSION,
+                VERSION_WITH_PLACES if places else VERSION,
                 bytes.fromhex(grant_id),
                 ends_at.to_bytes(END_BYTES),
                 sum(SCOPE_BITS[scope] for scope in set(scopes)).to_bytes(),
                 distrust_count.to_bytes(DISTRUSTED_BYTES),
                 secrets.token_bytes(SERIAL_BYTES),
+                encode_places(places),
             )
         )
         return encode_base64url(body + self._mac(body)).decode()
@@ -61,7 +76,7 @@ class AccessTokens:
     def decode(self, token: str) -> AccessToken | None:
         """Read a token of this service in its canonical form; its end is not checked."""
         raw = decode_access_token(token)
-        if raw is None or not constant_time_equal(raw[BODY_BYTES:], self._mac(raw[:BODY_BYTES])):
+        if raw is None or not constant_time_equal(raw[-MAC_BYTES:], self._mac(raw[:-MAC_BYTES])):
             return None
         grant_id, rest = raw[1 : 1 + GRANT_BYTES], raw[1 + GRANT_BYTES :]
         bits, rest_of_body = rest[END_BYTES], rest[END_BYTES + 1 :]
@@ -70,18 +85,32 @@ class AccessTokens:
             ends_at=int.from_bytes(rest[:END_BYTES]),
             scopes=scopes_in(bits),
             distrust_count=int.from_bytes(rest_of_body[:DISTRUSTED_BYTES]),
+            places=decode_places(raw[BODY_BYTES:-MAC_BYTES]),
         )
 
     def _mac(self, body: bytes) -> bytes:
         return self._hmac.digest(body)[:MAC_BYTES]
 
 
+def encode_places(places: Collection[int]) -> bytes:
+    bits = sum(1 << place for place in set(places))
+    return bits.to_bytes((bits.bit_length() + 7) // 8)
+
+
+def decode_places(raw: bytes) -> frozenset[int]:
+    bits = int.from_bytes(raw)
+    return frozenset(place for place in range(bits.bit_length()) if bits >> place & 1)
+
+
 def decode_access_token(token: str) -> bytes | None:
     """Return the bytes of a text that has the form of an access token."""
-    if len(token) > TOKEN_CHARACTERS or not token.isascii():
+    if len(token) > MAX_CHARACTERS or not token.isascii():
         return None
     try:
         raw = decode_base64url(token.encode())
     except ValueError:
         return None
-    return raw if len(raw) == BODY_BYTES + MAC_BYTES and raw.startswith(VERSION) else None
+    places_bytes = len(raw) - BODY_BYTES - MAC_BYTES
+    is_plain = raw.startswith(VERSION) and places_bytes == 0
+    has_places = raw.startswith(VERSION_WITH_PLACES) and 0 < places_bytes <= MAX_PLACES_BYTES
+    return raw if is_plain or has_places else None

@@ -277,6 +277,14 @@ class ServiceAccountClaims(Claims, frozen=True, kw_only=True, tag_field="typ", t
         refuse_uid_sub_mismatch(self.uid, self.sub)
 
 
+class ActClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The program that acts for the person of a token, and inside it the one that acted before (RFC 8693 §4.1)."""
+
+    sub: Name  # `client:<id>`
+    client_id: Name
+    act: "ActClaim | None" = None
+
+
 class ApiTokenClaims(Claims, frozen=True, kw_only=True):
     """An access token for the API of an application (RFC 9068): for its owner to verify offline.
 
@@ -290,6 +298,7 @@ class ApiTokenClaims(Claims, frozen=True, kw_only=True):
     aud: Name  # the resource
     client_id: Name
     jti: Name
+    act: ActClaim | None = None
     scope: str = ""  # space-separated
     roles: tuple[str, ...] | None = None
     groups: tuple[str, ...] | None = None

@@ -63,7 +63,7 @@ SESSION_EVENTS: Final = (
     ),
     *(AuditEvent.CLIENT_TOKENS_REVOKED, AuditEvent.DEVICE_DENIED, AuditEvent.GAME_CONFIRMED),
     *(AuditEvent.SESSION_CLOSED, AuditEvent.GAME_CLOSED, AuditEvent.GAME_RETURNED),
-    *(AuditEvent.MACHINE_TOKEN_MADE, AuditEvent.MACHINE_TOKEN_REVOKED),
+    *(AuditEvent.MACHINE_TOKEN_MADE, AuditEvent.DELEGATED_TOKEN_MADE, AuditEvent.MACHINE_TOKEN_REVOKED),
 )
 PERMISSION_EVENTS: Final = (
     *(

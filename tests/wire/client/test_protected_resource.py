@@ -10,6 +10,8 @@ from gatehouse.cli.client import client_from_options, create
 from gatehouse.client import ProtectedResource, StandardTransport, TokenSource, Unauthenticated, Unavailable
 from tests.support.builders import ORIGIN
 from tests.support.console import apply_document
+from tests.support.delegation import RESOURCE as CALENDAR
+from tests.support.delegation import some_agents, token_of_two_programs, wrong_acts
 from tests.support.guides import programs_for
 from tests.support.service import RunningService
 from tests.support.studio import Studio, a_studio
@@ -105,3 +107,15 @@ async def test_mt_14_a_token_of_another_class_or_for_another_api_is_refused(stud
         await wrong.token()
     for one in (other, other_issuer, guide["matches"], guide["tokens"], wrong):
         await one.close()
+
+
+async def test_dg_14_the_client_verifies_act_and_names_the_programs(studio: Studio) -> None:
+    service = studio.service
+    agents = await some_agents(service)
+    api = ProtectedResource(service.base_url, resource=CALENDAR, clock=service.clock)
+    token = await api.verify(await token_of_two_programs(agents))
+    assert (token.actors, token.client_id, token.is_machine) == (("runner", "planner"), "runner", False)
+    for claims in wrong_acts(agents):
+        with pytest.raises(Unauthenticated):
+            await api.verify(await service.services.keys.signer.sign(claims))
+    await api.close()

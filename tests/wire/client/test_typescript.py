@@ -21,8 +21,10 @@ from tests.interop.toolchains import find_node
 from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.builders import ORIGIN
 from tests.support.capabilities import require_program
+from tests.support.delegation import RESOURCE as CALENDAR
+from tests.support.delegation import some_agents, token_of_two_programs, wrong_acts
 from tests.support.find_programs import ROOT
-from tests.support.oauth import RelyingPartyClient, an_oidc_client, query_of
+from tests.support.oauth import RelyingPartyClient, an_oidc_client, claims_of, query_of
 from tests.support.permission_builders import create_application
 from tests.support.service import RunningService
 from tests.support.studio import FACTOR, Studio, create_administrator
@@ -263,6 +265,21 @@ async def test_ts_04_a_token_of_another_class_or_for_another_api_is_refused(modu
         assert await backend.call("user", jwt=token) == "Unauthenticated"
         await backend.call("advance", seconds=300)
         assert await backend.call("verify", token=token, resource=RESOURCE) == "Unauthenticated"
+
+
+async def test_dg_14_the_package_verifies_act_and_names_the_programs(module: Path, shop: ClientShop) -> None:
+    studio = shop.studio
+    party = await an_oidc_client(studio.service, "party")
+    agents = await some_agents(studio.service)
+    token = await token_of_two_programs(agents)
+    async with running_backend(module, studio, shop.key, party) as backend:
+
+        async def verify(token: str) -> Any:
+            return await backend.call("verify", token=token, resource=CALENDAR)
+
+        assert await verify(token) == f"{claims_of(token)['sub']} runner planner"
+        for claims in wrong_acts(agents):
+            assert await verify(await studio.service.services.keys.signer.sign(claims)) == "Unauthenticated"
 
 
 async def a_match_server(service: RunningService) -> RelyingPartyClient:

@@ -8,6 +8,7 @@ import { checkBaseUrl, type Fetch, type Json } from "./http.js";
 import { checkTimes, type Clock, KeyCache, SYSTEM_CLOCK, verifySignature } from "./tokens.js";
 
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
+const MAX_ACTORS = 3;
 const WEB_RESOURCE = /^(https?:\/\/[^/?#\s"]+)(\/[^?#\s"]*)?$/;
 
 /** A verified access token. */
@@ -15,6 +16,8 @@ export class ResourceToken {
   /** A user ID, or `client:` and a client ID. */
   readonly subject: string;
   readonly clientId: string;
+  /** Client IDs of the programs that act for the person, the newest first; empty when the person's own client does. */
+  readonly actors: readonly string[];
   readonly scopes: ReadonlySet<string>;
   readonly roles: readonly string[];
   readonly groups: readonly string[];
@@ -29,6 +32,10 @@ export class ResourceToken {
     this.subject = textIn(claims, "sub");
     this.clientId = textIn(claims, "client_id");
     textIn(claims, "jti");
+    this.actors = actorsIn(claims);
+    if (this.actors.length > 0 && (this.actors[0] !== this.clientId || this.isMachine)) {
+      throw new Unauthenticated("act must name the client of the token, which acts for a person");
+    }
     this.scopes = new Set(String(claims["scope"] ?? "").split(" ").filter(Boolean));
     this.roles = textsIn(claims, "roles");
     this.groups = textsIn(claims, "groups");
@@ -116,6 +123,21 @@ export class ProtectedResource {
     verified.require(...scopes);
     return verified;
   }
+}
+
+/** The client IDs in `act` (RFC 8693 §4.1), the newest first. */
+function actorsIn(claims: Json): readonly string[] {
+  const actors: string[] = [];
+  for (let act = claims["act"]; act !== undefined; ) {
+    if (typeof act !== "object" || act === null || Array.isArray(act)) throw new Unauthenticated("act is malformed");
+    const actor: Json = act as Json;
+    const clientId = textIn(actor, "client_id");
+    if (textIn(actor, "sub") !== `client:${clientId}`) throw new Unauthenticated("sub of act must be the client");
+    actors.push(clientId);
+    if (actors.length > MAX_ACTORS) throw new Unauthenticated("too many programs in act");
+    act = actor["act"];
+  }
+  return actors;
 }
 
 function textIn(claims: Json, name: string): string {

@@ -28,6 +28,7 @@ def build(console: ConsoleServices) -> list[ConsoleRoute]:
         persons,
         sessions=services.accounts.sessions,
         consents=services.oauth.consents,
+        given_grants=services.oauth.given_grants,
         profile=services.accounts.profile,
         names=console.names,
         places=services.geoip,

@@ -28,11 +28,14 @@ from gatehouse.oauth.device import DeviceAuthorization
 from gatehouse.oauth.device_sign_in import DeviceSignInPurpose
 from gatehouse.oauth.document_hosts import DocumentHosts
 from gatehouse.oauth.exchange import IdTokenExchange, UserJwtExchange
+from gatehouse.oauth.given_grants import GivenGrants
 from gatehouse.oauth.grants.authorization_code import AuthorizationCodeGrant
 from gatehouse.oauth.grants.client_credentials import ClientCredentialsGrant
+from gatehouse.oauth.grants.delegation import DelegationGrant
 from gatehouse.oauth.grants.device_code import DeviceCodeGrant
 from gatehouse.oauth.grants.refresh_token import RefreshTokenGrant
 from gatehouse.oauth.grants.token_exchange import TokenExchangeGrant
+from gatehouse.oauth.hourly_records import HourlyRecords
 from gatehouse.oauth.id_tokens import IdTokens
 from gatehouse.oauth.introspection import Introspection
 from gatehouse.oauth.logout import LogoutRequests
@@ -96,6 +99,7 @@ class OAuthServices(Struct, frozen=True, kw_only=True, eq=False):
     clients: ClientServices
     tokens: TokenServices
     consents: Consents
+    given_grants: GivenGrants
     owners: ApplicationOwners
     denial_reasons: DenialReasons
     authorize: AuthorizeService
@@ -151,6 +155,9 @@ def build_oauth(
         clients=clients,
         tokens=tokens,
         consents=consents,
+        given_grants=GivenGrants(
+            store=storage.consents, grants=storage.grants, clients=storage.clients, recorder=recorder, clock=clock
+        ),
         owners=owners,
         denial_reasons=DenialReasons(rules=rules, owners=owners),
         authorize=authorize,
@@ -378,8 +385,8 @@ def build_token_endpoint(
             GrantName.CLIENT_CREDENTIALS: ClientCredentialsGrant(
                 authentication=clients.machines,
                 clients=storage.clients,
-                grants=grants,
                 tokens=tokens.api_tokens,
+                records=HourlyRecords(grants=grants, clock=clock),
                 recorder=recorder,
                 clock=clock,
             ),
@@ -388,6 +395,16 @@ def build_token_endpoint(
                 access_token_verifier=tokens.verifier,
                 user_jwts=tokens.user_jwt_exchange,
                 id_tokens=tokens.id_token_exchange,
+                delegation=DelegationGrant(
+                    access_token_verifier=tokens.verifier,
+                    api_tokens=tokens.api_tokens,
+                    clients=storage.clients,
+                    rules=permissions.login_rules,
+                    has_pending_terms=has_pending_terms,
+                    records=HourlyRecords(grants=grants, clock=clock),
+                    recorder=recorder,
+                    clock=clock,
+                ),
                 clock=clock,
             ),
         }

@@ -53,6 +53,7 @@ def people_admin(services: Services) -> PeopleAdmin:
         recovery=services.registration.password_recovery,
         erasure=services.accounts.erasure,
         consents=services.oauth.consents,
+        given_grants=services.oauth.given_grants,
         schemas=services.commands.user_records,
         sign_in=PersonSignIn(
             sessions=services.accounts.sessions,

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
@@ -33,18 +34,29 @@ class GrantCreator(Struct, kw_only=True, eq=False):
     lifetimes: Callable[[], GrantLifetimes]
 
     async def create(
-        self, client: Client, proof: SignInProof, request: AuthorizationRequest, origin: AuditOrigin
+        self,
+        client: Client,
+        proof: SignInProof,
+        request: AuthorizationRequest,
+        origin: AuditOrigin,
+        *,
+        ends_at: int = 0,
     ) -> str:
         """Store the grant and return its code, of which only a digest is stored.
+
+        `ends_at`: of the person's consent; the grant does not outlive it. 0: it has no end.
 
         Raises LoginRequired when the account was blocked, all its sessions were ended, or the consent was withdrawn
         in the meantime.
         """
         code = new_secret()
         grant = self._grant(client, proof, request, sha256(code))
+        if ends_at:
+            grant = replace(grant, ends_at=min(grant.ends_at, ends_at))
         details = {"client": client.client_id, "scope": " ".join(request.scopes)}
         entry = self.recorder.record(AuditEvent.GRANT_MADE, origin, subject=proof.user_id, details=details)
-        if not await self.store.create_grant(grant, entry, in_session=True, consented=not client.first_party):
+        consented = not client.first_party or request.names_programs
+        if not await self.store.create_grant(grant, entry, in_session=True, consented=consented):
             raise LoginRequired
         return code
 

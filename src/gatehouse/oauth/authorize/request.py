@@ -9,6 +9,7 @@ import msgspec
 from gatehouse.kernel.strict_json import decode_strict_json
 from gatehouse.keys.encoding import decode_base64url
 from gatehouse.oauth.acr import ACR_VALUES
+from gatehouse.oauth.delegation import delegate_scopes_in
 from gatehouse.oauth.errors import (
     AskedWrongly,
     AuthorizeRefused,
@@ -113,6 +114,11 @@ class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True):
         """The scopes that need consent: the requested ones, and those of claims that are requested by name."""
         of_claims = {SCOPE_OF_CLAIM.get(name.partition(".")[2]) for name in self.wanted_claims}
         return (*self.scopes, *(scope for scope in SCOPES if scope in of_claims and scope not in self.scopes))
+
+    @property
+    def names_programs(self) -> bool:
+        """Whether programs would act for the person: they are always asked (R11)."""
+        return bool(delegate_scopes_in(self.scopes))
 
     @property
     def needs_new_proof(self) -> bool:

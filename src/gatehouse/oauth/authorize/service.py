@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from enum import Enum, auto
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,9 +13,10 @@ from gatehouse.accounts.model import User
 from gatehouse.accounts.session_model import UserSession
 from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.model import AuditOrigin, AuditRecord
+from gatehouse.audit.model import AuditOrigin, AuditRecord, Details
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.times import iso8601
 from gatehouse.oauth.acr import acr_of, best_acr, includes, met_value
 from gatehouse.oauth.api_model import Api
 from gatehouse.oauth.authorize.grant_creator import GrantCreator
@@ -28,6 +30,12 @@ from gatehouse.oauth.authorize.request import (
 )
 from gatehouse.oauth.authorize.response import ResponseTarget, error_target, respond_to, response_target
 from gatehouse.oauth.clients import check_client_id
+from gatehouse.oauth.delegation import (
+    MAX_DELEGATES,
+    delegate_scope,
+    delegate_scopes_in,
+    delegated_applications,
+)
 from gatehouse.oauth.errors import (
     AuthorizeRefused,
     BadDocument,
@@ -57,6 +65,8 @@ from gatehouse.sign_in_flow.model import Continuation, SignInProof, proof_of_ses
 from gatehouse.tokens.claims import InvalidToken
 from gatehouse.tokens.verifier import TokenVerifier
 
+DAY: Final = 86_400  # seconds
+
 
 class Consents(Struct, kw_only=True, eq=False):
     store: ConsentStore
@@ -69,15 +79,32 @@ class Consents(Struct, kw_only=True, eq=False):
         if client.first_party:
             return False
         consent = await self.store.consent(user_id, client.client_id)
-        return consent is None or not set(scopes) <= set(consent.scopes)
+        if consent is None or consent.has_ended(self.clock.now()):
+            return True
+        return not set(scopes) <= set(consent.scopes)
 
-    async def give(self, user_id: str, client: Client, scopes: Sequence[str], origin: AuditOrigin) -> None:
+    async def give(
+        self, user_id: str, client: Client, scopes: Sequence[str], origin: AuditOrigin, *, days: int = 0
+    ) -> None:
+        """Store the consent; it ends after `days`, 0 for never."""
+        now = self.clock.now()
         consent = Consent(
-            user_id=user_id, client_id=client.client_id, scopes=tuple(scopes), given_at=self.clock.now()
+            user_id=user_id,
+            client_id=client.client_id,
+            scopes=tuple(scopes),
+            given_at=now,
+            ends_at=now + days * DAY if days else 0,
         )
-        details = {"client": client.client_id, "scope": " ".join(scopes)}
+        details: Details = {"client": client.client_id, "scope": " ".join(scopes)}
+        if days:
+            details = {**details, "ends": iso8601(consent.ends_at)}
         entry = self.recorder.record(AuditEvent.CONSENT_GIVEN, origin, subject=user_id, details=details)
         await self.store.add_consent(consent, entry)
+
+    async def end_of(self, user_id: str, client: Client) -> int:
+        """Return when the person's consent ends; 0 for never, and without one."""
+        consent = await self.store.consent(user_id, client.client_id)
+        return 0 if consent is None else consent.ends_at
 
     def denial_record(self, user_id: str, client_id: str, scopes: Sequence[str], origin: AuditOrigin) -> AuditRecord:
         """The audit record of a refused consent; nothing else is stored."""
@@ -186,6 +213,10 @@ class AuthorizeService(Struct, kw_only=True, eq=False):
         resource = wanted_resource(asked, client)
         if resource:
             request = replace(request, scopes=await self._api_scopes(request, resource, asked["scope"], client))
+        if delegates := await self._delegate_scopes(asked, client):
+            if not resource:
+                raise ScopeRefused("a delegate scope needs a resource")
+            request = replace(request, scopes=(*request.scopes, *delegates))
         if not request.id_token_hint:
             return request
         hinted = await self._hinted_subject(request.id_token_hint, client)
@@ -204,6 +235,24 @@ class AuthorizeService(Struct, kw_only=True, eq=False):
             raise TargetRefused from None
         except InvalidScope as error:
             raise ScopeRefused(error.detail) from None
+
+    async def _delegate_scopes(self, asked: AuthorizeParameters, client: Client) -> tuple[str, ...]:
+        """Return the requested scopes that let an application act for the person.
+
+        One whose programs may not act through this client is ignored, like an unknown scope.
+        """
+        wanted = delegate_scopes_in(asked["scope"].split(" ")) if client.profile is ClientProfile.OIDC else ()
+        if not wanted:
+            return ()
+        if len(wanted) > MAX_DELEGATES:
+            raise ScopeRefused("too many delegate scopes")
+        programs = await self.clients.acting_programs(delegated_applications(wanted))
+        known = {
+            delegate_scope(program.application_id)
+            for program in programs
+            if program.acts_through(client.application_id)
+        }
+        return tuple(scope for scope in wanted if scope in known)
 
     async def _find_api(self, scopes: Sequence[str], client: Client) -> Api | None:
         """Return the API that the scopes are for; None for none. Raises TargetRefused."""
@@ -253,7 +302,8 @@ class AuthorizeService(Struct, kw_only=True, eq=False):
         """
         if proof.is_new and not proof.limited:
             return True
-        if proof.limited and (not client.first_party or request.wants(Prompt.CONSENT) or request.max_age is not None):
+        needs_consent = not client.first_party or request.wants(Prompt.CONSENT) or request.names_programs
+        if proof.limited and (needs_consent or request.max_age is not None):
             return False
         is_recent = request.max_age is None or self.clock.now() - proof.proved_at <= request.max_age
         return is_recent and not request.needs_new_proof
@@ -297,11 +347,12 @@ class AuthorizeService(Struct, kw_only=True, eq=False):
         """Whether the person must consent first: for new scopes, or because the client requests it.
 
         Another program on the device can pose as a public client that listens there, so consent to such a client
-        counts once (RFC 8252 §8.6, R3).
+        counts once (RFC 8252 §8.6, R3). So does consent to programs that act for the person, of any client (R11).
         """
         is_unproved = client.public and not client.first_party and is_on_device(request.redirect_uri)
         return (
             is_unproved
+            or request.names_programs
             or request.wants(Prompt.CONSENT)
             or await self.consents.is_needed(user.user_id, client, request.consent_scopes)
         )
@@ -310,7 +361,9 @@ class AuthorizeService(Struct, kw_only=True, eq=False):
         self, request: AuthorizationRequest, client: Client, proof: SignInProof, origin: AuditOrigin
     ) -> Continuation:
         """Create the grant; return the response with its code."""
-        code = await self.grant_creator.create(client, proof, request, origin)
+        needs_consent = not client.first_party or request.names_programs
+        ends_at = await self.consents.end_of(proof.user_id, client) if needs_consent else 0
+        code = await self.grant_creator.create(client, proof, request, origin, ends_at=ends_at)
         return respond_to(response_target(request), {"code": code}, issuer=self.issuer)
 
     def refusal(self, target: ResponseTarget, refused: AuthorizeRefused) -> Continuation:

@@ -1,4 +1,7 @@
-"""Token exchange (RFC 8693): exchangeToken and exchange of interface §4.2 in the standard's words (R9)."""
+"""Token exchange (RFC 8693): exchangeToken and exchange of interface §4.2 in the standard's words (R9).
+
+Programs that act for a person use the same grant type (R11, delegation.py).
+"""
 
 from typing import Final
 
@@ -9,13 +12,12 @@ from gatehouse.oauth.access_token_verifier import AccessTokenVerifier
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
 from gatehouse.oauth.errors import InvalidRequest, InvalidScope, InvalidTarget, MayNotExchange, UnsupportedGrantType
 from gatehouse.oauth.exchange import IdTokenExchange, UserJwtExchange
+from gatehouse.oauth.grants.delegation import ACCESS_TOKEN, TYPE_PREFIX, DelegationGrant, is_delegation
 from gatehouse.oauth.model import Client, ClientProfile
 from gatehouse.oauth.token_endpoint import TokenRequest, refuse_native_proof
 from gatehouse.oauth.token_issuer import TokenResponse
 from gatehouse.tokens.claims import InvalidToken
 
-TYPE_PREFIX: Final = "urn:ietf:params:oauth:token-type:"
-ACCESS_TOKEN: Final = f"{TYPE_PREFIX}access_token"
 JWT: Final = f"{TYPE_PREFIX}jwt"  # a user JWT
 ID_TOKEN: Final = f"{TYPE_PREFIX}id_token"
 RESULT_TYPES: Final = {ACCESS_TOKEN: JWT, JWT: ID_TOKEN}  # by the type of the subject token; nothing else
@@ -27,14 +29,19 @@ class TokenExchangeGrant(Struct, kw_only=True, eq=False):
     access_token_verifier: AccessTokenVerifier
     user_jwts: UserJwtExchange
     id_tokens: IdTokenExchange
+    delegation: DelegationGrant
     clock: Clock
 
     async def issue(self, token_request: TokenRequest, credentials: ClientCredentials) -> TokenResponse:
         """Exchange the subject token. Raises InvalidClient, InvalidRequest and other errors of OAuth."""
         refuse_native_proof(credentials)
         client = await self._client(credentials)
-        refuse_other_exchange(token_request)
+        acts = client.may_act and (is_delegation(token_request) or not client.may_exchange)
+        if not acts:
+            refuse_other_exchange(token_request)
         try:
+            if acts:
+                return await self.delegation.issue(token_request, credentials, client)
             if token_request.subject_token_type == ACCESS_TOKEN:
                 return await self._user_jwt(token_request.subject_token, client)
             return await self._id_token(token_request.subject_token, credentials)
@@ -46,7 +53,7 @@ class TokenExchangeGrant(Struct, kw_only=True, eq=False):
         client = await self.authentication.authenticate_at_token_endpoint(credentials, None, "")
         if client.profile is ClientProfile.NATIVE:
             raise UnsupportedGrantType
-        if client.public or not client.may_exchange:
+        if client.public or not (client.may_exchange or client.may_act):
             raise MayNotExchange(f"{client.client_id} is not allowed to exchange tokens")
         return client
 
@@ -72,7 +79,7 @@ class TokenExchangeGrant(Struct, kw_only=True, eq=False):
 
 
 def refuse_other_exchange(token_request: TokenRequest) -> None:
-    """Refuse everything but the two exchanges: no actor, no other audience, no scope."""
+    """Refuse everything but the two exchanges of R9: no actor, no other audience, no scope."""
     if not token_request.subject_token:
         raise InvalidRequest("subject_token is missing")
     if token_request.actor_token or token_request.actor_token_type:

@@ -199,6 +199,7 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, StreamChangeKind | None]] = {
             AuditEvent.CONSENT_DENIED,
             AuditEvent.DEVICE_DENIED,
             AuditEvent.MACHINE_TOKEN_MADE,
+            AuditEvent.DELEGATED_TOKEN_MADE,
             AuditEvent.MACHINE_TOKEN_REVOKED,
             AuditEvent.GAME_CONFIRMED,
             AuditEvent.GAME_VIOLATION,

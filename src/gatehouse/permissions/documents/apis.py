@@ -33,6 +33,7 @@ MAX_SCOPE_LENGTH: Final = 64
 # A client ID, with or without `client:`; digits alone are the user ID of a service account.
 CLIENT: Final = re.compile(r"(client:)?[A-Za-z0-9._~-]{1,64}", re.ASCII)
 ACCESS: Final = ("own", "listed", "any")
+ACT: Final = ("refused", "accepted")
 # Names that OpenID Connect or the service itself gives a meaning.
 RESERVED_SCOPES: Final = frozenset(
     {
@@ -40,6 +41,7 @@ RESERVED_SCOPES: Final = frozenset(
         *("groups", "roles", "permissions"),
     }
 )
+RESERVED_SCOPE_PREFIX: Final = "delegate:"  # of the programs that act for a person (R11)
 
 
 class ReservedResources(Struct, frozen=True, kw_only=True):
@@ -83,7 +85,7 @@ def check_api(document: object, place: str) -> dict[str, object] | None:
     """Check the declaration of an API; None for none. Raises Malformed."""
     if document is None:
         return None
-    members = read_members(document, place, ("resource", "scopes", "access", "clients", "token_seconds"))
+    members = read_members(document, place, ("resource", "scopes", "access", "clients", "token_seconds", "act"))
     checked: dict[str, object] = {"resource": check_resource(members.get("resource"), f"{place}.resource")}
     if members.get("scopes") is not None:
         checked["scopes"] = _scopes(members["scopes"], f"{place}.scopes")
@@ -93,6 +95,8 @@ def check_api(document: object, place: str) -> dict[str, object] | None:
         checked["clients"] = _clients(members["clients"], f"{place}.clients", checked.get("access"))
     if members.get("token_seconds") is not None:
         checked["token_seconds"] = _token_seconds(members["token_seconds"], f"{place}.token_seconds")
+    if members.get("act") is not None:
+        checked["act"] = _act(members["act"], f"{place}.act")
     return checked
 
 
@@ -118,7 +122,7 @@ def _scope(name: str, details: object, place: str) -> dict[str, str]:
         raise Malformed(
             f"{place}: a scope is at most {MAX_SCOPE_LENGTH} of a-z 0-9 _ - in parts joined by . or :"
         ).on_screen("scope_name", max_scope_length=MAX_SCOPE_LENGTH)
-    if name in RESERVED_SCOPES:
+    if name in RESERVED_SCOPES or name.startswith(RESERVED_SCOPE_PREFIX):
         raise Malformed(f"{place}: this scope has a meaning of its own").on_screen("scope_reserved")
     members: Mapping[str, object] = read_members(details, place, ("title", "description"))
     checked = {"title": read_line(members.get("title"), f"{place}.title", MAX_SCOPE_TITLE, shortest=1)}
@@ -130,6 +134,12 @@ def _scope(name: str, details: object, place: str) -> dict[str, str]:
 def _access(value: object, place: str) -> str:
     if value not in ACCESS:
         raise Malformed(f"{place}: must be own, listed or any")
+    return str(value)
+
+
+def _act(value: object, place: str) -> str:
+    if value not in ACT:
+        raise Malformed(f"{place}: must be accepted or refused")
     return str(value)
 
 

@@ -1,5 +1,6 @@
 """Reads the APIs that applications declare, and stores revoked tokens of machines (ClientStore, GrantStore)."""
 
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import msgspec
@@ -9,12 +10,14 @@ from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.web_urls import is_at_origin
 from gatehouse.oauth.api_model import Api
+from gatehouse.oauth.model import ActingProgram
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.installation import BASE_URL
 from gatehouse.storage.permissions.row_readers import APPLICATIONS_WITH_PROJECT, IS_LIVE_APPLICATION
 from gatehouse.storage.single_use import insert_single_use
-from gatehouse.storage.statements import Row, Statement, Verb
+from gatehouse.storage.statements import InNumberList, Row, Statement, Verb
 from gatehouse.storage.tables.installation import installation, once
+from gatehouse.storage.tables.oauth import clients
 from gatehouse.storage.tables.permissions import applications
 
 REVOKED_TOKEN: Final = "revoked_token"  # noqa: S105 - the kind of a single-use record, here that of a revoked token
@@ -36,6 +39,27 @@ PROJECT_OF = Statement(
         .where(applications.c.application_id == bindparam("of"), IS_LIVE_APPLICATION)
     )
 )
+ACTING_PROGRAMS = Statement(
+    lambda: (
+        select(
+            clients.c.application_id,
+            applications.c.name.label("application"),
+            clients.c.client_id,
+            clients.c.name,
+            clients.c.may_act_for_others,
+        )
+        .select_from(
+            clients.join(APPLICATIONS_WITH_PROJECT, applications.c.application_id == clients.c.application_id)
+        )
+        .where(
+            InNumberList(clients.c.application_id, "of"),
+            clients.c.may_act.is_(True),
+            clients.c.removed.is_(False),
+            IS_LIVE_APPLICATION,
+        )
+        .order_by(clients.c.client_id)
+    )
+)
 APPLICATION_LOGO = Statement(
     lambda: select(applications.c.logo).where(applications.c.application_id == bindparam("of"))
 )
@@ -55,6 +79,13 @@ def find_api(resource: str) -> Verb[Api | None]:
 def project_of(application_id: int) -> Verb[str | None]:
     rows = yield PROJECT_OF(of=application_id)
     return rows[0].project_id if rows else None
+
+
+def acting_programs(application_ids: Collection[int]) -> Verb[Sequence[ActingProgram]]:
+    if not application_ids:
+        return ()
+    rows = yield ACTING_PROGRAMS(of=list(application_ids))
+    return tuple(ActingProgram(**row._asdict()) for row in rows)
 
 
 def application_logo(application_id: int) -> Verb[str]:

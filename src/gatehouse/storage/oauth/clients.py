@@ -26,7 +26,7 @@ from gatehouse.oauth.workloads.model import WorkloadIdentity
 from gatehouse.storage.audit import add_audit_record, has_audit_record
 from gatehouse.storage.epoch import CLIENT_REV, next_rev
 from gatehouse.storage.images import put_image, remove_image
-from gatehouse.storage.oauth.apis import application_logo, find_api, project_of
+from gatehouse.storage.oauth.apis import acting_programs, application_logo, find_api, project_of
 from gatehouse.storage.permissions.row_readers import belongs_to_live_application
 from gatehouse.storage.runner import Runner, SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import Row, Statement, Verb
@@ -346,6 +346,7 @@ class ClientStorage(SqlStore):
     remove_client = write(remove_client)
     find_api = read(find_api)
     is_client_in_use = read(is_client_in_use)
+    acting_programs = read(acting_programs)
     project_of = read(project_of)
     application_logo = read(application_logo)
 

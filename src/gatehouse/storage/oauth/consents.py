@@ -1,13 +1,14 @@
 """Consents (oauth/store.py)."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec.structs import replace
 from sqlalchemy import and_, bindparam, case, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import AuditRecord
-from gatehouse.oauth.model import Client, Consent
+from gatehouse.oauth.model import Client, Consent, GivenGrant
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.epoch import USER_REV
 from gatehouse.storage.oauth.clients import client_from_fields
@@ -18,6 +19,7 @@ from gatehouse.storage.tables.oauth import clients, consents, grants
 from gatehouse.storage.tables.permissions import applications
 
 CONSENT_PREFIX = "consent_"
+MAX_GRANTS: Final = 1_000  # of one person, listed
 
 _THIS_CONSENT = and_(consents.c.user_id == bindparam("of"), consents.c.client_id == bindparam("to"))
 
@@ -32,14 +34,29 @@ FIND_CONSENT = Statement(lambda: select(consents).where(_THIS_CONSENT))
 LOCK_CONSENT = Statement(lambda: select(consents).where(_THIS_CONSENT).with_for_update())
 INSERT_CONSENT = Statement(lambda: insert(consents).on_conflict_do_nothing().returning(consents.c.client_id))
 REPLACE_CONSENT = Statement(
-    lambda: update(consents).where(_THIS_CONSENT).values(scopes=bindparam("all_scopes"), given_at=bindparam("at"))
+    lambda: (
+        update(consents)
+        .where(_THIS_CONSENT)
+        .values(scopes=bindparam("all_scopes"), given_at=bindparam("at"), ends_at=bindparam("end"))
+    )
 )
 CONSENTS_OF_USER = Statement(
     lambda: (
         select(*_SHOWN_CLIENT, *(column.label(f"{CONSENT_PREFIX}{column.name}") for column in consents.c))
         .join(consents, consents.c.client_id == clients.c.client_id)
-        .where(consents.c.user_id == bindparam("of"), clients.c.removed.is_(False))
+        .where(
+            consents.c.user_id == bindparam("of"),
+            or_(consents.c.ends_at == 0, consents.c.ends_at > bindparam("now")),
+            clients.c.removed.is_(False),
+        )
     )
+)
+_IS_LIVE = and_(
+    grants.c.user_id == bindparam("of"),
+    grants.c.revoked_at == 0,
+    grants.c.ends_at > bindparam("now"),
+    or_(grants.c.code.is_(None), grants.c.code_taken_at > 0),
+    clients.c.removed.is_(False),
 )
 # Grants without a consent, which a trusted client does not need (R3, checklist LG-28).
 GRANTS_WITHOUT_CONSENT = Statement(
@@ -51,14 +68,24 @@ GRANTS_WITHOUT_CONSENT = Statement(
         )
         .join(grants, grants.c.client_id == clients.c.client_id)
         .join(users, and_(users.c.user_id == grants.c.user_id, grants.c.rev == USER_REV))
-        .where(
-            grants.c.user_id == bindparam("of"),
-            grants.c.revoked_at == 0,
-            grants.c.ends_at > bindparam("now"),
-            or_(grants.c.code.is_(None), grants.c.code_taken_at > 0),
-            clients.c.removed.is_(False),
-        )
+        .where(_IS_LIVE)
         .order_by(grants.c.created_at)
+    )
+)
+GRANTS_OF_USER = Statement(
+    lambda: (
+        select(
+            *(
+                grants.c[name]
+                for name in ("grant_id", "scopes", "created_at", "code_taken_at", "refreshed_at", "ends_at")
+            ),
+            *(clients.c[name] for name in ("client_id", "application_id", "name")),
+        )
+        .join(grants, grants.c.client_id == clients.c.client_id)
+        .join(users, and_(users.c.user_id == grants.c.user_id, grants.c.rev == USER_REV))
+        .where(_IS_LIVE)
+        .order_by(grants.c.created_at.desc(), grants.c.grant_id)
+        .limit(MAX_GRANTS)
     )
 )
 DROP_CONSENT = Statement(lambda: delete(consents).where(_THIS_CONSENT).returning(consents.c.client_id))
@@ -78,7 +105,7 @@ def consent_of(user_id: str, client_id: str) -> Verb[Consent | None]:
 
 
 def consents_of(user_id: str, now: int) -> Verb[Sequence[tuple[Consent, Client]]]:
-    with_consent = yield CONSENTS_OF_USER(of=user_id)
+    with_consent = yield CONSENTS_OF_USER(of=user_id, now=now)
     without_consent = yield GRANTS_WITHOUT_CONSENT(of=user_id, now=now)
     listed: dict[str, tuple[Consent, Client]] = {}
     for consent, client in map(_consent_with_client, (*with_consent, *without_consent)):
@@ -87,15 +114,46 @@ def consents_of(user_id: str, now: int) -> Verb[Sequence[tuple[Consent, Client]]
     return sorted(listed.values(), key=lambda pair: (pair[1].name, pair[1].client_id))
 
 
+def grants_of_user(user_id: str, now: int) -> Verb[Sequence[GivenGrant]]:
+    return [
+        GivenGrant(
+            grant_id=row.grant_id,
+            client_id=row.client_id,
+            application_id=row.application_id,
+            name=row.name,
+            scopes=tuple(row.scopes),
+            given_at=row.created_at,
+            used_at=max(row.created_at, row.code_taken_at, row.refreshed_at),
+            ends_at=row.ends_at,
+        )
+        for row in (yield GRANTS_OF_USER(of=user_id, now=now))
+    ]
+
+
 def add_consent(consent: Consent, entry: AuditRecord) -> Verb[None]:
     fresh = yield INSERT_CONSENT(
-        user_id=consent.user_id, client_id=consent.client_id, scopes=consent.scopes, given_at=consent.given_at
+        user_id=consent.user_id,
+        client_id=consent.client_id,
+        scopes=consent.scopes,
+        given_at=consent.given_at,
+        ends_at=consent.ends_at,
     )
     if not fresh:
         rows = yield LOCK_CONSENT(of=consent.user_id, to=consent.client_id)
-        every = _merge_scopes(rows[0].scopes if rows else (), consent.scopes)
-        yield REPLACE_CONSENT(of=consent.user_id, to=consent.client_id, all_scopes=every, at=consent.given_at)
+        earlier = rows[0].scopes if rows and lasts_as_long(rows[0].ends_at, consent) else ()
+        yield REPLACE_CONSENT(
+            of=consent.user_id,
+            to=consent.client_id,
+            all_scopes=_merge_scopes(earlier, consent.scopes),
+            at=consent.given_at,
+            end=consent.ends_at,
+        )
     yield from add_audit_record(entry)
+
+
+def lasts_as_long(ends_at: int, consent: Consent) -> bool:
+    """Whether what ends then (0: never) is allowed for as long as the consent."""
+    return ends_at == 0 or ends_at >= consent.ends_at > 0
 
 
 def withdraw_consent(user_id: str, client_id: str, now: int, entry: AuditRecord) -> Verb[bool]:
@@ -110,6 +168,7 @@ def withdraw_consent(user_id: str, client_id: str, now: int, entry: AuditRecord)
 class ConsentStorage(SqlStore):
     consent = read(consent_of)
     consents = read(consents_of)
+    grants_of_user = read(grants_of_user)
     add_consent = write(add_consent)
     withdraw_consent = write(withdraw_consent)
 

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import product
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import CTE, and_, bindparam, case, cast, exists, literal_column, not_, select, update
+from sqlalchemy import CTE, and_, bindparam, case, cast, exists, literal_column, not_, or_, select, update
 from sqlalchemy.dialects.postgresql import JSONB, insert
 
 from gatehouse.audit.model import AuditRecord
@@ -55,6 +55,7 @@ def _lock_unrevoked(*, in_session: bool, consented: bool) -> CTE:
             consents.c.user_id == bindparam("user_id"),
             consents.c.client_id == bindparam("client_id"),
             cast(consents.c.scopes, JSONB).contains(cast(bindparam("scopes", type_=grants.c.scopes.type), JSONB)),
+            or_(consents.c.ends_at == 0, consents.c.ends_at >= bindparam("ends_at")),
         )
     return query.with_for_update(read=True).cte("held")
 
@@ -118,7 +119,7 @@ LOCK_UNREVOKED_SESSION = Statement(  # the session must belong to the same perso
 )
 LOCK_CONSENTED_SCOPES = Statement(
     lambda: (
-        select(consents.c.scopes)
+        select(consents.c.scopes, consents.c.ends_at)
         .where(consents.c.user_id == bindparam("of"), consents.c.client_id == bindparam("to"))
         .with_for_update(read=True)
     )  # a concurrent withdrawal waits, and then revokes this grant too
@@ -294,7 +295,9 @@ def lock_unrevoked(grant: Grant, *, in_session: bool) -> BoundStatement:
 
 def has_consent(grant: Grant) -> Verb[bool]:
     rows = yield LOCK_CONSENTED_SCOPES(of=grant.user_id, to=grant.client_id)
-    return bool(rows) and set(grant.scopes) <= set(rows[0].scopes)
+    if not rows or (rows[0].ends_at and rows[0].ends_at < grant.ends_at):
+        return False
+    return set(grant.scopes) <= set(rows[0].scopes)
 
 
 def insert_grant(grant: Grant) -> Verb[None]:

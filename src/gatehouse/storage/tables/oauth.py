@@ -38,6 +38,8 @@ clients = Table(
     flag_column("explain_errors"),
     flag_column("first_party"),
     flag_column("may_exchange"),
+    flag_column("may_act", server_default=false()),
+    flag_column("may_act_for_others", server_default=false()),
     flag_column("require_pkce"),
     flag_column("require_pushed_authorization_requests", server_default=false()),
     flag_column("public"),
@@ -120,6 +122,7 @@ consents = Table(
     text_column("client_id"),
     document_column("scopes"),
     time_column("given_at"),
+    time_column("ends_at", server_default=text("0")),  # 0: it has no end
     PrimaryKeyConstraint("user_id", "client_id"),
     Index(None, "client_id"),
 )

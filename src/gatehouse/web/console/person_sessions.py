@@ -21,6 +21,7 @@ from gatehouse.admin.visible_audit_log import redact_record
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.errors import NotFound
 from gatehouse.oauth.authorize.service import Consents
+from gatehouse.oauth.given_grants import GivenGrants
 from gatehouse.web.api.permissions.user_sessions import methods_entry, user_sessions_entry
 from gatehouse.web.console.activity import RecordDescriber, RecordView
 from gatehouse.web.console.edit_screen import EditScreen, FormDraft, Saved
@@ -58,6 +59,8 @@ CONNECTED_COLUMNS: Final = {
     "name": lambda one: one.name,
     "scopes": lambda one: one.scopes,
     "since": lambda one: one.since,
+    "used": lambda one: one.used_at,
+    "ends": lambda one: one.ends_at,
 }
 ACTIVITY_COLUMNS: Final = {
     "at": lambda one: one.at,
@@ -107,9 +110,10 @@ class PersonActivityContext(PageContext, frozen=True, kw_only=True):
 
 
 class EndSessionForm(CsrfForm, frozen=True, kw_only=True):
-    """One of the two: a session to end, or a client to take away what it holds."""
+    """One of the three: a session or a grant to end, or a client to take away what it holds."""
 
     session_id: str = ""
+    grant_id: str = ""
     client_id: str = ""
 
 
@@ -139,6 +143,7 @@ class PersonSessionScreens:
         *,
         sessions: Sessions,
         consents: Consents,
+        given_grants: GivenGrants,
         profile: AccountProfile,
         names: NameStore,
         places: GeoIpLookup,
@@ -148,6 +153,7 @@ class PersonSessionScreens:
         self._view = loader.view
         self._sessions = sessions
         self._consents = consents
+        self._given_grants = given_grants
         self._profile = profile
         self._names = names
         self._places = places
@@ -160,7 +166,8 @@ class PersonSessionScreens:
         sessions = [self._session_entry(one, admin.user.lang, current) for one in live]
         sign_ins = sign_in_rows(await self._profile.load_sign_ins(user.user_id), self._places, admin.user.lang)
         given = await self._consents.of_user(user.user_id)
-        applications = connected_applications(given, await self._consents.scope_texts(given))
+        grants = await self._given_grants.of_user(user.user_id)
+        applications = await connected_applications(self._consents, given, grants)
         return SessionsContext(
             head=head,
             sessions=sessions,
@@ -174,9 +181,13 @@ class PersonSessionScreens:
         user_id: str = request.path_params["user_id"]
         if form.client_id:
             await self._loader.people_admin.disconnect(admin.actor, user_id, form.client_id)
+            note = "client_disconnected"
+        elif form.grant_id:
+            await self._loader.people_admin.end_grant(admin.actor, user_id, form.grant_id)
+            note = "grant_ended"
         else:
             await self._loader.people_admin.end_session(admin.actor, user_id, form.session_id)
-        note = "client_disconnected" if form.client_id else "session_ended"
+            note = "session_ended"
         return self._view.redirect_with_flash(f"{ENTRY.path}/{user_id}/sessions", note)
 
     async def list_methods(self, request: Request, admin: AdminRequest) -> Response:

@@ -21,6 +21,8 @@ from gatehouse.images.model import image_path
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.authorize.service import Consents
+from gatehouse.oauth.delegation import without_delegates
+from gatehouse.oauth.given_grants import GivenGrants, ListedGrant
 from gatehouse.oauth.model import Client, Consent
 from gatehouse.personal_data.requests import DataRequests
 from gatehouse.providers.model import Provider
@@ -30,7 +32,7 @@ from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.geoip import GeoIpLookup
 from gatehouse.web.http.routing import Endpoint
 from gatehouse.web.pages import account_contexts as shown
-from gatehouse.web.pages.account_contexts import AccountContext, ConnectedApplication
+from gatehouse.web.pages.account_contexts import AccountContext, ConnectedApplication, GivenGrantRow
 from gatehouse.web.pages.account_request import AccountRequest, AccountView, NoticeCookie
 from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.paths import Path
@@ -42,8 +44,13 @@ class RevokeApplicationForm(CsrfForm, frozen=True, kw_only=True):
     client_id: str
 
 
+class EndGrantForm(CsrfForm, frozen=True, kw_only=True):
+    grant_id: str
+
+
 class ConnectedApplicationForms(Struct, kw_only=True, eq=False):
     consents: Consents
+    given_grants: GivenGrants
     view: AccountView
 
     async def revoke(self, request: Request, account: AccountRequest, form: RevokeApplicationForm) -> Response:  # noqa: ARG002
@@ -51,8 +58,21 @@ class ConnectedApplicationForms(Struct, kw_only=True, eq=False):
         await self.consents.withdraw(account.user.user_id, form.client_id, account.origin)
         return self.view.redirect_with_notice(Notice.APPLICATION_REVOKED)
 
+    async def end_grant(self, request: Request, account: AccountRequest, form: EndGrantForm) -> Response:  # noqa: ARG002
+        """End one sign-in; one that has ended already looks the same."""
+        await self.given_grants.end(account.user.user_id, form.grant_id, account.origin)
+        return self.view.redirect_with_notice(Notice.GRANT_ENDED)
+
     def endpoints(self) -> list[Endpoint]:
         return [
+            self.view.form(
+                Path.GRANT_END,
+                EndGrantForm,
+                self.end_grant,
+                name="account.grant_end",
+                summary="End one sign-in to an application",
+                fresh=True,
+            ),
             self.view.form(
                 Path.APPLICATION_REVOKE,
                 RevokeApplicationForm,
@@ -60,23 +80,50 @@ class ConnectedApplicationForms(Struct, kw_only=True, eq=False):
                 name="account.application_revoke",
                 summary="Withdraw an application's access",
                 fresh=True,
-            )
+            ),
         ]
 
 
-def connected_applications(
-    given: Sequence[tuple[Consent, Client]], scope_texts: Mapping[str, str]
+async def connected_applications(
+    consents: Consents, given: Sequence[tuple[Consent, Client]], grants: Sequence[ListedGrant]
 ) -> tuple[ConnectedApplication, ...]:
+    """Return the clients that a person allowed something, each with its live grants."""
+    texts = await consents.scope_texts(given)
+    rows = [(one.grant.client_id, given_grant_row(one, texts)) for one in grants]
     return tuple(
-        ConnectedApplication(
-            client_id=client.client_id,
-            name=client.name,
-            scopes=consent.scopes,
-            shown_scopes=tuple(scope_texts.get(scope, scope) for scope in consent.scopes),
-            since=consent.given_at,
-            logo=image_path(client.logo),
-        )
+        connected_application(consent, client, texts, tuple(row for name, row in rows if name == client.client_id))
         for consent, client in given
+    )
+
+
+def connected_application(
+    consent: Consent, client: Client, texts: Mapping[str, str], grants: tuple[GivenGrantRow, ...]
+) -> ConnectedApplication:
+    scopes = without_delegates(consent.scopes)
+    return ConnectedApplication(
+        client_id=client.client_id,
+        name=client.name,
+        scopes=consent.scopes,
+        shown_scopes=tuple(texts.get(scope, scope) for scope in scopes),
+        since=consent.given_at,
+        ends_at=consent.ends_at,
+        used_at=max((grant.used_at for grant in grants), default=0),
+        logo=image_path(client.logo),
+        grants=grants,
+    )
+
+
+def given_grant_row(listed: ListedGrant, texts: Mapping[str, str]) -> GivenGrantRow:
+    grant = listed.grant
+    return GivenGrantRow(
+        grant_id=grant.grant_id,
+        scopes=grant.scopes,
+        shown_scopes=tuple(texts.get(scope, scope) for scope in without_delegates(grant.scopes)),
+        resource=listed.resource,
+        acting=listed.acting,
+        since=grant.given_at,
+        used_at=grant.used_at,
+        ends_at=grant.ends_at,
     )
 
 
@@ -95,6 +142,7 @@ class AccountPage:
         profile: AccountProfile,
         data: DataRequests,
         consents: Consents,
+        given_grants: GivenGrants,
         permissions: OwnPermissionsLoader,
         view: AccountView,
         pages: PageRenderer,
@@ -116,6 +164,7 @@ class AccountPage:
         self._profile = profile
         self._data = data
         self._consents = consents
+        self._given_grants = given_grants
         self._permissions = permissions
         self._view = view
         self._pages = pages
@@ -216,7 +265,9 @@ class AccountPage:
             sessions=self._sessions(details, account.session, lang),
             sign_ins=sign_in_rows(await self._profile.load_sign_ins(user.user_id), self._places, lang),
             failures=failure_rows(await self._profile.load_failures(user.user_id), self._places, lang),
-            applications=connected_applications(given, await self._consents.scope_texts(given)),
+            applications=await connected_applications(
+                self._consents, given, await self._given_grants.of_user(user.user_id)
+            ),
             my_applications=await self._my_applications(user, given, named),
             permissions=await self._permissions.load(user.user_id, named, address),
             activity=tuple(activity_row(act) for act in activity_of(details.records, user.user_id)),

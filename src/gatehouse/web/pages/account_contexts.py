@@ -8,6 +8,7 @@ from gatehouse.accounts.model import AccountField
 from gatehouse.admin.access_invitations import NamedInvitation
 from gatehouse.admin.own_permissions import NO_PERMISSIONS, OwnPermissions
 from gatehouse.fields.model import DescribedField
+from gatehouse.oauth.delegation import ActingApplication
 from gatehouse.throttle.proof_of_work import Puzzle
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.vocabulary import AccountSection, Notice, PageProblem, Theme
@@ -30,13 +31,29 @@ class AccountSessionRow(Struct, frozen=True, kw_only=True):
     is_current: bool
 
 
+class GivenGrantRow(Struct, frozen=True, kw_only=True):
+    """One sign-in to a client, or what a device or program got."""
+
+    grant_id: str
+    scopes: tuple[str, ...]
+    shown_scopes: tuple[str, ...]
+    resource: str  # of the API; "" for none
+    acting: tuple[ActingApplication, ...]  # whose programs act through it
+    since: int
+    used_at: int
+    ends_at: int
+
+
 class ConnectedApplication(Struct, frozen=True, kw_only=True):
     client_id: str
     name: str
     scopes: tuple[str, ...]
     shown_scopes: tuple[str, ...]  # those of APIs by title or application
     since: int
+    ends_at: int = 0  # 0: until it is withdrawn
+    used_at: int = 0  # 0: not since it was allowed
     logo: str = ""  # path of its logo, or of its application's
+    grants: tuple[GivenGrantRow, ...] = ()  # that are live
 
 
 class MyApplicationCard(Struct, frozen=True, kw_only=True):

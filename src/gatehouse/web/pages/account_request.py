@@ -124,6 +124,7 @@ RETURN_ADDRESSES: Final[Mapping[str, str]] = {
     Path.IDENTITY_REMOVE: section_address(AccountSection.IDENTITIES),
     Path.SESSION_END: section_address(AccountSection.SESSIONS),
     Path.SESSIONS_END_OTHERS: section_address(AccountSection.SESSIONS),
+    Path.GRANT_END: section_address(AccountSection.APPLICATIONS),
     Path.APPLICATION_REVOKE: section_address(AccountSection.APPLICATIONS),
 }
 

@@ -1,6 +1,7 @@
 """Consent: an application requests data about a person, who allows or denies it (R3)."""
 
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -10,7 +11,14 @@ from starlette.responses import Response
 from gatehouse.accounts.session_model import UserSession
 from gatehouse.audit.model import AuditRecord
 from gatehouse.oauth.authorize.purpose import KIND, AuthorizeSignInPurpose, decode_request
+from gatehouse.oauth.authorize.request import AuthorizationRequest
 from gatehouse.oauth.authorize.service import Consents
+from gatehouse.oauth.delegation import (
+    ActingApplication,
+    acting_applications,
+    delegated_applications,
+    without_delegates,
+)
 from gatehouse.oauth.redirects import document_host
 from gatehouse.oauth.store import ClientStore, scope_texts
 from gatehouse.sign_in_flow.flows import SignInFlows
@@ -31,12 +39,16 @@ class ConsentDecision(StrEnum):
     DENY = "deny"
 
 
+CONSENT_DAYS: Final = (1, 7, 30, 90)  # how long a person may limit access to
+
+
 class ConsentQuery(msgspec.Struct, frozen=True, kw_only=True):
     interaction: str = ""
 
 
 class ConsentForm(FlowForm, frozen=True, kw_only=True, forbid_unknown_fields=True):
     decision: ConsentDecision
+    days: str = ""  # until it ends; empty for never
 
 
 class ConsentPage(Struct, kw_only=True, eq=False):
@@ -67,7 +79,9 @@ class ConsentPage(Struct, kw_only=True, eq=False):
             returns_to=destination.returns_to,
             nick=signed_in.user.nick,
             login=signed_in.user.login or "",
-            scopes=await scope_texts(self.clients, wanted.consent_scopes),
+            scopes=await scope_texts(self.clients, without_delegates(wanted.consent_scopes)),
+            acting=await self._acting_applications(wanted),
+            days=CONSENT_DAYS,
             logo=destination.logo,
             links=destination.links,
         )
@@ -79,7 +93,7 @@ class ConsentPage(Struct, kw_only=True, eq=False):
     async def _decide(self, request: Request, browser: Browser, form: ConsentForm) -> Response:
         flow, _ = await self._find_pending(browser, form.interaction)
         if form.decision is ConsentDecision.ALLOW:
-            return self.flow_pages.leave(request, await self._allow(request, flow))
+            return self.flow_pages.leave(request, await self._allow(request, flow, form))
         await self.sign_in_flows.discard(flow, self._denial_record(request, flow))
         origin = origin_of(request, proof_of_flow(flow).user_id)
         return self.flow_pages.leave(request, await self.purpose.refuse(flow, origin))
@@ -88,12 +102,19 @@ class ConsentPage(Struct, kw_only=True, eq=False):
         client = await self.clients.client(client_id)
         return "" if client.application_id is None else await self.owners.owner(client.application_id)
 
-    async def _allow(self, request: Request, flow: SignInFlow) -> Continuation:
+    async def _acting_applications(self, wanted: AuthorizationRequest) -> tuple[ActingApplication, ...]:
+        client = await self.clients.client(wanted.client_id)
+        programs = await self.clients.acting_programs(delegated_applications(wanted.scopes))
+        through = (program for program in programs if program.acts_through(client.application_id))
+        return acting_applications(through, wanted.scopes)
+
+    async def _allow(self, request: Request, flow: SignInFlow, form: ConsentForm) -> Continuation:
         wanted = decode_request(flow)
         user_id = proof_of_flow(flow).user_id
         origin = origin_of(request, user_id)
         client = await self.clients.client(wanted.client_id)
-        await self.consents.give(user_id, client, wanted.consent_scopes, origin)
+        days = next((days for days in CONSENT_DAYS if str(days) == form.days), 0)
+        await self.consents.give(user_id, client, wanted.consent_scopes, origin, days=days)
         return await self.sign_in_flows.finish(await self.sign_in_flows.approve(flow), origin)
 
     def _denial_record(self, request: Request, flow: SignInFlow) -> AuditRecord:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from gatehouse.accounts.address_proofs.model import ENDS_NOTHING, EndedMethods
 from gatehouse.fields.secrets import SecretRecord
+from gatehouse.oauth.delegation import ActingApplication
 from gatehouse.sign_in_flow.model import DestinationLink, FormPost
 from gatehouse.sign_in_flow.questions import ConsentRequest, NetworkNearness
 from gatehouse.throttle.proof_of_work import Puzzle
@@ -129,6 +130,8 @@ class ConsentContext(PageContext, frozen=True, kw_only=True):
     nick: str
     login: str
     scopes: tuple[str, ...]
+    acting: tuple[ActingApplication, ...] = ()  # whose programs would act for the person
+    days: tuple[int, ...] = ()  # after how many days access may end
     logo: str = ""  # path of the application's logo
     links: tuple[DestinationLink, ...] = ()
 

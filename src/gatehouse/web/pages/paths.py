@@ -74,6 +74,7 @@ class Path(StrEnum):
     IDENTITY_REMOVE = "/account/identities/remove"  # POST provider, issuer, subject
     SESSION_END = "/account/sessions/end"  # POST session_id
     SESSIONS_END_OTHERS = "/account/sessions/end-others"  # POST
+    GRANT_END = "/account/applications/end"  # POST grant_id
     APPLICATION_REVOKE = "/account/applications/revoke"  # POST client_id
     INVITATIONS = "/account/invitations"  # GET; POST invitation_id, decision = accept | decline
     LOOK = "/account/look"  # POST lang, theme

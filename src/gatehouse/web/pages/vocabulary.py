@@ -98,6 +98,7 @@ class Notice(StrEnum):
     EMAIL_CODE_OFF = "email_code_off"
     SESSION_ENDED = "session_ended"
     OTHERS_ENDED = "others_ended"
+    GRANT_ENDED = "grant_ended"
     APPLICATION_REVOKED = "application_revoked"
     INVITATION_ACCEPTED = "invitation_accepted"
     LOOK_CHANGED = "look_changed"
@@ -191,6 +192,7 @@ NOTICE_SECTIONS: Final[Mapping[Notice, AccountSection]] = {
     Notice.EMAIL_CODE_OFF: AccountSection.FACTORS,
     Notice.SESSION_ENDED: AccountSection.SESSIONS,
     Notice.OTHERS_ENDED: AccountSection.SESSIONS,
+    Notice.GRANT_ENDED: AccountSection.APPLICATIONS,
     Notice.APPLICATION_REVOKED: AccountSection.APPLICATIONS,
     Notice.INVITATION_ACCEPTED: AccountSection.PERMISSIONS,
     Notice.LOOK_CHANGED: AccountSection.LOOK,

@@ -60,7 +60,8 @@ const commands = {
   token: (given) => new TokenSource({ baseUrl: settings.gatehouse.baseUrl, clock, ...given }).token(),
   verify: async ({ token, scopes = [], ...given }) => {
     const api = new ProtectedResource({ baseUrl: settings.gatehouse.baseUrl, clock, ...given });
-    return (await api.verify(token, ...scopes)).subject;
+    const verified = await api.verify(token, ...scopes);
+    return [verified.subject, ...verified.actors].join(" ");
   },
   manage: async ({ token, factor, method, arguments: given }) => {
     const management = new Management({ baseUrl: settings.gatehouse.baseUrl, token, factor, pageSize: 1 });

@@ -4,7 +4,7 @@ Nothing here can be used to sign in: no cookie, no digest, no key and no code.
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from starlette.requests import Request
@@ -16,13 +16,16 @@ from gatehouse.accounts.own_account.profile import AccountProfile
 from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.accounts.session_model import Session
 from gatehouse.accounts.sessions import Sessions
+from gatehouse.fields.derive import copy_as
 from gatehouse.kernel.times import iso8601
+from gatehouse.oauth.api_model import plain_scope
 from gatehouse.oauth.authorize.service import Consents
+from gatehouse.oauth.given_grants import GivenGrants, ListedGrant
 from gatehouse.oauth.model import Client, Consent
 from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.commands.users import UserLabelCommands
-from gatehouse.web.api.permissions.authentication import actor_of, credentials_of
+from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response, permission_endpoint
 from gatehouse.web.api.permissions.users import UserRequest
 from gatehouse.web.http.browser import device_name
@@ -30,6 +33,7 @@ from gatehouse.web.http.geoip import GeoIpLookup
 from gatehouse.web.http.parse import read_json
 from gatehouse.web.http.routing import Endpoint
 
+DAY_CHARACTERS: Final = len("2030-01-31")
 PLACE_LANG: Final = "en"  # of the names of places
 
 
@@ -59,6 +63,48 @@ class UserSessionsEntry(msgspec.Struct, frozen=True, kw_only=True):
 class UserSessionsResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     data: UserSessionsEntry
+
+
+class ActingApplicationEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An application whose programs act through a grant."""
+
+    application_id: int
+    name: str
+    programs: tuple[str, ...]  # names
+
+
+class GrantEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person gave to a client with one sign-in."""
+
+    grant_id: str
+    client_id: str
+    name: str
+    resource: str  # of the API; empty for none
+    scopes: tuple[str, ...]
+    acting: tuple[ActingApplicationEntry, ...]
+    given: str
+    used: str  # the day it last gave tokens
+    ends: str
+
+
+class UserGrantsEntry(msgspec.Struct, frozen=True, kw_only=True):
+    grants: tuple[GrantEntry, ...]  # the newest first
+    ended: bool = False  # whether the request ended one
+
+
+class UserGrantsResponse(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+    data: UserGrantsEntry
+
+
+class GrantData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    user_id: str
+    grant_id: str = ""  # of end
+
+
+class UserGrantsRequest(CredentialFields, frozen=True, kw_only=True):
+    action: Literal["get", "end"]
+    data: GrantData
 
 
 class TotpEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +139,7 @@ class UserSessionEndpoints:
         people: UserLabelCommands,
         sessions: Sessions,
         consents: Consents,
+        given_grants: GivenGrants,
         profile: AccountProfile,
         places: GeoIpLookup,
         authenticator: Authenticator,
@@ -100,6 +147,7 @@ class UserSessionEndpoints:
         self._people = people
         self._sessions = sessions
         self._consents = consents
+        self._given_grants = given_grants
         self._profile = profile
         self._places = places
         self._authenticator = authenticator
@@ -112,6 +160,17 @@ class UserSessionEndpoints:
     async def methods(self, request: Request) -> Response:
         user = await self._user(request)
         return data_response(methods_entry(user, await self._profile.load_details(user)))
+
+    async def grants(self, request: Request) -> Response:
+        """List or end what a person gave; people do it with their own, and administrators with everyone's (R11)."""
+        body = await read_json(request, UserGrantsRequest)
+        authenticated = await self._authenticator.authenticate(credentials_of(request, body), DEFAULT_POLICY)
+        actor, user_id = actor_of(request, authenticated), body.data.user_id
+        if not user_id or actor.user_id != user_id:
+            user_id = (await self._people.get(actor, user_id)).user_id
+        ended = body.action == "end" and await self._given_grants.end(user_id, body.data.grant_id, actor.origin)
+        listed = await self._given_grants.of_user(user_id)
+        return data_response(UserGrantsEntry(grants=tuple(map(grant_entry, listed)), ended=ended))
 
     async def _user(self, request: Request) -> User:
         body = await read_json(request, UserRequest)
@@ -130,6 +189,15 @@ class UserSessionEndpoints:
                 section="interface §4.14",
                 summary="Sessions and connected clients of an account: get",
                 answers=UserSessionsResponse,
+            ),
+            permission_endpoint(
+                "user/grants",
+                self.grants,
+                name="user_grants",
+                request=UserGrantsRequest,
+                section="interface R11",
+                summary="What a person gave to clients and programs: get, end",
+                answers=UserGrantsResponse,
             ),
             permission_endpoint(
                 "user/methods",
@@ -157,6 +225,21 @@ def user_sessions_entry(
             )
             for consent, client in connected
         ),
+    )
+
+
+def grant_entry(listed: ListedGrant) -> GrantEntry:
+    grant = listed.grant
+    return GrantEntry(
+        grant_id=grant.grant_id,
+        client_id=grant.client_id,
+        name=grant.name,
+        resource=listed.resource,
+        scopes=tuple(name for name in map(plain_scope, grant.scopes) if name),
+        acting=tuple(copy_as(ActingApplicationEntry, one) for one in listed.acting),
+        given=iso8601(grant.given_at),
+        used=iso8601(grant.used_at)[:DAY_CHARACTERS],
+        ends=iso8601(grant.ends_at),
     )
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.oauth.api_model import API_TOKEN_SECONDS, ApiAccess
+from gatehouse.oauth.api_model import API_TOKEN_SECONDS, ActPolicy, ApiAccess
 from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft
 from gatehouse.permissions.documents.apis import MAX_API_SCOPES, MAX_TOKEN_SECONDS, MIN_TOKEN_SECONDS
 from gatehouse.permissions.errors import Malformed
@@ -44,6 +44,7 @@ class ApiForm(VersionedForm, frozen=True, kw_only=True):
     api_access: str = ApiAccess.OWN.value
     api_clients: str = ""
     api_token_seconds: int = API_TOKEN_SECONDS
+    api_act: str = ""  # "1" if the box is checked
 
 
 class ApiContext(PageContext, frozen=True, kw_only=True):
@@ -134,6 +135,7 @@ def form_of(model: ApplicationModel) -> ApiForm:
         api_access=api.get("access", ApiAccess.OWN.value),
         api_clients=join_lines(api.get("clients", ())),
         api_token_seconds=api.get("token_seconds", API_TOKEN_SECONDS),
+        api_act="1" if api.get("act") == ActPolicy.ACCEPTED else "",
         version=application.version,
     )
 
@@ -155,6 +157,8 @@ def api_document(form: ApiForm) -> dict[str, object]:
         document["clients"] = clients
     if form.api_token_seconds != API_TOKEN_SECONDS:
         document["token_seconds"] = form.api_token_seconds
+    if form.api_act:
+        document["act"] = ActPolicy.ACCEPTED.value
     return document
 
 

@@ -48,6 +48,7 @@ KEY_FIELD: Final = "client_id"
 OTHER: Final = {  # other values of fields whose type does not define them
     "application_id": WIKI,
     "jwks": KEYS,
+    "workload_identities": [{"issuer": "https://issuer.example", "subject": "worker", "discovery": True}],
     "claims": {"other": {"application_id": SHOP, "told": "groups"}},
     "token_settings": {"access_seconds": 600},
     "version": 1,

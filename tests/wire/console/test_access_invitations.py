@@ -11,7 +11,7 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.permissions.model.invitation import MAX_PROJECT_INVITATIONS
 from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.builders import ORIGIN
-from tests.support.console import ADA, DEV, OLGA, PIA, PROJECT, SHOP, ConsoleBrowsers, login_of
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, ConsoleBrowsers, apply_document, login_of
 from tests.support.mailbox import link_in_message, new_messages
 from tests.support.oauth import an_oidc_client
 from tests.support.service import RunningService
@@ -238,6 +238,29 @@ async def test_invitation_that_was_declined_withdrawn_or_of_an_erased_person_is_
     assert bob is not None
     await studio.services.accounts.erasure.erase(bob, ORIGIN)
     assert await store.into_project(PROJECT, studio.clock.now(), 10) == []
+
+
+@pytest.mark.both_databases
+async def test_invitations_of_an_erased_inviter_give_nothing(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    """A member-to-be accepts after the erasure; the link of a new person makes an account only."""
+    await apply_document(studio, 'memberships: [{id: $project, users: {"$max": {roles: [project_owner]}}}]')
+    inviter = Inviter(studio, MAX)
+    await inviter.invite(login=login_of(DEV), project_id=PROJECT, role=IN_PROJECT)
+    await inviter.invite(login=BOB, project_id=PROJECT, role=IN_PROJECT)
+    browser = await sign_in_and_open(console_browsers, DEV)
+    link = next(message for message in await new_messages(studio) if message.to == BOB)
+    max_account = await studio.services.storage.accounts.user(MAX)
+    await studio.services.accounts.erasure.erase(max_account, ORIGIN)
+    assert (await browser.post(PAGE, decision="accept")).status_code == 409
+    assert (PROJECT, "moderator", 0) not in await roles_of(studio, DEV)
+    bob = HttpBrowser(studio)
+    await accept_link(bob, link_in_message(studio, link))
+    await bob.client.aclose()
+    invited = await account(studio, BOB)
+    assert invited is not None
+    assert await roles_of(studio, invited.user_id) == []
 
 
 @pytest.mark.both_databases

@@ -16,6 +16,7 @@ from tests.support.builders import (
     ISSUER,
     NOW,
     ORIGIN,
+    PASSKEY_HOST,
     RECORDER,
     a_passkey,
     a_record,
@@ -65,7 +66,7 @@ async def test_pf_02_password_and_last_passkey_are_not_removed_at_the_same_time(
     user = a_user(user_id=RACED_USER, password_hash="hash", email_verified=True)
     await storage.accounts.create_user(user, a_record())
     await storage.passkeys.add_passkey(
-        a_passkey(user_id=RACED_USER, credential_id=b"credential"), [b"code"], a_record(), ()
+        a_passkey(user_id=RACED_USER, credential_id=b"credential"), [b"code"], a_record(), (), host=PASSKEY_HOST
     )
     outcomes = race(racers.drop_password_or_passkey, migrated_url)
     assert outcomes[WON] == 1

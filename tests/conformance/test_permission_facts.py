@@ -14,7 +14,7 @@ from gatehouse.permissions.model.rules import NO_END, ROOT, End, application_sco
 from gatehouse.storage.database import Storage
 from gatehouse.storage.permissions.facts import facts
 from gatehouse.storage.statements import BoundStatement
-from tests.support.builders import NOW, a_passkey, a_record
+from tests.support.builders import NOW, PASSKEY_HOST, a_passkey, a_record
 from tests.support.permission_builders import (
     GROUP,
     P,
@@ -92,7 +92,7 @@ async def test_factors_show_as_tags_and_those_that_are_strong_are_told(storage: 
     await a_person(storage, email_code=True)
     assert (await facts_of(storage)).subject.tags == {"2step", "2step_email"}
     assert not (await facts_of(storage)).has_strong_factor
-    await storage.passkeys.add_passkey(a_passkey(user_id=ANNA), [], a_record(), ())
+    await storage.passkeys.add_passkey(a_passkey(user_id=ANNA), [], a_record(), (), host=PASSKEY_HOST)
     assert (await facts_of(storage)).subject.tags == {"2step", "2step_email", "2step_passkey"}
     assert (await facts_of(storage)).has_strong_factor
 

@@ -14,7 +14,16 @@ from gatehouse.audit.model import AuditRecord
 from gatehouse.storage.accounts.users import set_blocked
 from gatehouse.storage.database import Storage
 from tests.conformance.test_sessions import a_session, open_session
-from tests.support.builders import ALL_METHODS, NOW, ORIGIN, RECORDER, a_passkey, a_pending_registration, a_user
+from tests.support.builders import (
+    ALL_METHODS,
+    NOW,
+    ORIGIN,
+    PASSKEY_HOST,
+    RECORDER,
+    a_passkey,
+    a_pending_registration,
+    a_user,
+)
 from tests.support.database_contents import read_all_tables, tables_that_mention
 from tests.support.mail import a_mail
 from tests.support.postgres_session import run_interleaved
@@ -68,7 +77,9 @@ async def confirm_change(storage: Storage, change: EmailChange, digest: bytes = 
 
 
 async def test_holdings_are_everything_that_is_kept_beside_the_account(storage: Storage, anna: User) -> None:
-    await storage.passkeys.add_passkey(a_passkey(user_id=anna.user_id), [b"1", b"2"], entry_about(anna), ())
+    await storage.passkeys.add_passkey(
+        a_passkey(user_id=anna.user_id), [b"1", b"2"], entry_about(anna), (), host=PASSKEY_HOST
+    )
     await open_session(storage, a_session(anna))
     await ask_for(storage, anna)
     details = await storage.profile.account_details(anna.user_id, NOW)
@@ -203,7 +214,9 @@ async def test_only_one_of_many_confirmations_rotates_the_session_secret(storage
 async def test_an_erased_person_leaves_a_spent_id_and_records_without_personal_parts(
     storage: Storage, anna: User
 ) -> None:
-    await storage.passkeys.add_passkey(a_passkey(user_id=anna.user_id), [b"1"], entry_about(anna), ())
+    await storage.passkeys.add_passkey(
+        a_passkey(user_id=anna.user_id), [b"1"], entry_about(anna), (), host=PASSKEY_HOST
+    )
     await open_session(storage, a_session(anna))
     await ask_for(storage, anna)
     await storage.profile.erase_user(
@@ -223,7 +236,7 @@ async def test_letters_that_wait_go_with_the_person_and_those_of_others_stay(sto
         a_passkey(user_id=anna.user_id),
         EmailLink(kind=LinkKind.RESET, digest=b"r", created_at=NOW, expires_at=ENDS),
     )
-    await storage.passkeys.add_passkey(key, [b"1"], entry_about(anna), mails[:1])
+    await storage.passkeys.add_passkey(key, [b"1"], entry_about(anna), mails[:1], host=PASSKEY_HOST)
     await storage.passkeys.remove_passkey(
         anna.user_id, key.credential_id, entry_about(anna), mails[1:2], methods=ALL_METHODS
     )

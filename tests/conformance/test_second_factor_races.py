@@ -8,7 +8,7 @@ from gatehouse.accounts.second_factors.model import MAX_EMAIL_CODE_TRIES, MAX_PA
 from gatehouse.audit.events import AuditEvent
 from gatehouse.storage.database import Storage
 from tests.support import racers
-from tests.support.builders import NOW, a_passkey, a_record, a_user
+from tests.support.builders import NOW, PASSKEY_HOST, a_passkey, a_record, a_user
 from tests.support.racers import RACED_USER, WON, race
 
 TRIES = 20  # four processes, five attempts each
@@ -59,7 +59,9 @@ async def test_passkey_challenge_is_used_once(storage: Storage, migrated_url: st
 
 async def test_passkey_counter_value_is_accepted_once(storage: Storage, migrated_url: str) -> None:
     await an_account(storage)
-    await storage.passkeys.add_passkey(a_passkey(user_id=RACED_USER), [], a_record(AuditEvent.FACTOR_ADDED), ())
+    await storage.passkeys.add_passkey(
+        a_passkey(user_id=RACED_USER), [], a_record(AuditEvent.FACTOR_ADDED), (), host=PASSKEY_HOST
+    )
     assert race(racers.use_passkey, migrated_url) == {WON: 1, LOST: TRIES - 1}
     events = Counter(record.event for record in await storage.audit.unsealed_records(100))
     assert events["factor.passkey_suspected"] == TRIES - 1
@@ -69,7 +71,7 @@ async def test_twenty_passkeys_at_most(storage: Storage, migrated_url: str) -> N
     await an_account(storage)
     for n in range(MAX_PASSKEYS - 3):
         await storage.passkeys.add_passkey(
-            a_passkey(user_id=RACED_USER, credential_id=bytes([n])), [b"c"], a_record(), ()
+            a_passkey(user_id=RACED_USER, credential_id=bytes([n])), [b"c"], a_record(), (), host=PASSKEY_HOST
         )
     assert race(racers.add_passkey, migrated_url) == {WON: 3, "TooManyPasskeys": TRIES - 3}
     assert (await storage.accounts.user(RACED_USER)).passkeys == MAX_PASSKEYS

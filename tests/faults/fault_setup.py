@@ -18,7 +18,7 @@ from gatehouse.oauth.model import ClientProfile
 from gatehouse.permissions.model.rules import ROOT
 from tests.support import builders
 from tests.support.browser import PASSWORD
-from tests.support.builders import NOW, ORIGIN, a_passkey, a_record
+from tests.support.builders import NOW, ORIGIN, PASSKEY_HOST, a_passkey, a_record
 from tests.support.oauth import REDIRECT, basic_auth
 from tests.support.permission_builders import (
     a_person,
@@ -139,7 +139,9 @@ async def publishers(services: Services, number: int, limit: int) -> Sequence[Pe
             services, user.user_id, 1, scopes={ROOT: holdings_with_rules("can_create_projects", params=str(limit))}
         )
         passkey = a_passkey(user_id=user.user_id, credential_id=user.user_id.encode())
-        await services.storage.passkeys.add_passkey(passkey, (), a_record(AuditEvent.FACTOR_ADDED), ())
+        await services.storage.passkeys.add_passkey(
+            passkey, (), a_record(AuditEvent.FACTOR_ADDED), (), host=PASSKEY_HOST
+        )
     return users
 
 

@@ -1,5 +1,6 @@
 """The account page in a real browser."""
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 NEW = "a quite different phrase"
 STALE = 601
+SIGNAL_SECONDS = 10
 NO_AUTOFILL = "PublicKeyCredential.isConditionalMediationAvailable = async () => false;"
 AUTHENTICATOR = {
     "protocol": "ctap2",
@@ -137,6 +139,9 @@ class VirtualKey:
     def __init__(self, devtools: CDPSession, authenticator_id: str) -> None:
         self._devtools = devtools
         self._id = authenticator_id
+        self._changed = asyncio.Event()
+        for event in ("Added", "Updated", "Deleted"):
+            devtools.on(f"WebAuthn.credential{event}", lambda _: self._changed.set())
 
     @classmethod
     async def plugged_into(cls, page: Page) -> Self:
@@ -152,6 +157,18 @@ class VirtualKey:
 
     async def release(self) -> None:
         await self.touch(is_touched=False)
+
+    async def names(self) -> list[tuple[str, str]]:
+        """The names of the account in each passkey that the authenticator still has."""
+        held = await self._devtools.send("WebAuthn.getCredentials", {"authenticatorId": self._id})
+        return [(one["userName"], one["userDisplayName"]) for one in held["credentials"]]
+
+    async def expect_names(self, *names: tuple[str, str]) -> None:
+        """Wait for what pages tell it in the background."""
+        async with asyncio.timeout(SIGNAL_SECONDS):
+            while await self.names() != list(names):
+                await self._changed.wait()
+                self._changed.clear()
 
 
 async def add_passkey(page: Page, name: str) -> None:
@@ -192,6 +209,40 @@ async def test_a_passkey_is_made_and_used_as_second_step_and_instead_of_a_passwo
     await open_account_page(page)
     assert await last_method(service, anna) == SignInMethod.PASSKEY
     assert errors == []
+
+
+async def test_browser_forgets_removed_passkeys_and_follows_the_names_of_the_account(
+    service: RunningService, page: Page, anna: User
+) -> None:
+    errors = browser_errors(page)
+    key = await VirtualKey.plugged_into(page)
+    await sign_in(service, page)
+    await add_passkey(page, "Work laptop")
+    await page.get_by_role("button", name="Done, I saved them").click()
+    await key.expect_names((LOGIN, "Anna"))
+    await page.get_by_label("Display name").fill("Annabel")
+    await page.locator("#profile").get_by_role("button", name="Save", exact=True).click()
+    await key.expect_names((LOGIN, "Annabel"))
+    await page.get_by_role("button", name="Remove Work laptop").click()
+    await expect_notice(page, "Passkey removed")
+    await key.expect_names()
+
+    await add_passkey(page, "Phone")
+    await page.get_by_role("button", name="Done, I saved them").click()
+    await key.expect_names((LOGIN, "Annabel"))
+    await key.release()
+    await sign_out(page)
+    passkeys, removed_by = service.services.factors.passkeys, AuditOrigin(actor="test")
+    for passkey in await passkeys.of_user(anna.user_id):
+        await passkeys.remove(anna, passkey.passkey_id, origin=removed_by)
+    await key.expect_names((LOGIN, "Annabel"))
+    await page.add_init_script(NO_AUTOFILL)
+    await page.goto(f"{service.base_url}/sign-in")
+    await key.touch()
+    await page.get_by_role("button", name="Sign in with a passkey").click()
+    await expect(page.get_by_role("alert")).to_be_visible()
+    await key.expect_names()
+    assert [error for error in errors if "403" not in error] == []
 
 
 async def test_pf_04_person_registers_with_a_passkey_and_signs_in_by_autofill(

@@ -63,6 +63,9 @@ def a_setup_link(digest: bytes, **fields: Any) -> SetupLink:
     return replace(SetupLink(digest=digest, created_at=NOW, expires_at=NOW + 1_800), **fields)
 
 
+PASSKEY_HOST: Final = "localhost"  # where test services are
+
+
 def a_passkey(**fields: Any) -> Passkey:
     passkey = Passkey(
         credential_id=b"key", user_id="1000000001", public_key=b"", sign_count=0, name="Laptop", created_at=NOW

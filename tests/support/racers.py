@@ -38,6 +38,7 @@ from tests.support.builders import (
     ISSUER,
     NOW,
     ORIGIN,
+    PASSKEY_HOST,
     a_client,
     a_client_secret,
     a_confirmation,
@@ -215,7 +216,9 @@ async def use_passkey(storage: Storage, _n: int) -> None:
 
 async def add_passkey(storage: Storage, _n: int) -> None:
     passkey = a_passkey(user_id=RACED_USER, credential_id=token_bytes(16))
-    await storage.passkeys.add_passkey(passkey, [token_bytes(8)], a_record(AuditEvent.FACTOR_ADDED), ())
+    await storage.passkeys.add_passkey(
+        passkey, [token_bytes(8)], a_record(AuditEvent.FACTOR_ADDED), (), host=PASSKEY_HOST
+    )
 
 
 async def take_code(storage: Storage, _n: int) -> None:

@@ -19,7 +19,7 @@ from gatehouse.permissions.model.role import ConditionMode, Role
 from gatehouse.permissions.model.rules import NO_END, ROOT, End, Scope
 from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.store import EditResult
-from tests.support.builders import NOW, ORIGIN, a_passkey, a_record
+from tests.support.builders import NOW, ORIGIN, PASSKEY_HOST, a_passkey, a_record
 from tests.support.database_contents import read_all_tables
 from tests.support.permission_builders import (
     GROUP,
@@ -198,7 +198,9 @@ async def create_administrator(studio: Studio) -> Person:
 async def add_passkey_to(studio: Studio, who: Person) -> Person:
     """Give the person a passkey; return them signed in with it."""
     passkey = a_passkey(user_id=who.user_id, credential_id=who.user_id.encode())
-    await studio.service.services.storage.passkeys.add_passkey(passkey, (), a_record(AuditEvent.FACTOR_ADDED), ())
+    await studio.service.services.storage.passkeys.add_passkey(
+        passkey, (), a_record(AuditEvent.FACTOR_ADDED), (), host=PASSKEY_HOST
+    )
     return who
 
 

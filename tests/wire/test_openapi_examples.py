@@ -31,7 +31,7 @@ from gatehouse.web.http.operation_texts import (
     operation_texts,
 )
 from tests.support.browser import AccountBrowser, HttpBrowser, totp_code
-from tests.support.builders import NOW, ORIGIN, a_passkey, a_record
+from tests.support.builders import NOW, ORIGIN, PASSKEY_HOST, a_passkey, a_record
 from tests.support.game import approve_in_storage, register_game
 from tests.support.guests import Device, ask_challenge, turn_guests_on
 from tests.support.oauth import RelyingPartyClient, success_body
@@ -305,7 +305,9 @@ async def studio(installed_sqlite_url: str, tmp_path: Path) -> AsyncIterator[Dem
         await turn_guests_on(service)
         client = await service.services.storage.clients.client(CLIENT)
         passkey = a_passkey(user_id=BY_NAME["mara"].user_id)  # without one, no one can create a project
-        await service.services.storage.passkeys.add_passkey(passkey, (), a_record(AuditEvent.FACTOR_ADDED), ())
+        await service.services.storage.passkeys.add_passkey(
+            passkey, (), a_record(AuditEvent.FACTOR_ADDED), (), host=PASSKEY_HOST
+        )
         mara = await service.services.storage.accounts.user(BY_NAME["mara"].user_id)
         studio = DemoStudio(
             service=service,

@@ -33,6 +33,7 @@ from gatehouse.kernel.stored_settings import referenced_image
 from gatehouse.settings.appearance import BrandingSettings
 from gatehouse.web.api.game_sockets import GameSocketEndpoint
 from gatehouse.web.api.health import HealthEndpoints, Readiness, SecurityTextEndpoint, allow_bearer
+from gatehouse.web.api.passkey_origins import passkey_origins_endpoint
 from gatehouse.web.console.lazy_console import BuildSection, LazyConsole, SectionHandlers, SignInGate
 from gatehouse.web.console.path_table import CONSOLE_PATHS, GALLERY
 from gatehouse.web.http.context import AccessLog, RequestContext
@@ -113,6 +114,7 @@ def build_app(
     table += [
         brand_endpoint(lambda request: branding(services.settings.branding).serve(request)),
         *health.endpoints(),
+        passkey_origins_endpoint(services.factors.passkeys),
         SecurityTextEndpoint(read_security_txt(settings.operations.security_txt)).endpoint(),
     ]
     table += GuideEndpoints(pages).endpoints()

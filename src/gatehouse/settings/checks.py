@@ -29,6 +29,7 @@ MIN_DISTINCT_CHARACTERS: Final = 10
 GEOIP_METADATA_MARKER: Final = b"\xab\xcd\xefMaxMind.com"  # before the metadata at the end of the file
 GEOIP_METADATA_BYTES: Final = 128 * 1_024  # bytes; MaxMind DB format, "Database Metadata"
 MAX_LOGO_BYTES: Final = 256 * 1_024  # every page shows it
+MAX_RELATED_ORIGINS: Final = 20
 MAX_SECURITY_TXT_BYTES: Final = 16 * 1_024
 SECURITY_TXT_FIELDS: Final = ("Contact", "Expires")  # RFC 9116 §2.5 requires these two
 EXAMPLE_WORDS: Final = ("changeme", "example", "replaceme", "password", "secret", "12345678")
@@ -284,6 +285,14 @@ def custom_call(phone: PhoneSettings) -> MessageCall:
     return MessageCall(url=phone.url, method=phone.method, headers=read_headers(phone.headers), body=phone.body)
 
 
+def related_origins_are_few(candidate: Candidate) -> None:
+    listed = len(candidate.settings.passkeys.related_origins)
+    if listed > MAX_RELATED_ORIGINS:
+        raise BadSetting(f"at most {MAX_RELATED_ORIGINS}, not {listed}").on_screen(
+            "entries_most", most=MAX_RELATED_ORIGINS
+        )
+
+
 Check = Callable[[Candidate], None]
 
 
@@ -318,6 +327,7 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("outbound.ca_file", ca_file_has_certificates),
     ("languages.default", default_language_is_offered),
     ("phone.sender", text_messages_are_complete),
+    ("passkeys.related_origins", related_origins_are_few),
     ("mail.from_address", mail_has_a_sender),
     ("mail.security", mail_is_encrypted),
     ("mail.password", mail_credentials_are_complete),

@@ -156,6 +156,23 @@ def https_host(text: str) -> None:
     check_port("https", port or None)
 
 
+def https_origin(text: str) -> None:
+    try:
+        parse_origin(text, "https")
+    except ValueError:
+        raise BadSetting(f"must be an origin like https://sso.studio.example, not {text!r}").on_screen(
+            "https_origin"
+        ) from None
+
+
+def passkey_host(text: str) -> None:
+    """Check a host for passkeys: browsers take none that is an address, or that names of many owners end in."""
+    if parse_address(text) is not None or not is_host_name(text):
+        raise ValueError(f"must be a host name like sso.studio.example, not {text!r}")
+    if text != "localhost" and ("." not in text or is_public_suffix(text)):
+        raise ValueError(f"must not be {text}: names below it belong to many owners")
+
+
 def document_host(text: str) -> None:
     """Check a host of client ID metadata documents: exact, or one level of subdomains of a name."""
     name = text.removeprefix("*.")

@@ -48,6 +48,12 @@ class LoadedSettings(Struct, frozen=True, kw_only=True):
         sources = MappingProxyType({**self.sources, "server.base_url": FROM_DATABASE})
         return replace(self, settings=replace(self.settings, server=server), sources=sources)
 
+    def with_passkey_host(self, host: str) -> Self:
+        """Return the settings with the host that the passkeys in the database belong to."""
+        sources = MappingProxyType({**self.sources, "passkeys.rp_id": FROM_DATABASE})
+        passkeys = replace(self.settings.passkeys, rp_id=host)
+        return replace(self, settings=replace(self.settings, passkeys=passkeys), sources=sources)
+
     def is_locked(self, name: str) -> bool:
         """Whether a file, the environment or a flag gives the value, so that the database cannot."""
         return self.source_of(name) not in {DEFAULT, DEV}

@@ -394,6 +394,28 @@ class OAuthSettings(Struct, frozen=True, kw_only=True):
     ] = ()
 
 
+class PasskeySettings(Struct, frozen=True, kw_only=True):
+    """The host that passkeys belong to."""
+
+    rp_id: Annotated[
+        str,
+        text(
+            "Host that passkeys belong to; cannot change while there are passkeys.",
+            grammar.passkey_host,
+            without="the host of `server.base_url`",
+        ),
+    ] = ""
+    related_origins: Annotated[
+        tuple[str, ...],
+        text(
+            "Other origins, like `https://sso.studio.example`, that browsers let use the passkeys; at most 20.",
+            grammar.https_origin,
+            without="none",
+            stored=True,
+        ),
+    ] = ()
+
+
 class PermissionSettings(Struct, frozen=True, kw_only=True):
     """Permission endpoints."""
 
@@ -558,6 +580,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     languages: LanguageSettings = field(default_factory=LanguageSettings)
     game: GameSettings = field(default_factory=GameSettings)
     oauth: OAuthSettings = field(default_factory=OAuthSettings)
+    passkeys: PasskeySettings = field(default_factory=PasskeySettings)
     permissions: PermissionSettings = field(default_factory=PermissionSettings)
     applications: ApplicationSettings = field(default_factory=ApplicationSettings)
     outbound: OutboundSettings = field(default_factory=OutboundSettings)

@@ -11,6 +11,7 @@ from gatehouse.storage.tables.installation import installation
 
 MASTER_KEYS: Final = "master_keys"  # the ids of the master keys in use, the one to seal with first (app/nodes.py)
 BASE_URL: Final = "base_url"  # of the last process that served
+PASSKEY_HOST: Final = "passkey_host"  # what the passkeys belong to; counts while there are any
 
 _UPSERT = insert(installation)
 

@@ -12,7 +12,7 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.oauth.model import Consent
 from gatehouse.storage.sqlite.runner import SQLiteRunner
 from tests.support.browser import LOGIN, PASSWORD, AccountBrowser, HttpBrowser
-from tests.support.builders import NOW, a_client, a_passkey, a_record
+from tests.support.builders import NOW, PASSKEY_HOST, a_client, a_passkey, a_record
 from tests.support.geoip import write_geoip
 from tests.support.service import RunningService, running_service
 
@@ -52,7 +52,7 @@ async def test_account_page_shows_everything_to_its_owner(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     await service.services.storage.passkeys.add_passkey(
-        a_passkey(user_id=anna.user_id, name="Blue key"), [bytes(32)], a_record(), ()
+        a_passkey(user_id=anna.user_id, name="Blue key"), [bytes(32)], a_record(), (), host=PASSKEY_HOST
     )
     page = (await account_browser.get("/account")).text
     for text in ("Anna", LOGIN, "not verified", "A password is set", "Blue key", "never used", "1 code left"):
@@ -75,7 +75,7 @@ async def test_the_page_costs_a_fixed_number_of_reads_however_much_there_is_to_s
         await someone.client.aclose()
     for number in range(5):
         key = a_passkey(user_id=anna.user_id, credential_id=bytes([number]))
-        await store.passkeys.add_passkey(key, [bytes(32)], a_record(), ())
+        await store.passkeys.add_passkey(key, [bytes(32)], a_record(), (), host=PASSKEY_HOST)
         await store.clients.create_client(a_client(f"client{number}"), a_record())
         consent = Consent(user_id=anna.user_id, client_id=f"client{number}", scopes=("openid",), given_at=NOW)
         await store.consents.add_consent(consent, a_record())

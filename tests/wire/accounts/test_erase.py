@@ -9,7 +9,7 @@ from gatehouse.accounts.errors import UserIdTaken, UserNotFound
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
 from tests.support.browser import LOGIN, PASSWORD, AccountBrowser, HttpBrowser
-from tests.support.builders import a_passkey, a_record, a_user
+from tests.support.builders import PASSKEY_HOST, a_passkey, a_record, a_user
 from tests.support.database_contents import read_all_tables, tables_that_mention
 from tests.support.mailbox import new_messages
 from tests.support.service import RunningService
@@ -41,7 +41,7 @@ async def test_op_14_the_copy_holds_everything_that_is_kept_and_no_secret(
 ) -> None:
     secret, codes = await account_browser.set_up_totp(service)
     key = a_passkey(user_id=anna.user_id, name="Blue key", public_key=b"the-public-key")
-    await service.services.storage.passkeys.add_passkey(key, (), a_record(), ())
+    await service.services.storage.passkeys.add_passkey(key, (), a_record(), (), host=PASSKEY_HOST)
     await account_browser.submit_and_read_notice("/account/email", login="anna@new.example")
     written = await copy_of(account_browser)
     account = written["account"]
@@ -112,7 +112,9 @@ async def test_op_14_nothing_of_the_person_is_left_but_a_number(
 ) -> None:
     await account_browser.set_up_totp(service)
     key = a_passkey(user_id=anna.user_id, name="Blue key")
-    await service.services.storage.passkeys.add_passkey(key, (), a_record(subject=anna.user_id), ())
+    await service.services.storage.passkeys.add_passkey(
+        key, (), a_record(subject=anna.user_id), (), host=PASSKEY_HOST
+    )
     await account_browser.submit_and_read_notice("/account/email", login="anna@new.example")
     await service.client.post("/proxy/api/login", json={"login": LOGIN, "password": PASSWORD})
     await account_browser.get("/account/totp")

@@ -12,7 +12,7 @@ from gatehouse.accounts.second_factors.model import totp_sealing_purpose
 from gatehouse.app.services.provisioning import build_provisioning
 from gatehouse.audit.model import AuditOrigin
 from tests.support.browser import LOGIN, PASSWORD, AccountBrowser, HttpBrowser, totp_code
-from tests.support.builders import a_passkey, a_record, a_user
+from tests.support.builders import PASSKEY_HOST, a_passkey, a_record, a_user
 from tests.support.console import apply_document
 from tests.support.game import confirm_in_browser, poll_ended_session, register_game
 from tests.support.mailbox import link_in_new_message, new_messages
@@ -54,7 +54,9 @@ async def a_strangers_account(service: RunningService, joined: str = IMPORTED_AC
     )
     user = replace(made, **fields)
     await services.storage.accounts.create_user(user, a_record())
-    await services.storage.passkeys.add_passkey(a_passkey(user_id=user.user_id), [b"recovery"], a_record(), ())
+    await services.storage.passkeys.add_passkey(
+        a_passkey(user_id=user.user_id), [b"recovery"], a_record(), (), host=PASSKEY_HOST
+    )
     identity = Identity(
         issuer=ISSUER, subject="1", user_id=user.user_id, provider="vendor", label="1", created_at=1, used_at=0
     )
@@ -210,7 +212,7 @@ async def test_fp_02_passkey_of_the_session_stays_and_others_end(
     user = await a_strangers_account(service)
     own = a_passkey(user_id=user.user_id, credential_id=b"own", name="Phone")
     services = service.services
-    await services.storage.passkeys.add_passkey(own, [], a_record(), ())
+    await services.storage.passkeys.add_passkey(own, [], a_record(), (), host=PASSKEY_HOST)
     opened = await services.accounts.sessions.open(
         await services.storage.accounts.user("4711"),
         SignInMethod.PASSKEY,
@@ -413,7 +415,9 @@ async def test_fp_07_address_that_was_proved_is_not_first_proved_again(
     await a_strangers_account(service)
     await reset(service, browser_client)
     await new_messages(service)
-    await service.services.storage.passkeys.add_passkey(a_passkey(user_id="4711"), [b"mine"], a_record(), ())
+    await service.services.storage.passkeys.add_passkey(
+        a_passkey(user_id="4711"), [b"mine"], a_record(), (), host=PASSKEY_HOST
+    )
     await apply_document(service, 'users: [{user_id: "4711", email_verified: false}]')
     assert "The passkey" not in await reset(service, browser_client)
     assert await kept(service) == {"password", "passkey", "recovery"}

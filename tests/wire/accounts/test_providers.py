@@ -29,7 +29,7 @@ from gatehouse.permissions.model.facts import ScopeHoldings
 from gatehouse.permissions.model.rules import ROOT
 from gatehouse.storage.accounts.lost_addresses import USE_EVENTS
 from tests.support.browser import LOGIN, PASSWORD, AccountBrowser, HttpBrowser, totp_code
-from tests.support.builders import a_passkey, a_record, a_user, an_identity
+from tests.support.builders import PASSKEY_HOST, a_passkey, a_record, a_user, an_identity
 from tests.support.console import apply_document
 from tests.support.mailbox import link_in_new_message
 from tests.support.oauth import an_oidc_client
@@ -416,7 +416,7 @@ async def test_la_02_account_that_holds_something_keeps_its_unverified_address(
     )
     storage = service.services.storage
     if held == "passkey":
-        await storage.passkeys.add_passkey(a_passkey(user_id=user.user_id), [], a_record(), ())
+        await storage.passkeys.add_passkey(a_passkey(user_id=user.user_id), [], a_record(), (), host=PASSKEY_HOST)
     if held == "login":
         await storage.accounts.add_record(
             service.services.core.recorder.record(AuditEvent.LOGGED_IN, ORIGIN, subject=user.user_id)

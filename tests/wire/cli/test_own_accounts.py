@@ -9,7 +9,7 @@ from gatehouse.app.services import Services, open_services
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.settings.merge import load
-from tests.support.builders import ORIGIN, a_passkey
+from tests.support.builders import ORIGIN, PASSKEY_HOST, a_passkey
 from tests.support.command_line import CommandLine, InstallationPaths
 
 BOB = ("--login", "bob@studio.example", "--nick", "Bob", "--no-password")
@@ -31,7 +31,7 @@ def with_passkey(installation: InstallationPaths, user_id: str) -> None:
 
 async def add_passkey(services: Services, user_id: str) -> None:
     entry = services.core.recorder.record(AuditEvent.FACTOR_ADDED, ORIGIN, subject=user_id)
-    await services.storage.passkeys.add_passkey(a_passkey(user_id=user_id), [bytes(32)], entry, ())
+    await services.storage.passkeys.add_passkey(a_passkey(user_id=user_id), [bytes(32)], entry, (), host=PASSKEY_HOST)
     user: User = await services.storage.accounts.user(user_id)
     assert (await services.factors.second_factors.load_factors(user)).recovery_left == 1
     await services.accounts.user_tokens.issue_recorded(user_id, factor="f", origin=ORIGIN)

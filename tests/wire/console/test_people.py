@@ -18,7 +18,7 @@ from gatehouse.keys.encoding import encode_base64url
 from gatehouse.oauth.model import Consent
 from gatehouse.web.console.person import PersonAction
 from tests.support.browser import PASSWORD, HttpBrowser, hidden_fields
-from tests.support.builders import NOW, ORIGIN, a_passkey, a_record, a_user
+from tests.support.builders import NOW, ORIGIN, PASSKEY_HOST, a_passkey, a_record, a_user
 from tests.support.console import (
     ADA,
     DEV,
@@ -398,7 +398,7 @@ async def with_everything(studio: RunningService, user_id: str) -> list[str]:
     recovery = await them.factors.totp.confirm_enrollment(await read_user(studio, user_id), code, origin=origin)
     await them.factors.email_codes.enable(await read_user(studio, user_id), origin=origin)
     await storage.passkeys.add_passkey(
-        a_passkey(user_id=user_id, public_key=b"cose"), (), a_record(AuditEvent.FACTOR_ADDED), ()
+        a_passkey(user_id=user_id, public_key=b"cose"), (), a_record(AuditEvent.FACTOR_ADDED), (), host=PASSKEY_HOST
     )
     consent = Consent(user_id=user_id, client_id="web", scopes=("openid",), given_at=NOW)
     await storage.consents.add_consent(consent, a_record())

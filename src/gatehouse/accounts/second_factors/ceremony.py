@@ -91,7 +91,7 @@ class WebAuthn(Struct, eq=False):
 
     def registration_options(self, user: User, challenge: bytes, existing: Sequence[Passkey]) -> str:
         options = {
-            "rp": {"name": self.party.name, "id": self.party.host},
+            "rp": {"name": self.party.name, "id": self.party.rp_id},
             "user": {
                 "id": to_base64url(user.user_id.encode()),
                 "name": user.login or user.nick,
@@ -114,7 +114,7 @@ class WebAuthn(Struct, eq=False):
         options = {
             "challenge": to_base64url(challenge),
             "timeout": CHALLENGE_LIFETIME * 1_000,
-            "rpId": self.party.host,
+            "rpId": self.party.rp_id,
             "allowCredentials": [descriptor(passkey) for passkey in allowed],
             "userVerification": "required",
         }
@@ -178,7 +178,7 @@ class WebAuthn(Struct, eq=False):
         return sha256(encoded)
 
     def _check_authenticator_data(self, data: AuthenticatorData) -> None:
-        if not constant_time_equal(data.rp_id_hash, sha256(self.party.host)):
+        if not constant_time_equal(data.rp_id_hash, sha256(self.party.rp_id)):
             raise PasskeyRefused("made for another host")
         if not data.is_user_present() or not data.is_user_verified():
             raise PasskeyRefused("the authenticator did not verify the person")

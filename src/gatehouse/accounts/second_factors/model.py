@@ -118,6 +118,14 @@ class PasskeyRefused(Refused):
     public = "This passkey could not be verified."
 
 
+class PasskeyUnknown(PasskeyRefused):
+    """No account has this passkey: it was removed here, and the person's device still offers it."""
+
+    def __init__(self, credential_id: bytes) -> None:
+        super().__init__("unknown or removed")
+        self.credential_id = credential_id
+
+
 class FactorMissing(NotFound):
     public = "The account does not have this second factor."
 
@@ -241,11 +249,18 @@ class PasskeyStore(Protocol):
         """Return the account's passkeys, the oldest first."""
 
     async def add_passkey(
-        self, passkey: Passkey, codes: Sequence[bytes], entry: AuditRecord, mails: Sequence[OutboxMail]
+        self,
+        passkey: Passkey,
+        codes: Sequence[bytes],
+        entry: AuditRecord,
+        mails: Sequence[OutboxMail],
+        *,
+        host: str,
     ) -> bool:
         """Store the passkey, and the recovery codes if the account has none left; return whether it stored the codes.
 
-        Raises PasskeyTaken for an ID that any account has, and TooManyPasskeys, also under races.
+        Raises PasskeyTaken for an ID that any account has, TooManyPasskeys, and PasskeyRefused when there are
+        passkeys of another host, also under races.
         """
 
     async def use_passkey(self, credential_id: bytes, sign_count: int, suspicion: AuditRecord, now: int) -> bool:

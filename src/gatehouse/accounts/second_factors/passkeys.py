@@ -21,8 +21,10 @@ from gatehouse.accounts.second_factors.model import (
     Passkey,
     PasskeyRefused,
     PasskeyStore,
+    PasskeyUnknown,
 )
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
+from gatehouse.accounts.second_factors.passkey_signals import account_signals, unknown_passkey_signal
 from gatehouse.accounts.second_factors.webauthn import (
     CHALLENGE_LIFETIME,
     RelyingParty,
@@ -81,6 +83,21 @@ class Passkeys:
     def are_supported(self) -> bool:
         return self._party().supports_passkeys
 
+    @property
+    def related_origins(self) -> tuple[str, ...]:
+        """The origins that /.well-known/webauthn of the passkeys' host names."""
+        return self._party().related_origins if self.are_supported else ()
+
+    def signals_about(self, user: User, passkeys: Sequence[Passkey]) -> str:
+        """Return what the account page tells passkey managers."""
+        return account_signals(self._party().rp_id, user, passkeys) if self.are_supported else ""
+
+    def signal_after(self, refused: Exception | None) -> str:
+        """Return what the page of a refused sign-in tells passkey managers: that no account has the passkey."""
+        if not isinstance(refused, PasskeyUnknown):
+            return ""
+        return unknown_passkey_signal(self._party().rp_id, refused.credential_id)
+
     async def registration_options(self, user: User, *, browser: bytes) -> str:
         """Return PublicKeyCredentialCreationOptions as JSON. Raises EmailNotVerified."""
         if not user.may_add_factors:
@@ -113,7 +130,7 @@ class Passkeys:
         )
         codes = self._recovery.generate(user)
         entry, mails = self._notifier.factor_added(Factor.PASSKEY, user, origin, device)
-        stores_codes = await self._store.add_passkey(passkey, codes.digests, entry, mails)
+        stores_codes = await self._store.add_passkey(passkey, codes.digests, entry, mails, host=self._party().rp_id)
         return codes.codes if stores_codes else ()
 
     async def sign_in_options(self, *, browser: bytes, user: User | None = None) -> str:
@@ -185,7 +202,7 @@ class Passkeys:
     async def _find_owned(self, response: UnverifiedResponse, user: User | None) -> Passkey:
         passkey = await self._store.find_passkey(response.credential_id)
         if passkey is None:
-            raise PasskeyRefused("unknown or removed")
+            raise PasskeyUnknown(response.credential_id)
         handle = response.user_handle
         if handle is None and user is None:
             raise PasskeyRefused("no user handle")

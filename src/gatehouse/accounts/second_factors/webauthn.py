@@ -13,16 +13,32 @@ CHALLENGE_LIFETIME: Final = 300  # seconds a challenge can be answered
 
 
 class RelyingParty(Struct, frozen=True, kw_only=True):
-    """This service as browsers know it; passkeys are bound to this host permanently."""
+    """This service as browsers know it. Passkeys are bound to `rp_id` permanently; only `origin` may ask for them."""
 
     name: str
     origin: str  # base_url
     host: str  # of that, without the port
+    former_host: str = ""  # after a move: what the passkeys belong to
+    listed: tuple[str, ...] = ()  # other origins that browsers let use the passkeys
 
     @property
     def supports_passkeys(self) -> bool:
         """False for an IP address: browsers offer passkeys for host names only."""
         return not self.host.startswith("[") and parse_address(self.host) is None
+
+    @property
+    def rp_id(self) -> str:
+        return self.former_host or self.host
+
+    @property
+    def is_within_host(self) -> bool:
+        """Whether browsers let pages of this service use its passkeys without asking `rp_id`."""
+        return self.host == self.rp_id or self.host.endswith(f".{self.rp_id}")
+
+    @property
+    def related_origins(self) -> tuple[str, ...]:
+        """What /.well-known/webauthn says: after a move, also this service (WebAuthn §5.11)."""
+        return self.listed if self.is_within_host else tuple(dict.fromkeys((self.origin, *self.listed)))
 
 
 class UnverifiedResponse(Struct, frozen=True, kw_only=True):

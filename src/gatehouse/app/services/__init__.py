@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 from gatehouse.app.instance_key import ensure_instance_key, refuse_wrong_master_key
 from gatehouse.app.services.core import SERVICE_ORIGIN, Core, master_keys, open_database
 from gatehouse.kernel.clock import Clock
-from gatehouse.settings.merge import LoadedSettings
+from gatehouse.settings.grammar import parse_origin
+from gatehouse.settings.merge import LoadedSettings, SettingsRefused
 from gatehouse.settings.model import Settings
+from gatehouse.settings.sources import SettingProblem
 from gatehouse.storage.database import Storage
-from gatehouse.storage.installation import BASE_URL
+from gatehouse.storage.installation import BASE_URL, PASSKEY_HOST
 from gatehouse.storage.migrations import ensure_current
 
 if TYPE_CHECKING:
@@ -279,6 +281,7 @@ async def open_services(
         )
         stored_base_url = await storage.installation.value(BASE_URL)
         resolved = await resolve_base_url(loaded, storage, stored_base_url, serving=serving)
+        resolved = await resolve_passkey_host(resolved, storage, stored_base_url, serving=serving)
         key = await ensure_instance_key(storage, masters, clock)
         core = Core(resolved, storage=storage, masters=masters, clock=clock, instance_key=key)
         await core.live_settings.reload()
@@ -301,6 +304,33 @@ async def resolve_base_url(
             await storage.installation.set_value(BASE_URL, loaded.settings.server.base_url)
         return loaded
     return loaded if stored is None else loaded.with_stored_base_url(stored)
+
+
+async def resolve_passkey_host(
+    loaded: LoadedSettings, storage: Storage, former_base_url: str | None, *, serving: bool
+) -> LoadedSettings:
+    """Keep the host of the passkeys that there are, also after a move (R11).
+
+    A serving process refuses another `passkeys.rp_id`: no passkey could be used any more.
+    """
+    base_url, wanted = loaded.settings.server.base_url, loaded.settings.passkeys.rp_id
+    if not base_url:
+        return loaded
+    host = await storage.installation.value(PASSKEY_HOST)
+    if host == (wanted or host_of(base_url)) or not await storage.passkeys.are_there_any():
+        return loaded
+    if not host:  # passkeys from before the host was stored
+        host = host_of(former_base_url or base_url)
+        if serving:
+            await storage.installation.set_value(PASSKEY_HOST, host)
+    if serving and wanted not in ("", host):
+        what = f"must be {host}, not {wanted}: there are passkeys, and they belong to {host}"
+        raise SettingsRefused([SettingProblem(where="passkeys.rp_id", what=what)])
+    return loaded.with_passkey_host(host)
+
+
+def host_of(base_url: str) -> str:
+    return parse_origin(base_url, "http", "https").host
 
 
 async def bootstrap(services: Services) -> None:

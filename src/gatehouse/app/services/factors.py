@@ -48,8 +48,14 @@ def build_factors(core: Core, accounts: AccountServices, limiter: AttemptLimiter
     )
 
     def party() -> RelyingParty:  # a command may have no address
-        host = parse_origin(core.base_url, "http", "https").host
-        return RelyingParty(name=core.settings.branding.name, origin=core.base_url, host=host)
+        host, passkeys = parse_origin(core.base_url, "http", "https").host, core.settings.passkeys
+        return RelyingParty(
+            name=core.settings.branding.name,
+            origin=core.base_url,
+            host=host,
+            former_host=passkeys.rp_id,
+            listed=passkeys.related_origins,
+        )
 
     return FactorServices(
         recovery_codes=recovery,

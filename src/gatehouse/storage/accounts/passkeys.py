@@ -11,6 +11,7 @@ from gatehouse.accounts.second_factors.model import (
     MAX_PASSKEYS,
     FactorMissing,
     Passkey,
+    PasskeyRefused,
     PasskeyTaken,
     TooManyPasskeys,
 )
@@ -19,6 +20,7 @@ from gatehouse.mail.model import OutboxMail
 from gatehouse.storage.accounts.identities import refuse_without_sign_in_method
 from gatehouse.storage.accounts.second_factors import bump_user_version, finish_adding_factor, finish_removing_factor
 from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.installation import PASSKEY_HOST, read_value, set_value, set_value_once
 from gatehouse.storage.runner import SqlStore, read, write
 from gatehouse.storage.single_use import put_single_use, take_single_use
 from gatehouse.storage.statements import Row, Statement, Verb
@@ -33,6 +35,7 @@ PASSKEYS_OF_USER = Statement(
     lambda: select(passkeys).where(_PASSKEYS_OF_USER).order_by(passkeys.c.created_at, passkeys.c.credential_id)
 )
 COUNT_PASSKEYS = Statement(lambda: select(func.count().label("held")).select_from(passkeys).where(_PASSKEYS_OF_USER))
+ANY_PASSKEY = Statement(lambda: select(passkeys.c.credential_id).limit(1))
 INSERT_PASSKEY = Statement(lambda: insert(passkeys).on_conflict_do_nothing().returning(passkeys.c.user_id))
 USE_PASSKEY = Statement(
     lambda: (
@@ -75,14 +78,28 @@ def passkeys_of(user_id: str) -> Verb[Sequence[Passkey]]:
 
 
 def add_passkey(
-    passkey: Passkey, codes: Sequence[bytes], entry: AuditRecord, mails: Sequence[OutboxMail]
+    passkey: Passkey, codes: Sequence[bytes], entry: AuditRecord, mails: Sequence[OutboxMail], *, host: str
 ) -> Verb[bool]:
     yield from bump_user_version(passkey.user_id)
+    yield from claim_passkey_host(host)
     if (yield COUNT_PASSKEYS(of=passkey.user_id))[0].held >= MAX_PASSKEYS:
         raise TooManyPasskeys
     if not (yield INSERT_PASSKEY(**asdict(passkey))):
         raise PasskeyTaken
     return (yield from finish_adding_factor(passkey.user_id, codes, entry, mails))
+
+
+def claim_passkey_host(host: str) -> Verb[None]:
+    """Store the host with the first passkey; refuse another one, of other settings, while there are passkeys."""
+    if (yield from set_value_once(PASSKEY_HOST, host)) or (yield from read_value(PASSKEY_HOST)) == host:
+        return
+    if (yield from are_there_passkeys()):
+        raise PasskeyRefused(f"passkeys.rp_id is {host} here, but there are passkeys of another host")
+    yield from set_value(PASSKEY_HOST, host)
+
+
+def are_there_passkeys() -> Verb[bool]:
+    return bool((yield ANY_PASSKEY()))
 
 
 def use_passkey(credential_id: bytes, sign_count: int, suspicion: AuditRecord, now: int) -> Verb[bool]:
@@ -119,6 +136,7 @@ class PasskeyStorage(SqlStore):
     take_challenge = write(take_challenge)
     find_passkey = read(find_passkey)
     passkeys_of_user = read(passkeys_of)
+    are_there_any = read(are_there_passkeys)
     add_passkey = write(add_passkey)
     use_passkey = write(use_passkey)
     rename_passkey = write(rename_passkey)

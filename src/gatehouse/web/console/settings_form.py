@@ -49,6 +49,7 @@ FORM_GROUPS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
     "sign_in": {
         "registration": ("accounts.registration", "accounts.allowed_domains", "accounts.password_optional"),
         "sign_in": ("accounts.email_sign_in", "accounts.username_sign_in", "sessions.new_device_email"),
+        "passkeys": ("passkeys.rp_id", "passkeys.related_origins"),
         "guests": ("guests.enabled", "guests.applications", "guests.created_per_hour"),
         "games": ("game.code_match",),
         "protection": ("protection",),

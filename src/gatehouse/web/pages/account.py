@@ -151,6 +151,7 @@ class AccountPage:
         may_administer: MayAdminister,
         providers: Callable[[], Mapping[str, Provider]],
         methods: Callable[[], EnabledMethods],
+        passkey_signals: Callable[[User, Sequence[Passkey]], str],
         clock: Clock,
         mail_is_logged: Callable[[], bool],
         phones: PhoneNumbers,
@@ -161,6 +162,7 @@ class AccountPage:
         self._may_administer = may_administer
         self._providers = providers
         self._methods = methods
+        self._passkey_signals = passkey_signals
         self._profile = profile
         self._data = data
         self._consents = consents
@@ -253,6 +255,7 @@ class AccountPage:
             notice=notice,
             notice_at=None if notice is None else NOTICE_SECTIONS.get(notice),
             passkeys=passkey_rows(details.passkeys),
+            passkey_signals=self._passkey_signals(user, details.passkeys),
             identities=tuple(connected_identity(one, self._providers()) for one in details.identities),
             connectable=tuple(
                 shown.ConnectableProvider(provider=provider.provider_id, name=provider.name)

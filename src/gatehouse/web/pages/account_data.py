@@ -12,6 +12,7 @@ from gatehouse.accounts.model import User, login_key
 from gatehouse.accounts.own_account.erasure import Erasure
 from gatehouse.accounts.own_account.export import DataExport
 from gatehouse.accounts.own_account.model import LastAdministrator
+from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.kernel.clock import Clock
 from gatehouse.personal_data.requests import DataRequests
 from gatehouse.web.http.browser import BrowserSessions
@@ -35,6 +36,7 @@ class PersonalDataForms(Struct, kw_only=True, eq=False):
     export: DataExport
     data: DataRequests
     erasure: Erasure
+    passkeys: Passkeys
     browsers: BrowserSessions
     view: AccountView
     clock: Clock
@@ -85,7 +87,10 @@ class PersonalDataForms(Struct, kw_only=True, eq=False):
         """Return the sign-in page without any account."""
         signed_out = replace(account.browser, session=None, signed_in=None)
         context = SignInContext(
-            csrf=self.browsers.csrf_token(signed_out), notice=Notice.ACCOUNT_DELETED, passkeys_enabled=False
+            csrf=self.browsers.csrf_token(signed_out),
+            notice=Notice.ACCOUNT_DELETED,
+            passkeys_enabled=False,
+            passkey_signals=self.passkeys.signals_about(account.user, ()),
         )
         return self.browsers.clear_session_cookie(self.view.show(request, context))
 

@@ -24,6 +24,8 @@ class PageContext(SecretRecord, frozen=True, kw_only=True):
     template: ClassVar[str]
     status: ClassVar[int] = 200
 
+    passkey_signals: str = ""  # what the page tells passkey managers, as JSON
+
 
 # -- the installation ---------------------------------------------------------------------------------
 

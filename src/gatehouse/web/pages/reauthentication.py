@@ -14,7 +14,7 @@ from gatehouse.accounts.model import EnabledMethods
 from gatehouse.accounts.own_account.model import ReauthenticationClient, ReauthenticationInput, SessionEnded
 from gatehouse.accounts.own_account.reauthentication import Reauthentication
 from gatehouse.accounts.second_factors.email_codes import EmailCodes
-from gatehouse.accounts.second_factors.model import Factor, PasskeyRefused, SecondFactorWrong
+from gatehouse.accounts.second_factors.model import Factor, PasskeyRefused, PasskeyUnknown, SecondFactorWrong
 from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.accounts.sign_in import DeviceCookies
 from gatehouse.fields.secrets import SecretText
@@ -47,6 +47,7 @@ PROOF_PROBLEMS: Final = {
     SignInRefused: ProblemKind.WRONG_PASSWORD,
     SecondFactorWrong: ProblemKind.WRONG_CODE,
     PasskeyRefused: ProblemKind.PASSKEY_FAILED,
+    PasskeyUnknown: ProblemKind.PASSKEY_FAILED,
 }
 
 
@@ -87,7 +88,10 @@ class ReauthenticationPage(Struct, kw_only=True, eq=False):
             return await self._prove(account, form)
         except (SignInRefused, SecondFactorWrong, PasskeyRefused) as error:
             problem = PageProblem(what=PROOF_PROBLEMS[type(error)])
-            return await self._form_page(request, account, form.interaction, problem, status=FORBIDDEN)
+            signals = self.passkeys.signal_after(error)
+            return await self._form_page(
+                request, account, form.interaction, problem, status=FORBIDDEN, passkey_signals=signals
+            )
         except TooMany as closed:
             problem = PageProblem(what=ProblemKind.THROTTLED, seconds=closed.retry_after)
             answer = await self._form_page(request, account, form.interaction, problem, status=TOO_MANY_REQUESTS)
@@ -119,6 +123,7 @@ class ReauthenticationPage(Struct, kw_only=True, eq=False):
         problem: PageProblem | None = None,
         *,
         status: int = 200,
+        passkey_signals: str = "",
     ) -> Response:
         user, notice = account.user, self.notices.read(request)
         methods = await self.confirmation.methods_for(user)
@@ -134,6 +139,7 @@ class ReauthenticationPage(Struct, kw_only=True, eq=False):
             passkey_options=await self._passkey_options(account) if by_passkey else "",
             problem=problem,
             notice=notice,
+            passkey_signals=passkey_signals,
         )
         page = self.view.show(request, context, status=status)
         return page if notice is None else self.notices.clear(page)

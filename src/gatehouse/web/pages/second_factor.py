@@ -96,10 +96,13 @@ class SecondFactorPages(Struct, kw_only=True, eq=False):
         step = await self._find_step(browser, form.interaction)
         try:
             used, proved = await self._prove(request, step, form)
-        except (SecondFactorWrong, PasskeyRefused):
+        except (SecondFactorWrong, PasskeyRefused) as refused:
             step = replace(step, flow=await self._count_failure(request, step))
             problem = PageProblem(what=ProblemKind.PASSKEY_FAILED if form.credential else ProblemKind.WRONG_CODE)
-            return await self._form_page(request, step, form.method, problem=problem, status=FORBIDDEN)
+            signals = self.passkeys.signal_after(refused)
+            return await self._form_page(
+                request, step, form.method, problem=problem, status=FORBIDDEN, passkey_signals=signals
+            )
         except TooMany as blocked:
             return await self._throttled_page(request, step, form.method, blocked)
         # The factor is stored only with a password, which `amr` names beside it (oauth/acr.py).
@@ -181,6 +184,7 @@ class SecondFactorPages(Struct, kw_only=True, eq=False):
         problem: PageProblem | None = None,
         notice: Notice | None = None,
         status: int = 200,
+        passkey_signals: str = "",
     ) -> Response:
         destination = await self.sign_in_flows.destination(step.flow)
         offered = tuple(FactorMethod(factor) for factor in step.factors.accepted_factors)
@@ -195,6 +199,7 @@ class SecondFactorPages(Struct, kw_only=True, eq=False):
             passkey_options=await self._passkey_options(step) if method is FactorMethod.PASSKEY else "",
             problem=problem,
             notice=notice,
+            passkey_signals=passkey_signals,
         )
         return self.flow_pages.show(
             request, step.browser, destination, context, status=status, account_lang=step.user.lang

@@ -131,19 +131,23 @@ class SignInPages(Struct, kw_only=True, eq=False):
 
     async def _try_passkey(self, request: Request, browser: Browser, form: PasskeySignInForm) -> Response:
         await self.flow_pages.destination(browser, form.interaction)
+        refused: PasskeyRefused | None = None
         try:
             passkey = await self.passkeys.authenticate(
                 form.credential, browser=sha256(browser.browser_id), origin=origin_of(request, "passkey")
             )
             user = await self.accounts.user(passkey.user_id)
-        except PasskeyRefused:
-            user = None
+        except PasskeyRefused as error:
+            user, refused = None, error
         if user is None or user.blocked:
             if user is not None:
                 address = origin_of(request, user.user_id).address
                 self.completion.failures.count(user.user_id, FailureReason.BLOCKED, address)
             problem = PageProblem(what=ProblemKind.PASSKEY_FAILED)
-            return await self.show_form(request, browser, form.interaction, problem=problem, status=FORBIDDEN)
+            signals = self.passkeys.signal_after(refused)
+            return await self.show_form(
+                request, browser, form.interaction, problem=problem, status=FORBIDDEN, passkey_signals=signals
+            )
         return await self.completion.open_session(
             request,
             browser,
@@ -172,6 +176,7 @@ class SignInPages(Struct, kw_only=True, eq=False):
         *,
         notice: Notice | None = None,
         status: int = 200,
+        passkey_signals: str = "",
     ) -> Response:
         destination = await self.flow_pages.destination(browser, interaction)
         possible = self.passkeys.are_supported
@@ -197,6 +202,7 @@ class SignInPages(Struct, kw_only=True, eq=False):
             passkey_options=await self.passkeys.sign_in_options(browser=sha256(browser.browser_id))
             if possible
             else "",
+            passkey_signals=passkey_signals,
         )
         return self.flow_pages.show(request, browser, destination, context, status=status)
 

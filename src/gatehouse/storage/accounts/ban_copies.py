@@ -156,12 +156,12 @@ class BanCopies(BanFollower):
         identities: Collection[tuple[str, str]] = (),
         contacts: VerifiedContacts = NO_CONTACTS,
     ) -> Verb[None]:
-        digests = self._digests(identities, contacts)
-        if not digests:
+        if not identities and contacts == NO_CONTACTS:
             return
         active = [ban_from_row(row) for row in (yield ACTIVE_BANS_OF_PERSON(of=user_id, now=now))]
         if not active:
             return
+        digests = self._digests(identities, contacts)
         for ban in active:
             if (yield COUNT_DIGESTS(of_ban=ban.root_id))[0].kept + len(digests) <= MAX_DIGESTS:
                 for digest in digests:

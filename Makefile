@@ -130,7 +130,7 @@ lock: ## update the lock files; UPGRADE=1 upgrades all, UNBOUNDED=1 even beyond 
 	$(UV) $(LOCK) --group dev --group bench -o requirements-bench.txt
 	$(UV) $(LOCK) --group dev --group release -o requirements-release.txt
 	$(UV) $(subst pyproject.toml,--group docs,$(LOCK)) -o requirements-docs.txt
-	for place in tests/interop/clients tests/interop/clients/mcp tests/interop/clients/pages bench/django_oauth_toolkit; do \
+	for place in tests/interop/clients tests/interop/clients/mcp tests/interop/clients/more tests/interop/clients/pages bench/django_oauth_toolkit; do \
 		(cd $$place && $(abspath $(UV)) $(subst pyproject.toml,requirements.in,$(LOCK)) -o requirements.txt) || exit 1; done
 
 build: install-dev ## build the source archive and wheel in dist/, and the packages of the clients in dist/clients/

@@ -30,6 +30,10 @@ from tests.interop.toolchains import (
     MCP_PROGRAMS,
     MCP_PYTHON,
     MCP_PYTHON_LOCK,
+    MORE_NODE,
+    MORE_NODE_LOCK,
+    MORE_PYTHON,
+    MORE_PYTHON_LOCK,
     NODE_CLIENTS,
     NODE_LOCK,
     OAUTH2_PROXY,
@@ -69,6 +73,8 @@ from tests.interop.toolchains import (
     find_mcp_for_python,
     find_mod_auth_openidc,
     find_mono,
+    find_more_node_clients,
+    find_more_python_clients,
     find_nextjs,
     find_node,
     find_node_clients,
@@ -103,6 +109,16 @@ def install_node_clients() -> None:
     # Node finds packages in the directories above a program, so our programs are run through this link.
     (NODE_CLIENTS / "programs").symlink_to(CLIENTS)
     stamp(NODE_CLIENTS, NODE_LOCK)
+
+
+def install_more_node_clients() -> None:
+    install_node_packages(MORE_NODE, MORE_NODE_LOCK)
+    (MORE_NODE / "programs").symlink_to(CLIENTS)
+    stamp(MORE_NODE, MORE_NODE_LOCK)
+
+
+def install_more_python_clients() -> None:
+    install_python_packages(MORE_PYTHON, MORE_PYTHON_LOCK)
 
 
 def install_mcp_for_node() -> None:
@@ -401,6 +417,22 @@ PEER_PROGRAM: Final = Program(
 )
 SLOW_CLIENT_PROGRAMS: Final = (
     PEER_PROGRAM,
+    Program(
+        name="optional more OAuth clients for Node",
+        find=find_more_node_clients,
+        download=InstallMethod(
+            description="Node registry, tests/interop/clients/more/package-lock.json",
+            install=install_more_node_clients,
+        ),
+    ),
+    Program(
+        name="optional more OAuth clients for Python",
+        find=find_more_python_clients,
+        download=InstallMethod(
+            description="Python registry, tests/interop/clients/more/requirements.txt",
+            install=install_more_python_clients,
+        ),
+    ),
     Program(
         name="optional Next.js",
         find=find_nextjs,

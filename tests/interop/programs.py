@@ -21,6 +21,8 @@ from tests.interop.toolchains import (
     CLIENTS,
     find_go_client,
     find_java_client,
+    find_more_node_clients,
+    find_more_python_clients,
     find_node,
     find_node_clients,
     find_python_clients,
@@ -31,6 +33,10 @@ from tests.support.capabilities import Capability
 
 NODE: Final = Capability(name="OAuth clients for Node", find=cache(find_node_clients))
 PYTHON: Final = Capability(name="OAuth clients for Python", find=cache(find_python_clients))
+MORE_NODE: Final = Capability(name="more OAuth clients for Node", find=cache(find_more_node_clients), optional=True)
+MORE_PYTHON: Final = Capability(
+    name="more OAuth clients for Python", find=cache(find_more_python_clients), optional=True
+)
 GO: Final = Capability(name="go-oidc", find=cache(find_go_client), optional=True)
 RUST: Final = Capability(name="openidconnect (Rust)", find=cache(find_rust_client), optional=True)
 JAVA: Final = Capability(name="Nimbus (Java)", find=cache(find_java_client), optional=True)
@@ -99,6 +105,17 @@ PROGRAMS: Final = (
         callback="/oidc/callback/",
         environment=WITH_PYTHON,
     ),
+    Program(
+        name="express-openid-connect",
+        needs=MORE_NODE,
+        command=node,
+        alg="RS256",
+        refused_with="OAUTH_WWW_AUTHENTICATE_CHALLENGE",
+        uses_pkce=False,
+        is_slow=True,
+    ),
+    Program(name="arctic", needs=MORE_NODE, command=node, is_slow=True),
+    Program(name="idpyoidc", needs=MORE_PYTHON, command=python, environment=WITH_PYTHON, alg="RS256", is_slow=True),
     Program(name="go-oidc", needs=GO, command=itself),
     Program(name="openidconnect", needs=RUST, command=itself, alg="RS256", logs_out=True, is_slow=True),
     Program(name="nimbus", needs=JAVA, command=java, alg="RS256"),

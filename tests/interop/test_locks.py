@@ -13,6 +13,8 @@ from tests.interop.toolchains import (
     GO_SOURCE,
     JAVA_SOURCE,
     KEYCLOAK_LOCK,
+    MORE_NODE_LOCK,
+    MORE_PYTHON_LOCK,
     NODE_LOCK,
     OAUTH2_PROXY_SOURCE,
     PAGES_NODE_LOCK,
@@ -27,7 +29,7 @@ from tests.interop.toolchains import (
 )
 from tests.support.find_programs import ROOT
 
-NODE_LOCKS: Final = [NODE_LOCK, PAGES_NODE_LOCK, PEER_LOCK, SINGLE_PAGE_LOCK, TYPESCRIPT_LOCK]
+NODE_LOCKS: Final = [NODE_LOCK, MORE_NODE_LOCK, PAGES_NODE_LOCK, PEER_LOCK, SINGLE_PAGE_LOCK, TYPESCRIPT_LOCK]
 
 
 def packages_of(lock: Path) -> dict[str, dict[str, Any]]:
@@ -49,7 +51,9 @@ def test_locked_node_versions_match_the_requested_versions(lock: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "lock", [PYTHON_LOCK, PAGES_PYTHON_LOCK, PYTHON_PEER_LOCK], ids=lambda lock: str(lock.relative_to(ROOT))
+    "lock",
+    [PYTHON_LOCK, MORE_PYTHON_LOCK, PAGES_PYTHON_LOCK, PYTHON_PEER_LOCK],
+    ids=lambda lock: str(lock.relative_to(ROOT)),
 )
 def test_every_python_package_has_digests_and_no_url(lock: Path) -> None:
     text = lock.read_text().replace("\\\n", " ")

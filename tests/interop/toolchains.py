@@ -21,6 +21,11 @@ NODE_CLIENTS: Final = DOWNLOADS / "node-clients"
 NODE_LOCK: Final = CLIENTS / "package-lock.json"
 PYTHON_CLIENTS: Final = DOWNLOADS / "python-clients"
 PYTHON_LOCK: Final = CLIENTS / "requirements.txt"
+MORE_CLIENTS: Final = CLIENTS / "more"  # of `make interop` only
+MORE_NODE: Final = DOWNLOADS / "more-node-clients"
+MORE_NODE_LOCK: Final = MORE_CLIENTS / "package-lock.json"
+MORE_PYTHON: Final = DOWNLOADS / "more-python-clients"
+MORE_PYTHON_LOCK: Final = MORE_CLIENTS / "requirements.txt"
 MCP_PROGRAMS: Final = CLIENTS / "mcp"
 MCP_NODE: Final = DOWNLOADS / "mcp-node"
 MCP_NODE_LOCK: Final = MCP_PROGRAMS / "package-lock.json"
@@ -101,6 +106,16 @@ def find_node_clients() -> Path | None:
 def find_python_clients() -> Path | None:
     python = PYTHON_CLIENTS / "bin" / "python"
     return python if is_made_from(PYTHON_CLIENTS, PYTHON_LOCK) and python.exists() else None
+
+
+def find_more_node_clients() -> Path | None:
+    is_installed = find_node() is not None and is_made_from(MORE_NODE, MORE_NODE_LOCK)
+    return MORE_NODE if is_installed else None
+
+
+def find_more_python_clients() -> Path | None:
+    python = MORE_PYTHON / "bin" / "python"
+    return python if is_made_from(MORE_PYTHON, MORE_PYTHON_LOCK) and python.exists() else None
 
 
 def find_mcp_for_node() -> Path | None:

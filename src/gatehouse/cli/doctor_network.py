@@ -53,7 +53,7 @@ async def about_workloads(installation: CheckedInstallation) -> AsyncIterator[Fi
     problems = 0
     for client_id, identity in {place_of_keys(one[1]): one for one in identities}.values():
         try:
-            await keys.read(identity)
+            await keys.read_keys(identity)
         except KeysUnreadable as error:
             problems += 1
             yield warn("workloads", f"the keys of {identity.issuer_name} for {client_id} cannot be read: {error}")

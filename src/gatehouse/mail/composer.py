@@ -93,7 +93,7 @@ class Composer:
         `lang` may be any language tag. The value `path` becomes a link to this service; links to other hosts are
         impossible. Other values become one plain line each, shortened if necessary.
         """
-        return self._sealed(self.render(template, to=to, lang=lang, **values), template.value, Channel.EMAIL)
+        return self._seal_message(self.render(template, to=to, lang=lang, **values), template.value, Channel.EMAIL)
 
     def compose_text_message(self, *, to: str, lang: str, code: str) -> OutboxMail:
         """Return the sealed text message with a code; browsers fill in the code of the last line (WebOTP)."""
@@ -103,9 +103,11 @@ class Composer:
         address = parse_web_url(self._base_url)  # WebOTP names a host without its port
         template = jinja_environment(escaping=False).get_template(f"{known}/{TEXT_MESSAGE}.txt")
         text = template.render(code=code, name=clean_line(self._brand().name), host=address.host if address else "")
-        return self._sealed(Message(to=to, subject="", text=text, html="", lang=known), TEXT_MESSAGE, Channel.TEXT)
+        return self._seal_message(
+            Message(to=to, subject="", text=text, html="", lang=known), TEXT_MESSAGE, Channel.TEXT
+        )
 
-    def _sealed(self, message: Message, template: str, channel: Channel) -> OutboxMail:
+    def _seal_message(self, message: Message, template: str, channel: Channel) -> OutboxMail:
         mail_id = secrets.token_hex(16)
         return OutboxMail(
             mail_id=mail_id,

@@ -32,7 +32,7 @@ class SharedReads:
         self._failures: WeightedCache[FailedRead] = WeightedCache(cache_bytes)
         self._reads: dict[tuple[str, str], asyncio.Task[object]] = {}
 
-    async def read(self, group: str, url: str, fetch: Callable[[], Awaitable[T]]) -> T:
+    async def fetch_shared(self, group: str, url: str, fetch: Callable[[], Awaitable[T]]) -> T:
         """Return what `fetch` returns. Raises its error, for some seconds without fetching again.
 
         Anyone can send a token that needs the document: a server that is down costs one call in that time.

@@ -177,7 +177,7 @@ class OpenIdConnect:
         async def fetch() -> T:
             return parse(await self._calls.get_object(url))
 
-        return await self._reads.read(provider.provider_id, url, fetch)
+        return await self._reads.fetch_shared(provider.provider_id, url, fetch)
 
     async def _userinfo(
         self, metadata: ProviderMetadata, claims: Mapping[str, object], token: str

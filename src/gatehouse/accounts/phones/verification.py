@@ -91,7 +91,11 @@ class PhoneNumbers:
         """Use the code and store its number as the account's. Raises PhoneCodeWrong, PhoneCodeGone, PhoneTaken."""
 
         def notices(phone: str, owner: PhoneOwner | None) -> PhoneNotices:
-            return self._taken(user, owner, origin) if owner else self._verified(user, phone, origin, device)
+            return (
+                self._taken_notices(user, owner, origin)
+                if owner
+                else self._verified_notices(user, phone, origin, device)
+            )
 
         typed = "".join(code.split())
         digest = self._digest(user, PhonePurpose.VERIFY, browser, typed if is_six_digit_code(typed) else "")
@@ -132,7 +136,7 @@ class PhoneNumbers:
         entry = self._notifier.record(AuditEvent.PHONE_CODE_SENT, user, origin, country=country_of(number))
         await self._store.put_phone_code(new, message, entry, messages_a_day=self.policy.messages_a_day)
 
-    def _verified(self, user: User, phone: str, origin: AuditOrigin, device: str) -> PhoneNotices:
+    def _verified_notices(self, user: User, phone: str, origin: AuditOrigin, device: str) -> PhoneNotices:
         entry = self._notifier.recorder.record(
             AuditEvent.PHONE_VERIFIED,
             origin,
@@ -143,7 +147,7 @@ class PhoneNumbers:
         mails = self._notifier.mails(MailTemplate.PHONE_CHANGED, user, origin, device)
         return PhoneNotices(entries=(entry,), mails=mails)
 
-    def _taken(self, user: User, owner: PhoneOwner, origin: AuditOrigin) -> PhoneNotices:
+    def _taken_notices(self, user: User, owner: PhoneOwner, origin: AuditOrigin) -> PhoneNotices:
         """Tell the owner, without a word about who typed the code."""
         entry = self._notifier.record(AuditEvent.PHONE_TAKEN, user, origin)
         if owner.login is None:

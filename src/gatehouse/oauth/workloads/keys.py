@@ -75,7 +75,7 @@ class WorkloadKeys:
             if found or now < known.read_at + AGAIN_SECONDS:
                 return found
         try:
-            keys = await self._reads.read(group, place, lambda: self._read_and_keep(identity))
+            keys = await self._reads.fetch_shared(group, place, lambda: self._read_and_keep(identity))
         except KeysUnreadable as error:
             if known is None or now >= known.read_at + KEPT_SECONDS:
                 raise
@@ -84,12 +84,12 @@ class WorkloadKeys:
         return matching(keys, alg=alg, kid=kid)
 
     async def _read_and_keep(self, identity: WorkloadIdentity) -> tuple[ForeignKey, ...]:
-        keys, (group, place) = await self.read(identity), place_of_keys(identity)
+        keys, (group, place) = await self.read_keys(identity), place_of_keys(identity)
         read = ReadKeys(keys=keys, read_at=self._clock.monotonic())
         self._cache.put(group, place, read, KEY_BYTES * len(keys) + len(place))
         return keys
 
-    async def read(self, identity: WorkloadIdentity) -> tuple[ForeignKey, ...]:
+    async def read_keys(self, identity: WorkloadIdentity) -> tuple[ForeignKey, ...]:
         """Read the keys now. Raises KeysUnreadable."""
         if identity.jwks:
             return fixed_keys(identity)

@@ -172,6 +172,7 @@ CLIENT_FIELDS: Final[Mapping[str, dict[str, object]]] = {
     "origins": {"origins": ["https://shop.example"]},
     "backchannel_logout_uri": {"backchannel_logout_uri": "https://shop.example/out"},
     "jwks": {"jwks": None},
+    "workload_identities": {"workload_identities": None},
     "claims": {"claims": {"roles": {"application_id": "{app}", "told": "roles"}}},
     "claims_in_id_token": {"claims_in_id_token": True},
     "token_settings": {"token_settings": {"access_seconds": 600}},

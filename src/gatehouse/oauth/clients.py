@@ -30,7 +30,7 @@ from gatehouse.oauth.redirects import (
     is_web_uri,
     reserved_parameter_in,
 )
-from gatehouse.oauth.vocabulary import OPENID
+from gatehouse.oauth.vocabulary import OPENID, PHONE
 from gatehouse.oauth.workloads.checks import check_workload_identities
 
 CLIENT_ID_PATTERN: Final = re.compile(r"[A-Za-z0-9._~-]{1,64}", re.ASCII)
@@ -151,6 +151,7 @@ def _profile_checks(client: Client) -> Iterable[RuleCheck]:
     of_application = f"scopes {names} need profile oidc and an application"
     has_application = is_oidc and client.application_id is not None
     yield has_application or not set(APPLICATION_SCOPES) & set(client.scopes), "scopes", of_application
+    yield is_oidc or PHONE not in client.scopes, "scopes", "scope phone needs profile oidc"
     yield is_oidc or not client.public, "public", "a public client needs profile oidc"
     # A native client's only proof needs its redirect_uri, which a device does not have (interface §5.1).
     yield is_oidc or not client.device_grant, "device_grant", "the device grant needs profile oidc"

@@ -12,12 +12,22 @@ from gatehouse.accounts.model import User
 from gatehouse.fields.model import Field, Kind, described_fields
 from gatehouse.fields.secrets import SecretBytes, SecretRecord
 from gatehouse.keys.model import Algorithm
-from gatehouse.oauth.vocabulary import EMAIL, GROUPS, OFFLINE_ACCESS, OPENID, PERMISSIONS, PROFILE, ROLES, TRUST
+from gatehouse.oauth.vocabulary import (
+    EMAIL,
+    GROUPS,
+    OFFLINE_ACCESS,
+    OPENID,
+    PERMISSIONS,
+    PHONE,
+    PROFILE,
+    ROLES,
+    TRUST,
+)
 from gatehouse.oauth.workloads.model import WorkloadIdentity
 
 DEFAULT_SCOPES: Final = (OPENID, OFFLINE_ACCESS, EMAIL, PROFILE, TRUST)
 APPLICATION_SCOPES: Final = (GROUPS, ROLES, PERMISSIONS)  # of the client's application, profile oidc only (R9)
-SCOPES: Final = (*DEFAULT_SCOPES, *APPLICATION_SCOPES)
+SCOPES: Final = (*DEFAULT_SCOPES, *APPLICATION_SCOPES, PHONE)
 CLIENT_SUBJECT: Final = "client:"  # before the ID of a client, where a user ID may stand too
 MAX_LIVE_SECRETS: Final = 2  # live at once, while one is being rotated
 MIN_TOKEN_SECONDS: Final = 60  # lifetime of any token

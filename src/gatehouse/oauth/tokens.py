@@ -1,6 +1,6 @@
 """Access tokens: opaque to clients, stored nowhere (docs/decisions/0016-access-tokens-are-not-stored.md).
 
-    version 1 | grant id 16 | end 5 | scopes 1 | distrusted 3 | serial 5 | HMAC-SHA256, its first 24 bytes
+    version 1 | grant id 16 | later scopes 1 | end 4 | scopes 1 | distrusted 3 | serial 5 | HMAC-SHA256, its first 24
 
 `distrusted` is the number of signing keys that were distrusted when the token was made; after one more it is invalid.
 
@@ -23,11 +23,13 @@ from gatehouse.oauth.model import SCOPES
 VERSION: Final = b"\x02"
 VERSION_WITH_PLACES: Final = b"\x04"
 GRANT_BYTES: Final = 16
-END_BYTES: Final = 5
+END_BYTES: Final = 4  # until 2106
 DISTRUSTED_BYTES: Final = 3
 SERIAL_BYTES: Final = 5  # so that two tokens of the same second differ
 MAC_BYTES: Final = 24
-BODY_BYTES: Final = len(VERSION) + GRANT_BYTES + END_BYTES + 1 + DISTRUSTED_BYTES + SERIAL_BYTES
+# The scopes stand in the byte before the end and in the one behind it: tokens of before, with eight scopes, have a
+# longer end there, whose first byte is zero.
+BODY_BYTES: Final = len(VERSION) + GRANT_BYTES + 1 + END_BYTES + 1 + DISTRUSTED_BYTES + SERIAL_BYTES
 MAX_PLACES_BYTES: Final = 20  # more than the scopes of a grant
 MAX_CHARACTERS: Final = (BODY_BYTES + MAX_PLACES_BYTES + MAC_BYTES) * 4 // 3 + 1
 # A new scope is appended to SCOPES, because live tokens contain the positions of the others.
@@ -60,12 +62,14 @@ class AccessTokens:
         distrust_count: int,
         places: Collection[int] = (),
     ) -> str:
+        later_scopes, first_scopes = divmod(sum(SCOPE_BITS[scope] for scope in set(scopes)), 256)
         body = b"".join(
             (
                 VERSION_WITH_PLACES if places else VERSION,
                 bytes.fromhex(grant_id),
+                later_scopes.to_bytes(),
                 ends_at.to_bytes(END_BYTES),
-                sum(SCOPE_BITS[scope] for scope in set(scopes)).to_bytes(),
+                first_scopes.to_bytes(),
                 distrust_count.to_bytes(DISTRUSTED_BYTES),
                 secrets.token_bytes(SERIAL_BYTES),
                 encode_places(places),
@@ -78,12 +82,12 @@ class AccessTokens:
         raw = decode_access_token(token)
         if raw is None or not constant_time_equal(raw[-MAC_BYTES:], self._mac(raw[:-MAC_BYTES])):
             return None
-        grant_id, rest = raw[1 : 1 + GRANT_BYTES], raw[1 + GRANT_BYTES :]
-        bits, rest_of_body = rest[END_BYTES], rest[END_BYTES + 1 :]
+        grant_id, later_scopes, rest = raw[1 : 1 + GRANT_BYTES], raw[1 + GRANT_BYTES], raw[2 + GRANT_BYTES :]
+        first_scopes, rest_of_body = rest[END_BYTES], rest[END_BYTES + 1 :]
         return AccessToken(
             grant_id=grant_id.hex(),
             ends_at=int.from_bytes(rest[:END_BYTES]),
-            scopes=scopes_in(bits),
+            scopes=scopes_in(later_scopes << 8 | first_scopes),
             distrust_count=int.from_bytes(rest_of_body[:DISTRUSTED_BYTES]),
             places=decode_places(raw[BODY_BYTES:-MAC_BYTES]),
         )

@@ -9,7 +9,7 @@ from msgspec import Struct
 from gatehouse.accounts.model import CLAIM_FIELDS, User
 from gatehouse.oauth.mapped_claims import APPLICATION_CLAIMS
 from gatehouse.oauth.model import Client, GrantHolder
-from gatehouse.oauth.vocabulary import EMAIL, PROFILE, TRUST
+from gatehouse.oauth.vocabulary import EMAIL, PHONE, PROFILE, TRUST
 
 ID_TOKEN: Final = "id_token"  # noqa: S105 - a place of claims
 USERINFO: Final = "userinfo"
@@ -20,16 +20,18 @@ PROFILE_CLAIMS: Final = (
     *("name", "nickname", "preferred_username", "picture", "locale", "updated_at"),
     *(claim_field.field.claim for claim_field in CLAIM_FIELDS),
 )
+PHONE_CLAIMS: Final = ("phone_number", "phone_number_verified")
 TRUST_CLAIMS: Final = ("email_verified", "phone_verified")
 CLAIMS_BY_SCOPE: Final[Mapping[str, tuple[str, ...]]] = {
     TRUST: TRUST_CLAIMS,
     EMAIL: EMAIL_CLAIMS,
     PROFILE: PROFILE_CLAIMS,
+    PHONE: PHONE_CLAIMS,
     **{name: (name,) for name in APPLICATION_CLAIMS},
 }
 USERINFO_SCOPES: Final = frozenset(CLAIMS_BY_SCOPE)
 APPLICATION_SCOPES: Final = frozenset(APPLICATION_CLAIMS)
-ID_TOKEN_SCOPES: Final = APPLICATION_SCOPES | {EMAIL, PROFILE}
+ID_TOKEN_SCOPES: Final = APPLICATION_SCOPES | {EMAIL, PROFILE, PHONE}
 PROFILE_NAMES: Final = frozenset(PROFILE_CLAIMS)
 # A claim that is requested by name needs this scope among those of the client, and the person's consent to it.
 SCOPE_OF_CLAIM: Final[Mapping[str, str]] = {
@@ -79,6 +81,11 @@ class UserClaims(Struct, eq=False):
                 claims["email_verified"] = user.email_verified
         if "phone_verified" in names:
             claims["phone_verified"] = user.phone_verified
+        if user.phone:
+            if "phone_number" in names:
+                claims["phone_number"] = user.phone
+            if "phone_number_verified" in names:
+                claims["phone_number_verified"] = user.phone_verified
         if not PROFILE_NAMES.isdisjoint(names):
             profile = await self.profile_claims(user)
             if names >= PROFILE_NAMES:

@@ -9,6 +9,7 @@ OFFLINE_ACCESS: Final = "offline_access"
 EMAIL: Final = "email"
 PROFILE: Final = "profile"
 TRUST: Final = "trust"
+PHONE: Final = "phone"  # profile oidc only (R11)
 # What a person holds in the client's application (R9).
 GROUPS: Final = "groups"
 ROLES: Final = "roles"

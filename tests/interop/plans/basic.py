@@ -123,7 +123,10 @@ async def scope_address(op: Certifier) -> None:
 
 @module(BASIC, "oidcc-scope-phone")
 async def scope_phone(op: Certifier) -> None:
-    await scope_not_offered(op, "phone")
+    signed_in = await op.sign_in(scope="openid phone")
+    userinfo = await op.userinfo(signed_in.access_token)
+    assert userinfo["sub"] == signed_in.claims["sub"]
+    assert "phone" in (await op.configuration())["scopes_supported"]
 
 
 async def scope_not_offered(op: Certifier, scope: str) -> None:

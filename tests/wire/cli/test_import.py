@@ -230,3 +230,27 @@ def test_import_invites_and_invitations_are_listed_and_withdrawn(gatehouse: Comm
         assert (both.code, "name either USER or --project" in both.err) == (2, True)
     gatehouse.run("user", "withdraw-invitation", listed["invitation_id"], "--project", "mind_games")
     assert gatehouse.json("user", "invitations", "--project", "mind_games") == []
+
+
+def test_import_brings_phone_numbers_and_a_verified_one_once(gatehouse: CommandLine, tmp_path: Path) -> None:
+    lines = (
+        "login,email_verified,phone,phone_verified",
+        "anna@studio.example,true,+49 151 23456789,true",
+        "ben@studio.example,true,+4915123456789,true",
+        "cleo@studio.example,true,+4915123456789,false",
+        "dora@studio.example,true,0151 23456789,true",
+        "emil@studio.example,true,,true",
+    )
+    file = tmp_path / "players.csv"
+    file.write_text("\n".join(lines))
+    done = gatehouse.run("import", "--from", "csv", str(file))
+    assert "5 rows: 2 imported, 0 imported before, 3 refused." in done.out
+    assert "row 5 dora@studio.example: phone: must be a phone number with its country code" in done.err
+    assert "row 6 emil@studio.example: phone_verified needs a phone" in done.err
+    other = tmp_path / "more.csv"
+    other.write_text(f"{lines[0]}\nfritz@studio.example,true,+4915123456789,true\n")
+    again = gatehouse.run("import", "--from", "csv", str(other))
+    assert "the phone number is verified for user" in again.err
+    anna, cleo = (gatehouse.json("user", "show", f"{name}@studio.example") for name in ("anna", "cleo"))
+    assert (anna["phone"], anna["phone_verified"]) == ("+4915123456789", True)
+    assert (cleo["phone"], cleo["phone_verified"]) == ("+4915123456789", False)

@@ -4,8 +4,16 @@ import httpx2
 import pytest
 
 from gatehouse.accounts.model import User
+from gatehouse.audit.model import AuditOrigin
 from tests.support.builders import ORIGIN as TESTER
-from tests.support.oauth import RelyingPartyClient, a_public_client, claims_of, oauth_error, success_body
+from tests.support.oauth import (
+    RelyingPartyClient,
+    a_public_client,
+    an_oidc_client,
+    claims_of,
+    oauth_error,
+    success_body,
+)
 from tests.support.service import RunningService
 from tests.wire.oauth.test_token import SCOPE_SETS
 
@@ -139,3 +147,25 @@ async def test_ht_12_an_origin_taken_away_is_taken_at_its_word_a_second_later(
     assert (await service.client.options(PATH, headers=asking)).status_code == 204
     await service.services.oauth.clients.commands.remove(spa.client.client_id, TESTER)
     assert (await service.client.options(PATH, headers=asking)).status_code == 405
+
+
+async def test_ui_01_scope_phone_gives_the_number_to_clients_of_profile_oidc(
+    service: RunningService, anna: User
+) -> None:
+    shelf = await an_oidc_client(service, scopes=("openid", "trust", "phone"))
+    without = await shelf.userinfo(await access_token_for(shelf, anna))
+    assert success_body(without).keys() == {"status", "sub", "email_verified", "phone_verified"}
+    changes = {"phone": "+49 151 2345-6789", "phone_verified": True}
+    await service.services.accounts.editor.save(anna, changes, AuditOrigin(actor="test"), version=anna.version)
+    body = success_body(await shelf.userinfo(await access_token_for(shelf, anna)))
+    assert body["phone_verified"] is True
+    assert (body["phone_number"], body["phone_number_verified"]) == ("+4915123456789", True)
+    discovery = (await service.client.get("/.well-known/openid-configuration")).json()
+    assert "phone" in discovery["scopes_supported"]
+    assert {"phone_number", "phone_number_verified"} <= set(discovery["claims_supported"])
+
+
+async def access_token_for(relying: RelyingPartyClient, user: User) -> str:
+    code = await relying.issue_code(user, scopes=("openid", "trust", "phone"))
+    token: str = (await relying.tokens(code))["access_token"]
+    return token

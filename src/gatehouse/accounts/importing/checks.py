@@ -35,6 +35,7 @@ from gatehouse.accounts.model import (
     check_login,
     check_new_login,
 )
+from gatehouse.accounts.phones.numbers import check_phone
 from gatehouse.accounts.second_factors.codes import check_totp
 from gatehouse.accounts.second_factors.model import totp_sealing_purpose
 from gatehouse.audit.events import AuditEvent
@@ -118,6 +119,8 @@ class RowChecker(Struct, frozen=True, kw_only=True):
             password_hash=imported_hash(entry.password_hash) if entry.password_hash else None,
             reg_time=self.now,
             email_verified=bool(entry.login) and self._is_verified(entry),
+            phone=check_field("phone", check_phone, entry.phone),
+            phone_verified=self._phone_is_verified(entry),
             blocked=entry.blocked,
             meta={JOINED_KEY: IMPORTED_ACCOUNT, IMPORT_KEY: self.import_id},
             tags=check_field("tags", check_tags, entry.tags),
@@ -130,6 +133,11 @@ class RowChecker(Struct, frozen=True, kw_only=True):
             for field in IMPORTED_FIELDS
         }
         return replace(user, **others)
+
+    def _phone_is_verified(self, entry: ImportEntry) -> bool:
+        if entry.phone_verified and not entry.phone.strip():
+            raise BadAccount("phone_verified needs a phone")
+        return entry.phone_verified
 
     def _is_verified(self, entry: ImportEntry) -> bool:
         return self.emails is EmailState.VERIFIED if entry.email_verified is None else entry.email_verified

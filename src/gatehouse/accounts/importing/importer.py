@@ -249,6 +249,8 @@ def names_of(candidate: AccountCandidate) -> Iterator[str]:
         yield f"login:{user.login_key}"
     if user.username is not None:
         yield f"username:{user.username}"
+    if user.phone_verified:
+        yield f"phone:{user.phone}"
     for identity in candidate.identities:
         yield f"identity:{identity.issuer} {identity.subject}"
 

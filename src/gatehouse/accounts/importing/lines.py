@@ -17,7 +17,7 @@ MAX_LINE_BYTES: Final = 65_536
 CHUNK_BYTES: Final = 65_536  # in which the rest of a longer line is skipped
 BOM: Final = b"\xef\xbb\xbf"
 DELIMITERS: Final = (",", ";", "\t")
-FLAG_COLUMNS: Final = ("email_verified", "blocked")
+FLAG_COLUMNS: Final = ("email_verified", "phone_verified", "blocked")
 LISTS: Final = frozenset({"tags", "purchases"})
 FLAGS: Final[Mapping[str, bool]] = {
     **dict.fromkeys(("true", "yes", "1"), True),
@@ -38,6 +38,8 @@ class JsonLine(SecretRecord, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     nick: str | None = None
     name: str | None = None
     username: str | None = None
+    phone: str | None = None
+    phone_verified: bool | None = None
     password_hash: SecretText | None = None
     totp_secret: SecretText | None = None
     tags: list[str] | None = None

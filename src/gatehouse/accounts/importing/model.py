@@ -51,6 +51,8 @@ class ImportEntry(SecretRecord, frozen=True, kw_only=True):
     given_name: str = ""
     family_name: str = ""
     username: str = ""
+    phone: str = ""
+    phone_verified: bool = False
     password_hash: SecretText = ""
     totp_secret: SecretText = ""
     tags: frozenset[str] = frozenset()
@@ -137,6 +139,7 @@ class StoredNames(Struct, frozen=True, kw_only=True):
     by_identity: Mapping[tuple[str, str], ExistingAccount]  # by issuer and subject
     used_ids: frozenset[str]  # by existing and by deleted accounts
     username_owners: Mapping[str, str]  # the user ID, or empty for a deleted account
+    phone_owners: Mapping[str, str] = msgspec.field(default_factory=dict)  # the user ID, of verified numbers
     banned: Mapping[str, str] = msgspec.field(
         default_factory=dict
     )  # candidates of people banned under another account
@@ -168,7 +171,13 @@ class StoredNames(Struct, frozen=True, kw_only=True):
             return f"an identity of it belongs to user {with_identity.user_id}"
         if user.user_id in self.banned:
             return f"the person is banned from this installation: ban {self.banned[user.user_id]}"
-        return ""
+        return self._phone_refusal(user)
+
+    def _phone_refusal(self, user: User) -> str:
+        user_id = self.phone_owners.get(user.phone) if user.phone_verified else None
+        if user_id is None:
+            return ""
+        return f"the phone number is verified for user {user_id}"
 
     def _owner(self, identity: Identity) -> ExistingAccount | None:
         return self.by_identity.get((identity.issuer, identity.subject))

@@ -15,7 +15,6 @@ from gatehouse.mail.model import OutboxMail
 PHONE_CODE_DIGITS: Final = 6
 PHONE_CODE_LIFETIME: Final = 300  # seconds
 MAX_PHONE_CODE_TRIES: Final = 5  # wrong tries at one code; the last one ends it
-MAX_WRONG_CODES: Final = 10  # of an account in a day; the last one closes the phone as a factor
 MESSAGES_OF_NUMBER: Final = 3  # in an hour, as the next two
 MESSAGES_OF_ACCOUNT: Final = 10
 MESSAGES_OF_NETWORK: Final = 10  # an IPv4 address or a /64
@@ -29,7 +28,6 @@ class PhonePolicy(Struct, frozen=True, kw_only=True):
     countries: frozenset[str]
     can_send: bool  # a sender is configured, or messages are printed
     messages_a_day: int  # the ceiling of all messages
-    confirms_sign_in: bool = False
 
     @property
     def is_on(self) -> bool:
@@ -38,7 +36,6 @@ class PhonePolicy(Struct, frozen=True, kw_only=True):
 
 class PhonePurpose(StrEnum):
     VERIFY = "verify"
-    SIGN_IN = "sign-in"
 
 
 class NewPhoneCode(Struct, frozen=True, kw_only=True):
@@ -85,15 +82,6 @@ class PhoneNotices(Struct, frozen=True, kw_only=True):
 MakeNotices = Callable[[str, PhoneOwner | None], PhoneNotices]
 
 
-class PhoneStatus(Struct, frozen=True, kw_only=True):
-    """Text messages, as the console shows them."""
-
-    sent: int  # in the last day
-    waiting: int
-    failed: int
-    trouble: str
-
-
 # Errors of phone numbers.
 
 
@@ -123,12 +111,6 @@ class PhoneCodeGone(Refused):
     public = "This code has expired or was replaced. Request a new one."
 
 
-class PhoneClosed(Refused):
-    """Too many wrong codes: only another factor or an administrator opens the phone again."""
-
-    public = "Too many wrong codes. Use another way to confirm the sign-in."
-
-
 class PhoneStore(Protocol):
     async def put_phone_code(
         self, code: NewPhoneCode, message: OutboxMail, entry: AuditRecord, *, messages_a_day: int
@@ -150,6 +132,3 @@ class PhoneStore(Protocol):
 
     async def remove_phone(self, user_id: str, notices: PhoneNotices, now: int) -> None:
         """Remove the number, and with it the factor."""
-
-    async def messages_sent(self, now: int) -> int:
-        """Return how many messages the last day had."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from sqlalchemy import insert, or_, select
+from sqlalchemy import insert, literal_column, or_, select
 
 from gatehouse.accounts.bans.model import VerifiedContacts
 from gatehouse.accounts.importing.model import (
@@ -39,6 +39,13 @@ EXISTING_BY_IDENTITY = Statement(
         .where(InStringList(identities.c.issuer, "issuers"), InStringList(identities.c.subject, "subjects"))
     )
 )
+PHONE_OWNERS = Statement(
+    lambda: select(users.c.phone, users.c.user_id).where(
+        InStringList(users.c.phone, "phones"),
+        users.c.phone_verified.is_(True),
+        users.c.phone != literal_column("''"),  # as the index says
+    )
+)
 USED_IDS = Statement(lambda: select(user_ids.c.user_id).where(InStringList(user_ids.c.user_id, "ids")))
 ADD_IDENTITY = Statement(lambda: insert(identities))
 ADD_IMPORTED = Statement(lambda: insert(imported_people))
@@ -63,6 +70,8 @@ def judge_candidates(
         else []
     )
     used = yield USED_IDS(ids=ids)
+    phones = sorted({user.phone for user in people if user.phone_verified})
+    by_phone = (yield PHONE_OWNERS(phones=phones)) if phones else []
     names = StoredNames(
         by_id={row.user_id: _existing(row) for row in by_id},
         by_login={
@@ -72,6 +81,7 @@ def judge_candidates(
         by_identity={(row.issuer, row.subject): _existing(row) for row in by_identity},
         used_ids=frozenset(row.user_id for row in used),
         username_owners=(yield from username_owners([user.username for user in people if user.username])),
+        phone_owners={row.phone: row.user_id for row in by_phone},
         banned=(yield from _find_banned(bans, candidates)),
     )
     return [names.judge(candidate, import_id) for candidate in candidates]

@@ -9,7 +9,6 @@ from gatehouse.accounts.phones.model import (
     CEILING_SECONDS,
     LIMIT_SECONDS,
     MAX_PHONE_CODE_TRIES,
-    MAX_WRONG_CODES,
     MESSAGES_OF_ACCOUNT,
     MESSAGES_OF_NETWORK,
     MESSAGES_OF_NUMBER,
@@ -39,13 +38,13 @@ from gatehouse.storage.accounts.users import DROP_UNNEEDED_RECOVERY_CODES, LOCK_
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.mail import queue_mails
 from gatehouse.storage.permissions.structure import AdvisoryLock
-from gatehouse.storage.runner import read, snapshot_read, write
+from gatehouse.storage.runner import read, write
 from gatehouse.storage.single_use import find_single_use
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import phone_events, users
 
 PHONE_CODE: Final = "phone-code"  # kind of the single-use record, one of each account
-MESSAGE, WRONG = "message", "wrong"  # kinds of events
+MESSAGE: Final = "message"  # kind of events
 MESSAGES_LOCK_ID: Final = 0x7068_6F6E  # any constant of our own
 
 _THIS_USER = users.c.user_id == bindparam("of")
@@ -73,21 +72,6 @@ MESSAGES_FOR_ACCOUNT = newest_messages(phone_events.c.user_id == bindparam("coun
 MESSAGES_FROM_NETWORK = newest_messages(phone_events.c.network == bindparam("counted"))
 ALL_MESSAGES = newest_messages()
 INSERT_EVENT = Statement(lambda: insert(phone_events))
-COUNT_MESSAGES = Statement(
-    lambda: select(func.count().label("sent")).where(
-        phone_events.c.kind == MESSAGE, phone_events.c.at > bindparam("since")
-    )
-)
-COUNT_WRONG_CODES = Statement(
-    lambda: select(func.count().label("wrong")).where(
-        phone_events.c.user_id == bindparam("of"),
-        phone_events.c.kind == WRONG,
-        phone_events.c.at > bindparam("since"),
-    )
-)
-DROP_WRONG_CODES = Statement(
-    lambda: delete(phone_events).where(phone_events.c.user_id == bindparam("of"), phone_events.c.kind == WRONG)
-)
 DROP_OLD_EVENTS = Statement(lambda: delete(phone_events).where(phone_events.c.at <= bindparam("before")))
 SET_PHONE = Statement(
     lambda: update(users).where(_THIS_USER).values(phone=bindparam("to"), phone_verified=True, **_BUMP_VERSION)
@@ -136,7 +120,6 @@ def verify_phone(bans: BanFollower, user_id: str, code: bytes, notices: MakeNoti
     if owner is None:
         former = yield from bans.verified_contacts(user_id)
         yield SET_PHONE(of=user_id, to=phone)
-        yield DROP_WRONG_CODES(of=user_id)
         yield from bans.contacts_changed(user_id, former, now)
     yield from store_phone_notices(owner.user_id if owner else user_id, notices(phone, owner))
     return PhoneOutcome.TAKEN if owner else PhoneOutcome.VERIFIED
@@ -158,7 +141,6 @@ def use_phone_code(user_id: str, purpose: PhonePurpose, code: bytes, now: int) -
     )
     if right:
         return str(details["phone"])
-    yield INSERT_EVENT(**_event(WRONG, now, user_id))
     return PhoneOutcome.WRONG
 
 
@@ -178,20 +160,9 @@ def store_phone_notices(user_id: str, notices: PhoneNotices) -> Verb[None]:
     yield from queue_mails(notices.mails, user_id)
 
 
-def messages_sent(now: int) -> Verb[int]:
-    sent: int = (yield COUNT_MESSAGES(since=now - CEILING_SECONDS))[0].sent
-    return sent
-
-
 def delete_phone_events(now: int) -> Verb[None]:
     """Delete events that no limit counts any more; part of sweeping."""
     yield DROP_OLD_EVENTS(before=now - DAY)
-
-
-def wrong_codes_close_phone(user_id: str, now: int) -> Verb[bool]:
-    """Whether the wrong codes of the last day close the phone as a factor; part of other verbs."""
-    wrong: int = (yield COUNT_WRONG_CODES(of=user_id, since=now - DAY))[0].wrong
-    return wrong >= MAX_WRONG_CODES
 
 
 def _event(kind: str, at: int, user_id: str, *, number_key: str = "", network: str = "") -> dict[str, object]:
@@ -210,4 +181,3 @@ class PhoneStorage(BanAwareStore):
     pending_phone = read(pending_phone)
     verify_phone = write_with_bans(verify_phone)
     remove_phone = write_with_bans(remove_phone)
-    messages_sent = snapshot_read(messages_sent)

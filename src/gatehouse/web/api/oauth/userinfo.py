@@ -31,6 +31,8 @@ class UserInfoResponse(msgspec.Struct, frozen=True, kw_only=True):
     locale: str = ""
     updated_at: int = 0
     phone_verified: bool = False
+    phone_number: str = ""
+    phone_number_verified: bool = False
     groups: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
     permissions: tuple[str, ...] = ()

@@ -51,7 +51,7 @@ READ_WHOLE: Final[Mapping[str, Collection[str]]] = {
         *("admin.search.FIND_CLIENTS", "admin.search.FIND_ROLES"),
     ),
     "along an index, up to a limit": (
-        *("accounts.passkeys.ANY_PASSKEY", "admin.people_list.PROVIDERS", "admin.people_search.LAST_SEARCHED"),
+        *("installation.ANY_PASSKEY", "admin.people_list.PROVIDERS", "admin.people_search.LAST_SEARCHED"),
         *("audit.CHAIN_END", "audit.NEWEST_RECORDS", "audit.UNSEALED", "epoch.HIGHEST_CLIENT_REV"),
         *("epoch.HIGHEST_USER_REV", "forward_auth.FIND_OTHER_APPLICATION", "webhooks.DUE_WEBHOOKS"),
     ),

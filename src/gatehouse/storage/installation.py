@@ -7,6 +7,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.storage.runner import SqlStore, read, write
 from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables.accounts import passkeys
 from gatehouse.storage.tables.installation import installation
 
 MASTER_KEYS: Final = "master_keys"  # the ids of the master keys in use, the one to seal with first (app/nodes.py)
@@ -31,6 +32,9 @@ REPLACE_VALUE = Statement(
 )
 
 
+ANY_PASSKEY = Statement(lambda: select(passkeys.c.credential_id).limit(1))  # every command asks: it imports little
+
+
 def read_value(name: str) -> Verb[str | None]:
     rows = yield READ_VALUE(name=name)
     return rows[0].value if rows else None
@@ -51,7 +55,12 @@ def replace_value(name: str, before: str, after: str) -> Verb[bool]:
     return bool((yield REPLACE_VALUE(of=name, before=before, after=after)))
 
 
+def are_there_passkeys() -> Verb[bool]:
+    return bool((yield ANY_PASSKEY()))
+
+
 class InstallationStorage(SqlStore):
     value = read(read_value)
+    are_there_passkeys = read(are_there_passkeys)
     set_value_once = write(set_value_once)
     set_value = write(set_value)

@@ -317,7 +317,7 @@ async def resolve_passkey_host(
     if not base_url:
         return loaded
     host = await storage.installation.value(PASSKEY_HOST)
-    if host == (wanted or host_of(base_url)) or not await storage.passkeys.are_there_any():
+    if host == (wanted or host_of(base_url)) or not await storage.installation.are_there_passkeys():
         return loaded
     if not host:  # passkeys from before the host was stored
         host = host_of(former_base_url or base_url)

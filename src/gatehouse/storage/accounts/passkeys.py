@@ -20,7 +20,7 @@ from gatehouse.mail.model import OutboxMail
 from gatehouse.storage.accounts.identities import refuse_without_sign_in_method
 from gatehouse.storage.accounts.second_factors import bump_user_version, finish_adding_factor, finish_removing_factor
 from gatehouse.storage.audit import add_audit_record
-from gatehouse.storage.installation import PASSKEY_HOST, read_value, set_value, set_value_once
+from gatehouse.storage.installation import PASSKEY_HOST, are_there_passkeys, read_value, set_value, set_value_once
 from gatehouse.storage.runner import SqlStore, read, write
 from gatehouse.storage.single_use import put_single_use, take_single_use
 from gatehouse.storage.statements import Row, Statement, Verb
@@ -35,7 +35,6 @@ PASSKEYS_OF_USER = Statement(
     lambda: select(passkeys).where(_PASSKEYS_OF_USER).order_by(passkeys.c.created_at, passkeys.c.credential_id)
 )
 COUNT_PASSKEYS = Statement(lambda: select(func.count().label("held")).select_from(passkeys).where(_PASSKEYS_OF_USER))
-ANY_PASSKEY = Statement(lambda: select(passkeys.c.credential_id).limit(1))
 INSERT_PASSKEY = Statement(lambda: insert(passkeys).on_conflict_do_nothing().returning(passkeys.c.user_id))
 USE_PASSKEY = Statement(
     lambda: (
@@ -98,10 +97,6 @@ def claim_passkey_host(host: str) -> Verb[None]:
     yield from set_value(PASSKEY_HOST, host)
 
 
-def are_there_passkeys() -> Verb[bool]:
-    return bool((yield ANY_PASSKEY()))
-
-
 def use_passkey(credential_id: bytes, sign_count: int, suspicion: AuditRecord, now: int) -> Verb[bool]:
     if (yield USE_PASSKEY(named=credential_id, counter=sign_count, now=now)):
         return True
@@ -136,7 +131,6 @@ class PasskeyStorage(SqlStore):
     take_challenge = write(take_challenge)
     find_passkey = read(find_passkey)
     passkeys_of_user = read(passkeys_of)
-    are_there_any = read(are_there_passkeys)
     add_passkey = write(add_passkey)
     use_passkey = write(use_passkey)
     rename_passkey = write(rename_passkey)

@@ -50,9 +50,8 @@ async def sender() -> AsyncIterator[FakeSender]:
         yield fake
 
 
-@pytest.fixture
-async def service(database_url: str, tmp_path: Path, sender: FakeSender) -> AsyncIterator[RunningService]:
-    settings = {
+def phone_settings(sender: FakeSender) -> dict[str, str]:
+    return {
         "GATEHOUSE__PHONE__COUNTRIES": "DE,US",
         "GATEHOUSE__PHONE__SENDER": "json",
         "GATEHOUSE__PHONE__URL": f"http://127.0.0.1:{sender.server.port}/messages",
@@ -61,7 +60,11 @@ async def service(database_url: str, tmp_path: Path, sender: FakeSender) -> Asyn
         "GATEHOUSE__PHONE__COST_A_DAY": "200",
         "GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8",
     }
-    async with running_service(database_url, tmp_path, environment=settings) as running:
+
+
+@pytest.fixture
+async def service(database_url: str, tmp_path: Path, sender: FakeSender) -> AsyncIterator[RunningService]:
+    async with running_service(database_url, tmp_path, environment=phone_settings(sender)) as running:
         yield running
 
 
@@ -191,6 +194,21 @@ async def test_pn_02_ceiling_of_a_day_stops_all_messages(
     refused = await account_browser.submit("/account/phone", phone=PHONE)
     assert (refused.status_code, refused.headers["Retry-After"]) == (429, str(86_400 - 7_200))
     assert len(sender.texts) == 20
+
+
+@pytest.mark.both_databases
+async def test_no_message_is_sent_where_one_costs_more_than_a_day(
+    database_url: str, tmp_path: Path, sender: FakeSender
+) -> None:
+    settings = {**phone_settings(sender), "GATEHOUSE__PHONE__MESSAGE_CENTS": "201"}
+    async with running_service(database_url, tmp_path, environment=settings) as running:
+        browser = AccountBrowser(running)
+        await sign_in_bob(running, browser)
+        refused = await browser.post_with_csrf("/account/phone", phone=PHONE)
+        assert refused.status_code == 403
+        await running.services.mail.text_outbox.run_once()
+        await browser.client.aclose()
+    assert sender.texts == []
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ class PhonePolicy(Struct, frozen=True, kw_only=True):
 
     @property
     def is_on(self) -> bool:
-        return self.can_send and bool(self.countries)
+        return self.can_send and bool(self.countries) and self.messages_a_day > 0
 
 
 class PhonePurpose(StrEnum):

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from gatehouse.accounts.model import User
+from gatehouse.accounts.phones.numbers import check_phone
 from gatehouse.audit.model import AuditOrigin
 from tests.support.browser import PASSWORD, AccountBrowser
 from tests.support.mailbox import new_messages
@@ -168,6 +169,7 @@ async def test_pn_02_three_messages_an_hour_go_to_a_number_whoever_asks(
     for _ in range(2):
         await request_code(service, account_browser)
     assert (await account_browser.submit("/account/phone", phone=PHONE)).status_code == 429
+    assert (await account_browser.submit("/account/phone", phone="+49 (0)151 23456789")).status_code == 429
     assert len(sender.texts) == 5
 
 
@@ -264,6 +266,21 @@ async def test_pn_04_number_of_another_account_is_told_after_the_right_code_only
     )
     await verify(service, other, sender)
     assert (await read_user(service, bob)).phone_verified
+
+
+@pytest.mark.parametrize(
+    ("typed", "number"),
+    [
+        ("+49 (0)151 23456789", NUMBER),
+        ("0049 0151 23456789", NUMBER),
+        ("+27 10 5551234", "+27105551234"),  # 27 is the code, and not 271
+        ("+39 06 69812345", "+390669812345"),  # numbers of Italy begin with it
+        ("+225 01 02030405", "+2250102030405"),
+        ("+44 7781 012345", "+447781012345"),  # Guernsey shares the code of Great Britain
+    ],
+)
+def test_number_has_one_spelling(typed: str, number: str) -> None:
+    assert check_phone(typed) == number
 
 
 async def test_message_that_failed_is_sent_again_while_its_code_lives(

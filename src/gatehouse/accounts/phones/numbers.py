@@ -269,16 +269,24 @@ COUNTRY_OF_PREFIX: Final[Mapping[str, str]] = {
     **dict.fromkeys(NO_COUNTRY, ""),
 }
 LONGEST_PREFIX: Final = max(map(len, COUNTRY_OF_PREFIX))
+# A zero behind the calling code is dialed inside of the country only, except where numbers begin with one.
+INNER_ZEROS: Final = re.compile(
+    r"(\+(?>1|7|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]|[2-9][0-9]{2}))0+", re.ASCII
+)
+BEGIN_WITH_ZERO: Final = frozenset({"BF", "BJ", "CG", "CI", "GA", "IT", "NE", "RW", "SM", "TJ", "VA"})
 
 
 def check_phone(text: str) -> str:
     """Return a typed number in E.164, or nothing. Raises BadAccount.
 
-    It begins with its country: a national number would mean another person in another country.
+    It begins with its country: a national number would mean another person in another country. Two spellings of one
+    number, +49 151 and +49 (0)151, are one: a verified number has one owner.
     """
     number = text.translate(SEPARATORS) if len(text) <= MAX_TYPED_LENGTH else ""
     if number.startswith("00"):
         number = f"+{number[2:]}"
+    if country_of(number) not in BEGIN_WITH_ZERO:
+        number = INNER_ZEROS.sub(r"\1", number)
     if (text and not number) or (number and not PHONE.fullmatch(number)):
         raise BadAccount("must be a phone number with its country code, such as +49 151 23456789").on_screen("phone")
     return number

@@ -10,6 +10,7 @@ import pytest
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.times import DAY, iso8601
 from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser, hidden_fields
 from tests.support.builders import a_record
 from tests.support.database_contents import read_all_tables, tables_that_mention
@@ -358,12 +359,12 @@ async def test_op_14_what_was_allowed_is_in_the_copy_of_a_persons_data(
     account_browser = AccountBrowser(service)
     await account_browser.sign_in_and_open_account()
     await open_consent_page(account_browser, third_party_client, scope="openid email")
-    await account_browser.post(CONSENT, decision="allow")
+    await account_browser.post(CONSENT, decision="allow", days="7")
     await account_browser.get("/account")
     body = json.loads((await account_browser.submit("/account/export")).content)
-    assert [(client["client_id"], client["scopes"]) for client in body["allowed_clients"]] == [
-        ("third", ["openid", "email"])
-    ]
+    (allowed,) = body["allowed_clients"]
+    assert (allowed["client_id"], allowed["scopes"]) == ("third", ["openid", "email"])
+    assert allowed["ends"] == iso8601(service.clock.now() + 7 * DAY)
     (sign_in,) = body["client_sign_ins"]
     assert (sign_in["client_id"], sign_in["scopes"], sign_in["revoked"]) == ("third", ["openid", "email"], "")
     await account_browser.client.aclose()

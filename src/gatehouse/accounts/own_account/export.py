@@ -100,6 +100,7 @@ class ExportedConsent(msgspec.Struct, frozen=True, kw_only=True):
     client_id: str
     scopes: Sequence[str]
     allowed: str
+    ends: str
 
 
 class ExportedSignIn(msgspec.Struct, frozen=True, kw_only=True):
@@ -327,7 +328,12 @@ def exported_role(assignment: AssignedRole) -> ExportedRole:
 
 
 def exported_consent(client: ConsentedClient) -> ExportedConsent:
-    return ExportedConsent(client_id=client.client_id, scopes=client.scopes, allowed=iso8601(client.given_at))
+    return ExportedConsent(
+        client_id=client.client_id,
+        scopes=client.scopes,
+        allowed=iso8601(client.given_at),
+        ends=iso8601(client.ends_at),
+    )
 
 
 def exported_sign_in(sign_in: ClientSignIn) -> ExportedSignIn:

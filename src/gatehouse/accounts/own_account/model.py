@@ -93,6 +93,7 @@ class ConsentedClient(Struct, frozen=True, kw_only=True):
     client_id: str
     scopes: Sequence[str]
     given_at: int
+    ends_at: int  # 0 for no end
 
 
 class ClientSignIn(Struct, frozen=True, kw_only=True):

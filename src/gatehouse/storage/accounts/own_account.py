@@ -114,7 +114,7 @@ PENDING_EMAIL_CHANGE = Statement(
 )
 CONSENTS_OF_USER = Statement(
     lambda: (
-        select(consents.c.client_id, consents.c.scopes, consents.c.given_at)
+        select(*(consents.c[field.name] for field in fields(ConsentedClient)))
         .where(consents.c.user_id == bindparam("of"))
         .order_by(consents.c.client_id)
     )

@@ -14,12 +14,17 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from joserfc import jwt
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 
+from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent
 from gatehouse.cli.doctor_network import about_workloads
 from gatehouse.cli.findings import CheckedInstallation, Level
+from gatehouse.oauth.grants.token_exchange import ACCESS_TOKEN
+from gatehouse.oauth.vocabulary import GrantName
+from gatehouse.oauth.workloads.model import WorkloadIdentity
 from tests.support.client_documents import DocumentServer, run_document_server
 from tests.support.database_contents import read_all_tables
-from tests.support.oauth import TOKEN, a_public_client, base64url, oauth_error, success_body
+from tests.support.delegation import RESOURCE, some_agents
+from tests.support.oauth import TOKEN, a_public_client, an_oidc_client, base64url, oauth_error, success_body
 from tests.support.service import RunningService, running_service
 from tests.support.stub_server import http_response
 from tests.support.studio import Studio, a_studio, audit_records
@@ -394,6 +399,32 @@ async def test_wi_04_an_assertion_counts_for_the_named_client_only(
         workload_identities=[{"issuer": f"{service.base_url}/", "subject": "worker", "discovery": True}],
     )  # fmt: skip
     assert answer.status_code == 400
+
+
+@pytest.mark.both_databases
+async def test_audit_names_the_workload_of_a_program_that_acts(
+    service: RunningService, issuer: Issuer, anna: User
+) -> None:
+    agents = await some_agents(service)
+    identity = WorkloadIdentity(issuer=issuer.url, subject=str(KUBERNETES["sub"]), discovery=True)
+    of_worker = {"machine": True, "redirect_uris": (), "first_party": False, "scopes": ()}
+    await an_oidc_client(
+        service,
+        "worker",
+        application_id=agents.agents.application_id,
+        may_act=True,
+        may_act_for_others=True,
+        workload_identities=(identity,),
+        **of_worker,
+    )
+    subject = {"subject_token": (await agents.sign_in(anna))["access_token"], "subject_token_type": ACCESS_TOKEN}
+    grant_type = GrantName.TOKEN_EXCHANGE.value
+    await expect_token(service, issuer.token(KUBERNETES), grant_type=grant_type, resource=RESOURCE, **subject)
+    rows = (await read_all_tables(service.services.storage))["audit_events"]
+    (record,) = [row for row in rows if row.event == AuditEvent.DELEGATED_TOKEN_MADE.value]
+    assert record.actor == "client:worker"
+    assert record.details["workload_issuer"] == issuer.url
+    assert record.details["workload_subject"] == KUBERNETES["sub"]
 
 
 @pytest.mark.both_databases

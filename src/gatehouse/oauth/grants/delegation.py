@@ -22,6 +22,7 @@ from gatehouse.oauth.store import ClientStore, deciding_applications
 from gatehouse.oauth.token_endpoint import TokenRequest
 from gatehouse.oauth.token_issuer import BEARER, TokenResponse
 from gatehouse.oauth.vocabulary import SCOPE_TEXT
+from gatehouse.oauth.workloads.assertions import workload_of
 from gatehouse.tokens.claims import ActClaim, InvalidToken
 
 TYPE_PREFIX: Final = "urn:ietf:params:oauth:token-type:"
@@ -133,6 +134,8 @@ class DelegationGrant(Struct, kw_only=True, eq=False):
             "grant_id": holder.grant.grant_id,
             "resource": api.resource,
         }
+        if workload := workload_of(acting, credentials.assertion):
+            details |= workload.audit_details
         await self.records.add(
             (acting.client_id, *details.values()),
             lambda: self.recorder.record(

@@ -55,7 +55,7 @@ class MailTemplate(StrEnum):
     ACCOUNT_LOCKED = "account_locked", "minutes", "address"
     PHONE_CHANGED = "phone_changed", "address", "device"
     PHONE_REMOVED = "phone_removed", "address", "device"
-    PHONE_CLAIMED = "phone_claimed", "address"  # another account has proved the number
+    PHONE_CLAIMED = "phone_claimed"  # another account has proved the number
     EMAIL_CODE = "email_code", "code", "minutes", "address", "device"
     TEST = "test"
 

@@ -257,6 +257,7 @@ async def test_pn_04_number_of_another_account_is_told_after_the_right_code_only
     assert mail.to == anna.login
     assert BOB not in mail.text
     assert "Bob" not in mail.text
+    assert "127.0.0.1" not in mail.text
     # An administrator releases it.
     await service.services.accounts.editor.save(
         await read_user(service, anna),

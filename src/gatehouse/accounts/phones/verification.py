@@ -152,9 +152,7 @@ class PhoneNumbers:
         entry = self._notifier.record(AuditEvent.PHONE_TAKEN, user, origin)
         if owner.login is None:
             return PhoneNotices(entries=(entry,))
-        mail = self._composer.compose(
-            MailTemplate.PHONE_CLAIMED, to=owner.login, lang=owner.lang, address=origin.address
-        )
+        mail = self._composer.compose(MailTemplate.PHONE_CLAIMED, to=owner.login, lang=owner.lang)
         return PhoneNotices(entries=(entry,), mails=(mail,))
 
     def _digest(self, user: User, purpose: PhonePurpose, browser: bytes, code: str) -> bytes:

@@ -48,6 +48,7 @@ pytestmark = pytest.mark.both_databases
 
 ANNA: Final = "anna@studio.example"
 EVE: Final = "eve@studio.example"
+NUMBER: Final = "+4915123456789"
 TEXT: Final = "Cheating in ranked games"
 YEAR: Final = 365 * DAY
 
@@ -184,6 +185,26 @@ async def test_be_01_identity_that_the_owner_of_an_address_ends_brings_the_ban(
     assert evader != "4711"
     assert await active_bans(studio, evader) == [(shop, TEXT)]
     await stranger.client.aclose()
+
+
+async def test_phone_that_the_owner_of_an_address_ends_brings_the_ban(
+    studio: Studio, moderator: Person, browser_client: HttpBrowser
+) -> None:
+    """The same of the number of an imported stranger."""
+    service, shop = studio.service, studio.shop.application_id
+    await import_lines(
+        service, f"{ANNA};{NUMBER};true;4711;false", header="login;phone;phone_verified;user_id;email_verified"
+    )
+    await ban(studio, moderator, "4711", application_id=shop)
+    await browser_client.get("/forgot")
+    await browser_client.post("/forgot", login=ANNA)
+    await browser_client.get(await link_in_new_message(service))
+    assert (await browser_client.post("/reset", password=PASSWORD)).status_code == 303
+    assert not (await service.services.storage.accounts.user("4711")).phone
+    eve = await create_person(service, EVE)
+    proved = {"user_id": eve.user_id, "login": EVE, "nick": "E", "phone": NUMBER, "phone_verified": True}
+    await apply_document(service, {"users": [proved]})
+    assert await active_bans(studio, eve.user_id) == [(shop, TEXT)]
 
 
 # -- erasure -----------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from gatehouse.accounts.address_proofs.model import (
     ProvingBrowser,
     methods_that_end,
 )
+from gatehouse.accounts.bans.model import VerifiedContacts
 from gatehouse.accounts.model import ADDRESS_PROVED, JOINED_KEY, User
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.digests import sha256
@@ -115,6 +116,8 @@ def _end_methods(bans: BanFollower, user: User, ended: EndedMethods, now: int) -
     if ended.email_code:
         yield SET_EMAIL_CODES(of=user_id, to=False)
     if ended.phone:
+        if user.phone and user.phone_verified:
+            yield from bans.remember(user_id, now, contacts=VerifiedContacts(phone=user.phone))
         yield CLEAR_PHONE(of=user_id)
     if not user.may_add_factors:
         yield DROP_CONSENTS(of=user_id)

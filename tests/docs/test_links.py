@@ -50,3 +50,8 @@ def test_every_section_and_ruling_that_is_cited_exists() -> None:
         cited = {f"s{number.replace('.', '-')}" for number in CITED_SECTION.findall(text)}
         cited |= {f"r{number}" for number in CITED_RULING.findall(text)}
         assert cited <= anchors(INTERFACE), path.relative_to(ROOT)
+
+
+def test_every_decision_has_a_number_of_its_own() -> None:
+    numbers = [page.name[:4] for page in PAGES if page.parent.name == "decisions" and page.name[0].isdigit()]
+    assert sorted(set(numbers)) == sorted(numbers)

@@ -33,6 +33,7 @@ RESTORED_AS_IT_WAS = frozenset(
             "email_secrets",
             "identities",
             "passkeys",
+            "phone_events",
             "role_assignments",
             "roles",
             "signing_keys",

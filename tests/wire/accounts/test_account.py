@@ -97,7 +97,7 @@ async def test_the_page_costs_a_fixed_number_of_reads_however_much_there_is_to_s
     assert page.text.count("Web shop</strong>") == 5
     assert set(reads) <= {"read", "snapshot_read"}  # nothing is written
     # PostgreSQL reads her facts three times: for the console, her applications and permissions; SQLite keeps them
-    assert len(reads) <= (12 if isinstance(store.runner, SQLiteRunner) else 14)
+    assert len(reads) <= (14 if isinstance(store.runner, SQLiteRunner) else 16)
 
 
 async def test_activity_is_the_newest_fifty_and_names_no_administrators_address(

@@ -135,7 +135,7 @@ async def test_md_02_a_client_from_a_document_is_third_party_with_pkce_and_witho
     assert (stored.first_party, stored.may_exchange, stored.require_pkce) == (False, False, True)
     assert (stored.claims, stored.application_id, stored.device_grant) == ({}, None, False)
     assert stored.redirect_uris == (LOOPBACK_REDIRECT, f"{origin}/back")
-    assert set(stored.scopes) == set(SCOPES) - {"groups", "roles", "permissions"}
+    assert set(stored.scopes) == set(SCOPES) - {"groups", "roles", "permissions", "phone"}
     web = relying_party(service, client_id, f"{origin}/back")
     assert (await authorize(account_browser, web)).headers["location"].startswith("/sign-in/consent")
     preflight = {"Origin": origin, "Access-Control-Request-Method": "POST"}

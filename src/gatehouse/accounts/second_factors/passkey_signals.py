@@ -29,5 +29,11 @@ def account_signals(host: str, user: User, passkeys: Sequence[Passkey]) -> str:
     )
 
 
+def deleted_account_signal(host: str, user_id: str) -> str:
+    """Say that the account has no passkey any more, and none of its names: the page is shown signed out."""
+    whose = {"rpId": host, "userId": to_base64url(user_id.encode())}
+    return json.dumps({"signalAllAcceptedCredentials": {**whose, "allAcceptedCredentialIds": []}})
+
+
 def to_base64url(raw: bytes) -> str:
     return encode_base64url(raw).decode()

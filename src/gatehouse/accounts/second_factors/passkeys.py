@@ -24,7 +24,11 @@ from gatehouse.accounts.second_factors.model import (
     PasskeyUnknown,
 )
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
-from gatehouse.accounts.second_factors.passkey_signals import account_signals, unknown_passkey_signal
+from gatehouse.accounts.second_factors.passkey_signals import (
+    account_signals,
+    deleted_account_signal,
+    unknown_passkey_signal,
+)
 from gatehouse.accounts.second_factors.webauthn import (
     CHALLENGE_LIFETIME,
     RelyingParty,
@@ -91,6 +95,10 @@ class Passkeys:
     def signals_about(self, user: User, passkeys: Sequence[Passkey]) -> str:
         """Return what the account page tells passkey managers."""
         return account_signals(self._party().rp_id, user, passkeys) if self.are_supported else ""
+
+    def signal_of_deletion(self, user_id: str) -> str:
+        """Return what the page after the deletion of an account tells passkey managers."""
+        return deleted_account_signal(self._party().rp_id, user_id) if self.are_supported else ""
 
     def signal_after(self, refused: Exception | None) -> str:
         """Return what the page of a refused sign-in tells passkey managers: that no account has the passkey."""

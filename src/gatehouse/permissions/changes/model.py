@@ -163,6 +163,7 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, StreamChangeKind | None]] = {
             AuditEvent.KEY_MADE,
             AuditEvent.KEY_ROTATED,
             AuditEvent.USER_TOKEN_MADE,
+            *(AuditEvent.PHONE_CODE_SENT, AuditEvent.PHONE_TAKEN),
             AuditEvent.SIGNED_IN,
             AuditEvent.LOGGED_IN,
             AuditEvent.PROVED_AGAIN,

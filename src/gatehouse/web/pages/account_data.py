@@ -90,7 +90,7 @@ class PersonalDataForms(Struct, kw_only=True, eq=False):
             csrf=self.browsers.csrf_token(signed_out),
             notice=Notice.ACCOUNT_DELETED,
             passkeys_enabled=False,
-            passkey_signals=self.passkeys.signals_about(account.user, ()),
+            passkey_signals=self.passkeys.signal_of_deletion(account.user.user_id),
         )
         return self.browsers.clear_session_cookie(self.view.show(request, context))
 

@@ -113,6 +113,7 @@ CALLS: Mapping[str, tuple[str, str]] = {
         ("settings", "save"),
     ),
     "/settings/languages": ("settings", "save"),
+    "/settings/phone": ("settings", "save"),
     "/settings/branding/preview": ("settings", "get"),  # of the brand as it is
     "/settings/change": ("settings", "save"),
     "/settings/providers": ("settings", "save"),

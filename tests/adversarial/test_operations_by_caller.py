@@ -254,6 +254,7 @@ REQUESTS: Final[Mapping[str, Mapping[str, object]]] = {
     "user save": {"data": {"user_id": "{user}", "nick": "Anna"}},
     **{f"user {action}": OF_USER for action in ("block", "unblock", "end_sessions", "export", "erase")},
     "user reset_factors": {"data": {"user_id": "{user}", "reason": "lost"}},
+    "user open_phone": {"data": {"user_id": "{user}", "reason": "mistyped"}},
     **ban_requests(),
     "user/import plan": IMPORTED,
     "user/import import": IMPORTED,

@@ -47,6 +47,7 @@ PEOPLE: Final[Mapping[str, Mapping[str, Any]]] = {
     "2": {"tags": frozenset({"vip", "a:b"})},
     "3": {"purchases": frozenset({"vip"}), "email_verified": True},
     "4": {"email_code": True, "phone_verified": True},
+    "6": {"phone": "+4915123456789", "phone_verified": True, "phone_code": True},
     "5": {"tags": frozenset({"vip"}), "purchases": frozenset({"dlc"}), "sealed_totp": b"totp"},
 }
 CONDITIONS: Final[tuple[Mapping[str, object], ...]] = (
@@ -57,6 +58,7 @@ CONDITIONS: Final[tuple[Mapping[str, object], ...]] = (
     {"tag": "email_verified"},
     {"tag": "2step"},
     {"tag": "2step_totp"},
+    {"tag": "2step_phone"},
     {"tag": "phone_verified"},
     {"purchase": "vip"},
     {"domain": "studio.example"},

@@ -605,11 +605,32 @@ STATES: Final[Mapping[str, PageContext]] = {
         method=FactorMethod.EMAIL,
         others=(FactorMethod.RECOVERY,),
         sent_to="a•••@studio.example",
+        is_sent=True,
         notice=Notice.CODE_SENT,
+    ),
+    "factor-email-unsent": replace(
+        FACTOR, method=FactorMethod.EMAIL, others=(FactorMethod.RECOVERY,), sent_to="a•••@studio.example"
+    ),
+    "factor-phone": replace(
+        FACTOR,
+        method=FactorMethod.PHONE,
+        others=(FactorMethod.TOTP, FactorMethod.RECOVERY),
+        sent_to="… 789",
+        is_sent=True,
+        notice=Notice.CODE_SENT,
+    ),
+    "factor-phone-unsent": replace(
+        FACTOR, method=FactorMethod.PHONE, others=(FactorMethod.RECOVERY,), sent_to="… 789"
+    ),
+    "factor-phone-closed": replace(
+        FACTOR, method=None, others=(), problem=PageProblem(what=ProblemKind.PHONE_CLOSED)
     ),
     "factor-recovery": replace(FACTOR, method=FactorMethod.RECOVERY, others=(FactorMethod.TOTP,)),
     "factor-passkey": replace(FACTOR, method=FactorMethod.PASSKEY, others=(), passkey_options=REQUEST_OPTIONS),
     "short-token": page.ShortTokenContext(csrf=CSRF, stoken="sample", nick="Anna", login=ANNA),
+    "confirm-phone-not-enough": replace(
+        CONFIRM, has_password=False, problem=PageProblem(what=ProblemKind.PHONE_NOT_ENOUGH)
+    ),
     "confirm": replace(CONFIRM, methods=(FactorMethod.PASSKEY,), passkey_options=REQUEST_OPTIONS),
     "confirm-code": replace(
         CONFIRM,
@@ -791,6 +812,23 @@ STATES: Final[Mapping[str, PageContext]] = {
         phone="+4915123456789",
         phone_verified=True,
         pending_phone="+4915198765432",
+        may_enable_phone_code=True,
+    ),
+    "account-phone-code": replace(
+        FULL_ACCOUNT,
+        phones_enabled=True,
+        phone="+4915123456789",
+        phone_verified=True,
+        phone_code=True,
+        may_enable_phone_code=True,
+    ),
+    "account-phone-closed": replace(
+        FULL_ACCOUNT,
+        phones_enabled=True,
+        phone="+4915123456789",
+        phone_verified=True,
+        phone_code=True,
+        phone_closed=True,
     ),
     "account-phone-unverified": replace(FULL_ACCOUNT, phones_enabled=True, phone="+4915123456789"),
     "account-phone-problem": replace(

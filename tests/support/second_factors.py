@@ -7,11 +7,14 @@ import msgspec
 import pyotp
 
 from gatehouse.accounts.model import User
+from gatehouse.accounts.phones.model import PhonePolicy
+from gatehouse.accounts.phones.verification import PhoneNumbers
 from gatehouse.accounts.second_factors.codes import RecoveryCodes
 from gatehouse.accounts.second_factors.email_codes import EmailCodes
 from gatehouse.accounts.second_factors.model import TotpEnrollment
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
 from gatehouse.accounts.second_factors.passkeys import Passkeys
+from gatehouse.accounts.second_factors.phone_codes import PhoneCodes
 from gatehouse.accounts.second_factors.totp import Totp
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.second_factors.webauthn import RelyingParty
@@ -114,6 +117,10 @@ def wrong_code(code: str) -> str:
     return f"{(int(code) + 1) % 10**6:06}"
 
 
+async def no_protected_role(_user: User) -> bool:
+    return False
+
+
 def second_factor_setup(storage: Storage) -> SecondFactorSetup:
     clock = MovableClock()
     store = storage.second_factors
@@ -138,6 +145,14 @@ def second_factor_setup(storage: Storage) -> SecondFactorSetup:
         clock=clock,
         methods=lambda: ALL_METHODS,
     )
+    phones = PhoneNumbers(
+        store=storage.phones,
+        key=CODE_KEY,
+        composer=composer,
+        notifier=telling,
+        clock=clock,
+        policy=lambda: PhonePolicy(countries=frozenset(), can_send=False, messages_a_day=0),
+    )
     return SecondFactorSetup(
         storage=storage,
         clock=clock,
@@ -156,6 +171,14 @@ def second_factor_setup(storage: Storage) -> SecondFactorSetup:
             store=store,
             totp=totp,
             email_codes=email_codes,
+            phone_codes=PhoneCodes(
+                store=storage.phones,
+                phones=phones,
+                recovery=recovery,
+                notifier=telling,
+                clock=clock,
+                has_protected_role=no_protected_role,
+            ),
             recovery=recovery,
             limiter=guesses,
             notifier=telling,

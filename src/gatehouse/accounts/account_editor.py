@@ -8,6 +8,7 @@ from gatehouse.accounts.errors import UserChanged
 from gatehouse.accounts.model import ACCOUNT_FIELDS, ADDRESS_CHANGED, JOINED_KEY, User
 from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.accounts.profile_fields import AccountChanges, apply_changes, date_profile
+from gatehouse.accounts.second_factors.model import Factor
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
@@ -35,13 +36,18 @@ class AccountEditor:
         changed = changed_names(user, after, ACCOUNT_FIELDS)
         if changed:
             moved = after.login_key != user.login_key
-            mails = tuple(self._old_address_notice(user, origin)) if moved else ()
-            entries = tuple(self._audit_records(after, changed, origin))
+            mails = (
+                *(self._old_address_notice(user, origin) if moved else ()),
+                *self._phone_notices(user, after, origin),
+            )
+            entries = tuple(self._audit_records(user, after, changed, origin))
             dated = date_profile(user, after, entries[0].at)
             picture: NewImage = changes.get("picture")
             await self._store.change_account(dated, entries, mails, ends_links=moved, picture=picture or None)
 
-    def _audit_records(self, after: User, changed: Sequence[str], origin: AuditOrigin) -> Iterator[AuditRecord]:
+    def _audit_records(
+        self, before: User, after: User, changed: Sequence[str], origin: AuditOrigin
+    ) -> Iterator[AuditRecord]:
         """Yield the general event, and the specific one for tags and purchases."""
         described = [field for field in ACCOUNT_FIELDS if field.name in changed]
         yield self._recorder.record(
@@ -56,12 +62,32 @@ class AccountEditor:
         }
         if labels:
             yield self._recorder.record(AuditEvent.USER_TAGS_SAVED, origin, subject=after.user_id, details=labels)
+        if before.phone_code and not after.phone_code:
+            details = {"factor": Factor.PHONE.value}
+            yield self._recorder.record(AuditEvent.FACTOR_REMOVED, origin, subject=after.user_id, details=details)
 
     def _old_address_notice(self, user: User, origin: AuditOrigin) -> Iterator[OutboxMail]:
         """Yield the email that tells the old address about the change, as when the owner changes it."""
         if user.login is not None:
             yield self._composer.compose(
                 MailTemplate.EMAIL_CHANGED_OLD, to=user.login, lang=user.lang, address=origin.address, device=""
+            )
+
+    def _phone_notices(self, user: User, after: User, origin: AuditOrigin) -> Iterator[OutboxMail]:
+        """Yield emails about a verified number that is released, as when the owner removes it."""
+        if user.login is None or not user.phone_verified or (after.phone_verified and after.phone == user.phone):
+            return
+        yield self._composer.compose(
+            MailTemplate.PHONE_REMOVED, to=user.login, lang=user.lang, address=origin.address, device=""
+        )
+        if user.phone_code:
+            yield self._composer.compose(
+                MailTemplate.FACTOR_REMOVED,
+                to=user.login,
+                lang=user.lang,
+                address=origin.address,
+                device="",
+                factor=Factor.PHONE.value,
             )
 
 

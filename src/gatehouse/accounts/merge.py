@@ -4,9 +4,9 @@ An upgrade: the guest keeps its ID and everything it has. Of the new account it 
 identities, sessions, links, mails) and what providers say; in the profile the new account wins. The guest's tokens
 end, and roles that became protected after it got them are dropped.
 
-A merge: the account keeps its ID, sign-in and profile. Purchases, tags, groups, the history of bans and former IDs of
-both are united; of roles and restrictions it takes over what permissions/model/merging.py says. The guest's grants,
-sessions, user name and profile are dropped.
+A merge: the account keeps its ID, sign-in and profile, and gets the guest's verified phone number if it has none.
+Purchases, tags, groups, the history of bans and former IDs of both are united; of roles and restrictions it takes
+over what permissions/model/merging.py says. The guest's grants, sessions, user name and profile are dropped.
 
 In both, acceptances of terms are united, and the device key and the other ID end. A guest who can sign in without the
 device is refused.
@@ -116,14 +116,25 @@ def dropped_text(dropped: Sequence[str]) -> str:
     return "; ".join([*dropped[:MAX_NAMED], *([f"and {unnamed} more"] if unnamed > 0 else [])])
 
 
+def phone_of_upgraded(new: User) -> dict[str, object]:
+    """Return the fields of the number: that of the new account, if it has one, which is then no factor yet."""
+    if not new.phone:
+        return {}
+    return {"phone": new.phone, "phone_verified": new.phone_verified, "phone_code": False, "phone_closed": False}
+
+
+def takes_over_phone(guest: User, person: User) -> bool:
+    """Whether the account gets the verified number of the guest, which it has none beside (R10)."""
+    return guest.phone_verified and bool(guest.phone) and not person.phone
+
+
 def upgraded_account(guest: User, new: User, now: int) -> User:
     """Return the guest with sign-in and profile of the new account; the guest's fills what is empty there."""
     return replace(
         guest,
         login=new.login,
         email_verified=new.email_verified,
-        phone=new.phone or guest.phone,
-        phone_verified=new.phone_verified if new.phone else guest.phone_verified,
+        **phone_of_upgraded(new),
         password_hash=new.password_hash,
         password_browser=new.password_browser,
         **{field.name: field.value_of(new) or field.value_of(guest) for field in OWN_FIELDS},

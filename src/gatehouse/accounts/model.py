@@ -386,7 +386,7 @@ class User(SecretRecord, frozen=True, kw_only=True):
 
     @property
     def has_second_factor(self) -> bool:
-        return self.sealed_totp is not None or self.passkeys > 0 or self.email_code
+        return self.sealed_totp is not None or self.passkeys > 0 or self.email_code or self.phone_code
 
     @property
     def system_tags(self) -> frozenset[str]:
@@ -398,6 +398,7 @@ class User(SecretRecord, frozen=True, kw_only=True):
             "2step_totp": self.sealed_totp is not None,
             "2step_passkey": self.passkeys > 0,
             "2step_email": self.email_code,
+            "2step_phone": self.phone_code,
         }
         return self.service_tags | {tag for tag, holds in facts.items() if holds}
 

@@ -11,6 +11,8 @@ from gatehouse.accounts.model import SessionStrength, SignInMethod, User
 
 PASSWORD_PROOF: Final = "password"  # noqa: S105 - a name
 IDENTITY_PROOF: Final = "identity:"  # begins one
+PHONE_FACTOR: Final = "phone"  # a `Factor`
+PHONE_WITHOUT_PASSWORD: Final = "phone_without_password"  # noqa: S105 - a name
 
 
 def identity_proof(issuer: str, subject: str) -> str:
@@ -21,13 +23,24 @@ def passkey_proof(passkey_id: str) -> str:
     return f"passkey:{passkey_id}"
 
 
+def is_phone_factor(second_factor: str) -> bool:
+    return second_factor in (PHONE_FACTOR, PHONE_WITHOUT_PASSWORD)
+
+
+def stored_factor(used: str, *, has_password: bool) -> str:
+    """Return what a session stores of a second factor; `amr` names it beside the password (oauth/acr.py)."""
+    if has_password:
+        return used
+    return PHONE_WITHOUT_PASSWORD if used == PHONE_FACTOR else ""
+
+
 class Session(Struct, frozen=True, kw_only=True):
     digest: bytes
     session_id: str
     user_id: str
     rev: int
     auth: SignInMethod
-    second_factor: str = ""  # the `Factor` that was used after a password
+    second_factor: str = ""  # the `Factor` that was used after a password; a phone also without one
     strength: SessionStrength
     created_at: int
     proved_at: int
@@ -45,6 +58,11 @@ class Session(Struct, frozen=True, kw_only=True):
     def has_second_factor(self) -> bool:
         """Whether a second factor, or a passkey, was used."""
         return self.auth in (SignInMethod.TWO_STEP, SignInMethod.PASSKEY)
+
+    @property
+    def is_confirmed_by_phone(self) -> bool:
+        """Whether the last authentication was confirmed by a text message, and so never counts as recent (R11)."""
+        return is_phone_factor(self.second_factor)
 
 
 class UserSession(Struct, frozen=True, kw_only=True):

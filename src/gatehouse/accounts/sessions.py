@@ -114,10 +114,11 @@ class Sessions:
     def is_fresh(self, signed_in: UserSession) -> bool:
         """Return whether the person authenticated recently enough to change how they sign in.
 
-        A provider may have answered without asking: who has a password or passkey here confirms with that.
+        A provider may have answered without asking: who has a password or passkey here confirms with that. A code by
+        text message is never enough (R11).
         """
         session = signed_in.session
-        if may_be_silent(session.auth, signed_in.user):
+        if may_be_silent(session.auth, signed_in.user) or session.is_confirmed_by_phone:
             return False
         return (
             session.strength is SessionStrength.FULL

@@ -3,7 +3,7 @@
 from typing import Final
 
 SYSTEM_TAGS: Final = frozenset(
-    {"email_verified", "phone_verified", "2step", "2step_totp", "2step_passkey", "2step_email"}
+    {"email_verified", "phone_verified", "2step", "2step_totp", "2step_passkey", "2step_email", "2step_phone"}
 )
 GUEST_TAG: Final = "guest"
 LINKED_TAG_PREFIX: Final = "linked_"  # and the ID of the provider

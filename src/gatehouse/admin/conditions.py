@@ -57,10 +57,11 @@ _HAS_PASSKEY: Final[Clause] = users.c.user_id.in_(select(passkeys.c.user_id))
 COMPUTED_TAGS: Final[Mapping[str, Clause]] = {  # tags that are in no table (accounts/model.py)
     "email_verified": users.c.email_verified.is_(True),
     "phone_verified": users.c.phone_verified.is_(True),
-    "2step": or_(_HAS_TOTP, _HAS_PASSKEY, users.c.email_code.is_(True)),
+    "2step": or_(_HAS_TOTP, _HAS_PASSKEY, users.c.email_code.is_(True), users.c.phone_code.is_(True)),
     "2step_totp": _HAS_TOTP,
     "2step_passkey": _HAS_PASSKEY,
     "2step_email": users.c.email_code.is_(True),
+    "2step_phone": users.c.phone_code.is_(True),
 }
 
 

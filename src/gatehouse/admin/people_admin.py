@@ -22,6 +22,7 @@ from gatehouse.accounts.recovery import PasswordRecovery
 from gatehouse.accounts.second_factors.email_codes import EmailCodes
 from gatehouse.accounts.second_factors.model import Factor
 from gatehouse.accounts.second_factors.passkeys import Passkeys
+from gatehouse.accounts.second_factors.phone_codes import PhoneCodes
 from gatehouse.accounts.second_factors.totp import Totp
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.session_model import Session
@@ -55,6 +56,7 @@ class PersonSignIn(Struct, frozen=True, kw_only=True):
     totp: Totp
     passkeys: Passkeys
     email_codes: EmailCodes
+    phone_codes: PhoneCodes
 
 
 class PeopleAdmin:
@@ -211,10 +213,17 @@ class PeopleAdmin:
                 await self._sign_in.totp.remove(user, origin=actor.origin, reason=why)
             case Factor.EMAIL:
                 await self._sign_in.email_codes.disable(user, origin=actor.origin, reason=why)
+            case Factor.PHONE:
+                await self._sign_in.phone_codes.disable(user, origin=actor.origin, reason=why)
             case Factor.PASSKEY:
                 await self._sign_in.passkeys.remove(user, passkey_id, origin=actor.origin, reason=why)
             case Factor.RECOVERY:
                 raise BadAccount("recovery codes are removed with the last second factor")
+
+    async def open_phone(self, actor: Actor, user_id: str, *, reason: str) -> None:
+        """Accept codes by text message again after too many wrong ones. Raises FactorMissing; BadAccount as above."""
+        user, why = await self.person(actor, user_id), check_reason(reason)
+        await self._sign_in.phone_codes.open(user, origin=actor.origin, reason=why)
 
     async def remove_all_factors(self, actor: Actor, user_id: str, *, reason: str) -> None:
         """Remove all second factors, and end every session and token (checklist LG-20)."""

@@ -157,7 +157,11 @@ _PROTECTED: Final = (
 _BY_EMAIL: Final = and_(
     bindparam("by_email", type_=Boolean()),
     users.c.login_key.is_not(None),
-    or_(users.c.email_code.is_(False), exists().where(totp_factors.c.user_id == users.c.user_id)),
+    or_(
+        users.c.email_code.is_(False),
+        users.c.phone_code.is_(True),
+        exists().where(totp_factors.c.user_id == users.c.user_id),
+    ),
     users.c.user_id.not_in(_PROTECTED),
 )
 _CAN_SIGN_IN: Final = or_(

@@ -186,6 +186,7 @@ def login_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
         accounts=services.storage.accounts,
         factors=services.factors.second_factors,
         email_codes=services.factors.email_codes,
+        phone_codes=services.factors.phone_codes,
         sign_in_flows=services.sign_in_flows,
         login_result=services.sign_in.login_result,
         masters=services.core.masters,

@@ -104,6 +104,7 @@ def sign_in_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         accounts=services.storage.accounts,
         factors=services.factors.second_factors,
         email_codes=services.factors.email_codes,
+        phone_codes=services.factors.phone_codes,
         passkeys=services.factors.passkeys,
         sign_in_flows=flows,
         completion=completion,
@@ -331,6 +332,7 @@ def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         clock=services.clock,
         mail_is_logged=services.mail.is_logged,
         phones=services.factors.phones,
+        phone_codes=services.factors.phone_codes,
         phone_puzzle=partial(services.limits.proof_of_work.issue_puzzle, PuzzlePurpose.PHONE),
     )
     profile = ProfileForms(
@@ -345,6 +347,7 @@ def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         totp=services.factors.totp,
         passkeys=services.factors.passkeys,
         email_codes=services.factors.email_codes,
+        phone_codes=services.factors.phone_codes,
         recovery=services.factors.recovery_codes,
         email_sign_in=services.sign_in.emails,
         account=account,

@@ -70,6 +70,8 @@ class AuditEvent(StrEnum):
     PHONE_VERIFIED = "user.phone_verified", "A phone number was verified for an account."
     PHONE_REMOVED = "user.phone_removed", "The phone number of an account was removed."
     PHONE_TAKEN = "user.phone_taken", "A right code was typed for a phone number that another account has."
+    PHONE_CLOSED = "user.phone_closed", "Too many wrong codes closed the phone of an account as a second factor."
+    PHONE_OPENED = "user.phone_opened", "The phone of an account was opened as a second factor again."
     PROFILE_CHANGED = "user.profile_changed", "A profile changed: names, user name, time zone, picture or language."
     DATA_EXPORTED = "user.data_exported", "A person exported their data."
     DATA_ASKED = "user.data_asked", "Applications were asked for a person's data."

@@ -17,6 +17,7 @@ from gatehouse.accounts.merge import GuestNotUpgraded, GuestUpgrade, dropped_tex
 from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
+from gatehouse.accounts.session_model import is_phone_factor
 from gatehouse.accounts.short_tokens import may_be_silent
 from gatehouse.accounts.store import AccountStore, ApplicationAccess
 from gatehouse.audit.events import AuditEvent
@@ -152,7 +153,8 @@ class GameSignInPurpose:
         """Ask even a person who is signed in: anyone can send them the link (R4).
 
         A session from a short-lived token is not enough: it came from a game itself. A person who upgrades a guest
-        always signs in again (R10), and not by a provider that may not have asked them (ID-12).
+        always signs in again (R10), and not by a provider that may not have asked them (ID-12), nor with a code by
+        text message (R11).
         """
         proof = proof_of_flow(interaction)
         if proof.limited:
@@ -163,7 +165,7 @@ class GameSignInPurpose:
         return FlowStep.CONFIRM
 
     async def _is_fresh(self, proof: SignInProof) -> bool:
-        if not proof.is_new:
+        if not proof.is_new or is_phone_factor(proof.second_factor):
             return False
         return not may_be_silent(SignInMethod(proof.auth), await self._accounts.user(proof.user_id))
 

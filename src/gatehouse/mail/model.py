@@ -56,6 +56,7 @@ class MailTemplate(StrEnum):
     PHONE_CHANGED = "phone_changed", "address", "device"
     PHONE_REMOVED = "phone_removed", "address", "device"
     PHONE_CLAIMED = "phone_claimed"  # another account has proved the number
+    PHONE_CLOSED = "phone_closed", "address", "device"  # as a second factor, after too many wrong codes
     EMAIL_CODE = "email_code", "code", "minutes", "address", "device"
     TEST = "test"
 

@@ -22,6 +22,7 @@ AMR_BY_FACTOR: Final[Mapping[str, tuple[str, ...]]] = {
     Factor.TOTP: ("otp",),
     Factor.PASSKEY: PASSKEY_AMR,
     Factor.EMAIL: ("otp", "mca"),  # a code through another channel; RFC 8176 has no value for email
+    Factor.PHONE: ("otp", "sms", "mca"),
     Factor.RECOVERY: ("otp",),
 }
 

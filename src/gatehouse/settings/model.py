@@ -296,6 +296,12 @@ class PhoneSettings(Struct, frozen=True, kw_only=True):
             stored=True,
         ),
     ] = 2_000
+    confirm_sign_in: Annotated[
+        bool,
+        SettingField(
+            "Let people confirm sign-ins with a code in a text message, the weakest second factor.", stored=True
+        ),
+    ] = False
 
 
 class SessionSettings(Struct, frozen=True, kw_only=True):

@@ -150,6 +150,11 @@ def has_email_proof(flow: SignInFlow) -> bool:
     return first_method_of(flow) is SignInMethod.EMAIL
 
 
+def source_to_count(flow: SignInFlow, source: str) -> str:
+    """Return the source that a text message counts for; none after a right password or passkey (R11)."""
+    return "" if first_method_of(flow) in (SignInMethod.LOGIN, SignInMethod.PASSKEY) else source
+
+
 def proof_of_session(session: Session, *, is_new: bool = False) -> SignInProof:
     return SignInProof(
         user_id=session.user_id,

@@ -29,6 +29,7 @@ ACCOUNT_EVENTS: Final = (
         AuditEvent.EMAIL_CHANGE_ASKED,
     ),
     *(AuditEvent.PHONE_CODE_SENT, AuditEvent.PHONE_VERIFIED, AuditEvent.PHONE_REMOVED, AuditEvent.PHONE_TAKEN),
+    *(AuditEvent.PHONE_CLOSED, AuditEvent.PHONE_OPENED),
     *(AuditEvent.EMAIL_CHANGED, AuditEvent.PROFILE_CHANGED, AuditEvent.USER_TAGS_SAVED),
     *(AuditEvent.RESET_ASKED, AuditEvent.RESET_SHOWN, AuditEvent.PASSWORD_RESET, AuditEvent.PASSWORD_CHANGED),
     *(AuditEvent.PASSWORD_REMOVED, AuditEvent.EMAIL_SIGN_IN_ASKED),

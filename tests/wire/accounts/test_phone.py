@@ -1,7 +1,6 @@
 """Phone numbers: verified by a code in a text message on the account page (R11)."""
 
 import json
-import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import parse_qs
@@ -14,34 +13,11 @@ from gatehouse.audit.model import AuditOrigin
 from tests.support.browser import PASSWORD, AccountBrowser
 from tests.support.mailbox import new_messages
 from tests.support.service import RunningService, running_service
-from tests.support.stub_server import ReceivedRequest, StubServer, http_response, run_stub_server
+from tests.support.stub_server import run_stub_server
+from tests.support.text_messages import NUMBER, PHONE, FakeSender, phone_settings
 
-PHONE = "+49 151 2345-6789"
-NUMBER = "+4915123456789"
 BOB = "bob@studio.example"
-CODE = re.compile(r"\A(\d{6}) is your code for ")
 WRONG = "000000"
-
-
-class FakeSender:
-    """A service that takes text messages as JSON, and their texts."""
-
-    def __init__(self) -> None:
-        self.server = StubServer(respond=self._respond)
-        self.texts: list[tuple[str, str]] = []
-        self.status = "200 OK"
-
-    def _respond(self, request: ReceivedRequest) -> bytes:
-        if self.status == "200 OK":
-            assert request.headers["authorization"] == "Bearer s3cret"
-            message = json.loads(request.body)
-            self.texts.append((message["to"], message["text"]))
-        return http_response(status=self.status)
-
-    def code(self) -> str:
-        found = CODE.match(self.texts[-1][1])
-        assert found is not None, self.texts[-1]
-        return found[1]
 
 
 @pytest.fixture
@@ -49,18 +25,6 @@ async def sender() -> AsyncIterator[FakeSender]:
     fake = FakeSender()
     async with run_stub_server(fake.server):
         yield fake
-
-
-def phone_settings(sender: FakeSender) -> dict[str, str]:
-    return {
-        "GATEHOUSE__PHONE__COUNTRIES": "DE,US",
-        "GATEHOUSE__PHONE__SENDER": "json",
-        "GATEHOUSE__PHONE__URL": f"http://127.0.0.1:{sender.server.port}/messages",
-        "GATEHOUSE__PHONE__SECRET": "s3cret",
-        "GATEHOUSE__PHONE__MESSAGE_CENTS": "10",
-        "GATEHOUSE__PHONE__COST_A_DAY": "200",
-        "GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8",
-    }
 
 
 @pytest.fixture

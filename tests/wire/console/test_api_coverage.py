@@ -23,6 +23,7 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "/people/{user_id}/act/{act}": ("user", "block"),  # and unblock, end_sessions, invite, erase; roles: meta/data
     "/people/{user_id}/sessions": ("user", "end_sessions"),
     "/people/{user_id}/methods/remove": ("user", "reset_factors"),
+    "/people/{user_id}/methods/open-phone": ("user", "open_phone"),
     "/people/{user_id}/access/role": ("simulate", ""),
     "/people/{user_id}/access/group": ("group/access", ""),
     "/people/{user_id}/access/project": ("project/membership", "save"),

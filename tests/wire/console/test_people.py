@@ -381,6 +381,8 @@ async def test_sessions_and_methods_api_answers_exactly_the_people_who_see_the_t
         "totp": {"since": iso8601(NOW), "used": iso8601(NOW)},
         "passkeys": [{"passkey_id": "a2V5", "name": "Laptop", "created": iso8601(NOW), "used": ""}],
         "email_code": True,
+        "phone_code": False,
+        "phone_closed": False,
         "recovery_left": 10,
     }
     (session,) = data_by_tab["sessions"]["sessions"]

@@ -8,6 +8,7 @@ import pytest
 
 from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.accounts.second_factors.model import Factor
+from gatehouse.accounts.session_model import PHONE_WITHOUT_PASSWORD
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.oauth.acr import ACR_VALUES, ONE_FACTOR, PASSKEY, SECOND_FACTOR
 from gatehouse.oauth.model import (
@@ -64,6 +65,8 @@ async def id_claims(client: RelyingPartyClient, location: str) -> dict[str, Any]
     [
         ((SignInMethod.LOGIN, ""), (ONE_FACTOR, ["pwd"])),
         ((SignInMethod.TWO_STEP, Factor.EMAIL), (SECOND_FACTOR, ["pwd", "otp", "mca", "mfa"])),
+        ((SignInMethod.TWO_STEP, Factor.PHONE), (SECOND_FACTOR, ["pwd", "otp", "sms", "mca", "mfa"])),
+        ((SignInMethod.TWO_STEP, PHONE_WITHOUT_PASSWORD), (SECOND_FACTOR, ["mfa"])),
         ((SignInMethod.TWO_STEP, Factor.PASSKEY), (PASSKEY, ["pwd", "pop", "user", "mfa"])),
         ((SignInMethod.TWO_STEP, ""), (SECOND_FACTOR, ["mfa"])),  # the first factor was no password
         ((SignInMethod.PASSKEY, ""), (PASSKEY, ["pop", "user", "mfa"])),

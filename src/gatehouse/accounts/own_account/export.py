@@ -75,6 +75,7 @@ class ExportedPasskey(msgspec.Struct, frozen=True, kw_only=True):
 class ExportedFactors(msgspec.Struct, frozen=True, kw_only=True):
     totp_since: str
     email_code: bool
+    phone_code: bool
     recovery_codes_left: int
     passkeys: Sequence[ExportedPasskey]
 
@@ -282,6 +283,7 @@ def exported_factors(user: User, details: AccountDetails) -> ExportedFactors:
     return ExportedFactors(
         totp_since=iso8601(details.overview.totp_since),
         email_code=user.email_code,
+        phone_code=user.phone_code,
         recovery_codes_left=details.overview.recovery_left,
         passkeys=[
             ExportedPasskey(

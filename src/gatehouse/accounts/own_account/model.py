@@ -180,10 +180,11 @@ class AccountActivity(Struct, frozen=True, kw_only=True):
 
 
 class ReauthenticationMethods(Struct, frozen=True, kw_only=True):
-    """What reauthentication asks for, the same as the person's sign-in."""
+    """What reauthentication asks for, the same as the person's sign-in, but for a phone."""
 
     password: bool
     factors: tuple[Factor, ...]  # one of them, if any
+    lacks_factor: bool = False  # the sign-in asks for a factor, and none of them counts here
 
     @property
     def is_empty(self) -> bool:
@@ -192,6 +193,8 @@ class ReauthenticationMethods(Struct, frozen=True, kw_only=True):
     @property
     def can_be_typed(self) -> bool:
         """False when a passkey is the only second factor: then the password alone is not enough."""
+        if self.lacks_factor:
+            return False
         return not self.factors or any(factor is not Factor.PASSKEY for factor in self.factors)
 
 

@@ -1,7 +1,8 @@
 """Reauthentication before an action that changes how a person signs in.
 
 It asks for everything the sign-in asks for. Otherwise an attacker with the password and an open browser could
-remove the second factor that protects against them.
+remove the second factor that protects against them. A code by text message is not accepted: numbers are taken over by
+fraud (R11).
 """
 
 from msgspec import Struct
@@ -37,8 +38,16 @@ class Reauthentication(Struct, kw_only=True, eq=False):
 
     async def methods_for(self, user: User) -> ReauthenticationMethods:
         offered = (await self.factors.load_factors(user)).accepted_factors
-        factors = tuple(factor for factor in offered if factor is not Factor.PASSKEY or self.passkeys.are_supported)
-        return ReauthenticationMethods(password=user.password_hash is not None, factors=factors)
+        factors = tuple(
+            factor
+            for factor in offered
+            if factor is not Factor.PHONE and (factor is not Factor.PASSKEY or self.passkeys.are_supported)
+        )
+        return ReauthenticationMethods(
+            password=user.password_hash is not None,
+            factors=factors,
+            lacks_factor=user.phone_code and not factors,
+        )
 
     async def reauthenticate(
         self, signed_in: UserSession, proof: ReauthenticationInput, client: ReauthenticationClient

@@ -15,6 +15,7 @@ from gatehouse.mail.model import OutboxMail
 PHONE_CODE_DIGITS: Final = 6
 PHONE_CODE_LIFETIME: Final = 300  # seconds
 MAX_PHONE_CODE_TRIES: Final = 5  # wrong tries at one code; the last one ends it
+MAX_WRONG_CODES: Final = 10  # at sign-ins to an account, in a day; the last one closes the phone as a factor
 MESSAGES_OF_NUMBER: Final = 3  # in an hour, as the next two
 MESSAGES_OF_ACCOUNT: Final = 10
 MESSAGES_OF_NETWORK: Final = 10  # an IPv4 address or a /64
@@ -28,6 +29,7 @@ class PhonePolicy(Struct, frozen=True, kw_only=True):
     countries: frozenset[str]
     can_send: bool  # a sender is configured, or messages are printed
     messages_a_day: int  # the ceiling of all messages
+    confirms_sign_in: bool = False  # codes by text message are a second factor
 
     @property
     def is_on(self) -> bool:
@@ -36,6 +38,7 @@ class PhonePolicy(Struct, frozen=True, kw_only=True):
 
 class PhonePurpose(StrEnum):
     VERIFY = "verify"
+    SIGN_IN = "sign-in"
 
 
 class NewPhoneCode(Struct, frozen=True, kw_only=True):
@@ -61,6 +64,7 @@ class PhoneOutcome(StrEnum):
     WRONG = "wrong"
     GONE = "gone"  # none was sent, or it is used, expired or replaced
     TAKEN = "taken"  # the code was right, and another account has the number
+    CLOSED = "closed"  # wrong, and the last one that the phone has as a factor
 
 
 class PhoneOwner(Struct, frozen=True, kw_only=True):
@@ -132,3 +136,26 @@ class PhoneStore(Protocol):
 
     async def remove_phone(self, user_id: str, notices: PhoneNotices, now: int) -> None:
         """Remove the number, and with it the factor."""
+
+    async def enable_phone_codes(
+        self, user_id: str, phone: str, codes: Sequence[bytes], entry: AuditRecord, mails: Sequence[OutboxMail]
+    ) -> bool:
+        """Make codes to this verified number a second factor; store recovery codes if the account has none left.
+
+        Returns whether it stored them. Raises FactorExists when codes are on, or the number has changed.
+        """
+
+    async def disable_phone_codes(self, user_id: str, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
+        """Remove the factor, any pending code, and with the last factor the recovery codes. Raises FactorMissing."""
+
+    async def open_phone(self, user_id: str, entry: AuditRecord) -> None:
+        """Open the phone as a factor after too many wrong codes, and forget them. Raises FactorMissing."""
+
+    async def try_phone_code(
+        self, user_id: str, phone: str, code: bytes, closing: PhoneNotices, now: int
+    ) -> PhoneOutcome:
+        """Use a code that was sent to this number for a sign-in, or count a wrong try.
+
+        Of any number of callers with the right code exactly one gets VERIFIED. The wrong try that is one too many in
+        a day closes the phone and stores `closing`. GONE while codes by text message are off or closed.
+        """

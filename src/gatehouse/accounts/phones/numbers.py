@@ -297,3 +297,8 @@ def country_of(number: str) -> str:
     digits = number.removeprefix("+")
     prefixes = (digits[:length] for length in range(min(LONGEST_PREFIX, len(digits)), 0, -1))
     return next((COUNTRY_OF_PREFIX[prefix] for prefix in prefixes if prefix in COUNTRY_OF_PREFIX), "")
+
+
+def masked_phone(number: str) -> str:
+    """Return what a page shows of a number before a sign-in is complete: the last three digits."""
+    return f"… {number[-3:]}" if number else ""

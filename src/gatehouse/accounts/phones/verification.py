@@ -5,7 +5,7 @@ Nothing says whether another account has the number before the right code was ty
 
 import secrets
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import User
@@ -26,15 +26,15 @@ from gatehouse.accounts.phones.model import (
     SamePhone,
 )
 from gatehouse.accounts.phones.numbers import check_phone, country_of
-from gatehouse.accounts.second_factors.model import EmailNotVerified
+from gatehouse.accounts.second_factors.model import EmailNotVerified, Factor
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
 from gatehouse.accounts.second_factors.totp import is_six_digit_code
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.model import AuditOrigin
+from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import hmac_sha256
 from gatehouse.mail.composer import Composer
-from gatehouse.mail.model import MailTemplate
+from gatehouse.mail.model import MailTemplate, OutboxMail
 
 
 class PhoneNumbers:
@@ -80,7 +80,7 @@ class PhoneNumbers:
             raise CountryNotOffered("numbers of this country are not accepted").on_screen("phone_country")
         if user.phone_verified and user.phone == number:
             raise SamePhone("this is already the account's phone number").on_screen("phone_same")
-        await self._send(user, PhonePurpose.VERIFY, number, browser=browser, source=source, origin=origin)
+        await self.queue_code(user, PhonePurpose.VERIFY, number, browser=browser, source=source, origin=origin)
         return number
 
     async def pending(self, user: User) -> str:
@@ -98,7 +98,7 @@ class PhoneNumbers:
             )
 
         typed = "".join(code.split())
-        digest = self._digest(user, PhonePurpose.VERIFY, browser, typed if is_six_digit_code(typed) else "")
+        digest = self.code_digest(user, PhonePurpose.VERIFY, browser, typed if is_six_digit_code(typed) else "")
         outcome = await self._store.verify_phone(user.user_id, digest, notices, self._clock.now())
         self.outcomes[outcome.value] += 1
         match outcome:
@@ -117,17 +117,19 @@ class PhoneNumbers:
             return
         entry = self._notifier.record(AuditEvent.PHONE_REMOVED, user, origin)
         mails = self._notifier.mails(MailTemplate.PHONE_REMOVED, user, origin, device)
-        await self._store.remove_phone(user.user_id, PhoneNotices(entries=(entry,), mails=mails), self._clock.now())
+        notices = self._with_ended_factor(user, entry, mails, origin, device)
+        await self._store.remove_phone(user.user_id, notices, self._clock.now())
 
-    async def _send(
+    async def queue_code(
         self, user: User, purpose: PhonePurpose, number: str, *, browser: bytes, source: str, origin: AuditOrigin
     ) -> None:
+        """Queue a message with a new code, which replaces the account's earlier one. Raises TooMany."""
         code = f"{secrets.randbelow(10**PHONE_CODE_DIGITS):0{PHONE_CODE_DIGITS}}"
         new = NewPhoneCode(
             user_id=user.user_id,
             purpose=purpose,
             phone=number,
-            code=self._digest(user, purpose, browser, code),
+            code=self.code_digest(user, purpose, browser, code),
             number_key=hmac_sha256(self._key, f"number:{number}".encode()).hex(),
             network=source,
             created_at=self._clock.now(),
@@ -145,7 +147,16 @@ class PhoneNumbers:
             personal={"phone": phone},
         )
         mails = self._notifier.mails(MailTemplate.PHONE_CHANGED, user, origin, device)
-        return PhoneNotices(entries=(entry,), mails=mails)
+        return self._with_ended_factor(user, entry, mails, origin, device)
+
+    def _with_ended_factor(
+        self, user: User, entry: AuditRecord, mails: Sequence[OutboxMail], origin: AuditOrigin, device: str
+    ) -> PhoneNotices:
+        """Return the notices of a change that ends codes by text message, if the account has them."""
+        if not user.phone_code:
+            return PhoneNotices(entries=(entry,), mails=mails)
+        ended, more = self._notifier.factor_removed(Factor.PHONE, user, origin, device)
+        return PhoneNotices(entries=(entry, ended), mails=(*mails, *more))
 
     def _taken_notices(self, user: User, owner: PhoneOwner, origin: AuditOrigin) -> PhoneNotices:
         """Tell the owner, without a word about who typed the code."""
@@ -155,6 +166,6 @@ class PhoneNumbers:
         mail = self._composer.compose(MailTemplate.PHONE_CLAIMED, to=owner.login, lang=owner.lang)
         return PhoneNotices(entries=(entry,), mails=(mail,))
 
-    def _digest(self, user: User, purpose: PhonePurpose, browser: bytes, code: str) -> bytes:
+    def code_digest(self, user: User, purpose: PhonePurpose, browser: bytes, code: str) -> bytes:
         bound = f"phone-code:{purpose}:{user.user_id}:{browser.hex()}:{code}"
         return hmac_sha256(self._key, bound.encode())

@@ -24,6 +24,7 @@ class Factor(StrEnum):
     TOTP = "totp"
     PASSKEY = "passkey"
     EMAIL = "email"
+    PHONE = "phone"
     RECOVERY = "recovery"  # not a factor of its own: it replaces a lost one
 
 
@@ -48,10 +49,12 @@ class EnabledFactors(Struct, frozen=True, kw_only=True):
 
 
 def enabled_factors(user: User) -> tuple[Factor, ...]:
+    """Return the factors of which a sign-in needs one, also a phone that is closed."""
     facts = {
         Factor.TOTP: user.sealed_totp is not None,
         Factor.PASSKEY: user.passkeys > 0,
         Factor.EMAIL: user.email_code,
+        Factor.PHONE: user.phone_code,
     }
     return tuple(factor for factor, holds in facts.items() if holds)
 

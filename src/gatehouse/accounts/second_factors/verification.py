@@ -5,6 +5,8 @@ from collections import Counter
 from typing import Final
 from weakref import WeakValueDictionary
 
+from msgspec.structs import replace
+
 from gatehouse.accounts.model import User
 from gatehouse.accounts.second_factors.codes import RecoveryCodes, normalize_recovery_code
 from gatehouse.accounts.second_factors.email_codes import EmailCodes
@@ -17,6 +19,7 @@ from gatehouse.accounts.second_factors.model import (
     factors_by_last_use,
 )
 from gatehouse.accounts.second_factors.notifications import AccountNotifier, reason_details
+from gatehouse.accounts.second_factors.phone_codes import PhoneCodes
 from gatehouse.accounts.second_factors.totp import Totp, is_six_digit_code
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
@@ -33,6 +36,7 @@ class SecondFactors:
         store: SecondFactorStore,
         totp: Totp,
         email_codes: EmailCodes,
+        phone_codes: PhoneCodes,
         recovery: RecoveryCodes,
         limiter: AttemptLimiter,
         notifier: AccountNotifier,
@@ -41,6 +45,7 @@ class SecondFactors:
         self._store = store
         self._totp = totp
         self._email_codes = email_codes
+        self._phone_codes = phone_codes
         self._recovery = recovery
         self._limiter = limiter
         self._notifier = notifier
@@ -49,15 +54,26 @@ class SecondFactors:
         self.outcomes: Counter[tuple[str, ...]] = Counter()  # factor and result, for the metrics of this process
 
     async def load_factors(self, user: User) -> EnabledFactors:
-        return factors_by_last_use(user, await self._store.factor_overview(user.user_id))
+        """Return the factors that are accepted now."""
+        enabled = factors_by_last_use(user, await self._store.factor_overview(user.user_id))
+        if not user.phone_code or await self._phone_codes.is_available_to(user):
+            return enabled
+        return replace(enabled, methods=tuple(one for one in enabled.methods if one is not Factor.PHONE))
 
     async def verify(
-        self, user: User, otp: str, method: Factor | None = None, *, origin: AuditOrigin, device: str = ""
+        self,
+        user: User,
+        otp: str,
+        method: Factor | None = None,
+        *,
+        origin: AuditOrigin,
+        device: str = "",
+        browser: bytes = b"",
     ) -> Factor:
         """Use the code and return its factor; raise SecondFactorWrong, or TooMany while attempts are blocked.
 
-        Without `method` the shape of the code decides. Only a right code clears earlier failures, not a right
-        password or a new session.
+        Without `method` the shape of the code decides, and without `browser` none by text message is accepted. Only
+        a right code clears earlier failures, not a right password or a new session.
         """
         otp = "".join(otp.split())  # apps show a code in two halves, and people type it that way
         subject = [ThrottleSubject(("factor", user.user_id), FACTOR_LIMIT)]
@@ -65,7 +81,7 @@ class SecondFactors:
         async with self._locks.setdefault(user.user_id, asyncio.Lock()):
             await self._limiter.refuse_blocked_subjects(subject)
             for factor in possible_factors(user, otp, method):
-                if await self._spend(factor, user, otp, origin, device):
+                if await self._spend(factor, user, otp, origin=origin, device=device, browser=browser):
                     await self._limiter.clear_all_failures(subject)
                     self.outcomes[factor.value, "success"] += 1
                     return factor
@@ -83,12 +99,18 @@ class SecondFactors:
         ]
         await self._store.remove_all_factors(user.user_id, entry, mails, self._clock.now())
 
-    async def _spend(self, factor: Factor, user: User, otp: str, origin: AuditOrigin, device: str) -> bool:
+    async def _spend(
+        self, factor: Factor, user: User, otp: str, *, origin: AuditOrigin, device: str, browser: bytes
+    ) -> bool:
         match factor:
             case Factor.TOTP:
                 return await self._totp.spend(user, otp)
             case Factor.EMAIL:
                 return await self._email_codes.spend(user, otp)
+            case Factor.PHONE:
+                return bool(browser) and await self._phone_codes.spend(
+                    user, otp, browser=browser, origin=origin, device=device
+                )
             case Factor.RECOVERY:
                 return await self._recovery.spend(user, otp, origin=origin, device=device)
             case Factor.PASSKEY:
@@ -101,6 +123,7 @@ def possible_factors(user: User, otp: str, method: Factor | None) -> list[Factor
     if is_six_digit_code(otp):
         possible += [Factor.TOTP] if user.sealed_totp is not None else []
         possible += [Factor.EMAIL] if user.email_code else []
+        possible += [Factor.PHONE] if user.phone_code else []
     elif normalize_recovery_code(otp) is not None:
         possible = [Factor.RECOVERY]
     return [factor for factor in possible if method in (None, factor)]

@@ -21,6 +21,7 @@ from gatehouse.storage.installation import BASE_URL, PASSKEY_HOST
 from gatehouse.storage.migrations import ensure_current
 
 if TYPE_CHECKING:
+    from gatehouse.accounts.model import User
     from gatehouse.app.services.accounts import AccountServices
     from gatehouse.app.services.admin import AdminServices
     from gatehouse.app.services.audit import AuditServices
@@ -114,7 +115,10 @@ class Services:
     def factors(self) -> "FactorServices":
         from gatehouse.app.services.factors import build_factors
 
-        return build_factors(self.core, self.accounts, self.limits.attempts)
+        async def has_protected_role(user: "User") -> bool:  # permissions are built when they are needed
+            return await self.permissions.login_rules.has_protected_role(user)
+
+        return build_factors(self.core, self.accounts, self.limits.attempts, has_protected_role)
 
     @cached_property
     def registration(self) -> "RegistrationServices":

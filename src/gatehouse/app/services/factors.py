@@ -1,11 +1,15 @@
 """Second factors and passkeys of people."""
 
+from collections.abc import Awaitable, Callable
+
 from msgspec import Struct
 
+from gatehouse.accounts.model import User
 from gatehouse.accounts.phones.verification import PhoneNumbers
 from gatehouse.accounts.second_factors.codes import RecoveryCodes
 from gatehouse.accounts.second_factors.email_codes import EmailCodes
 from gatehouse.accounts.second_factors.passkeys import Passkeys
+from gatehouse.accounts.second_factors.phone_codes import PhoneCodes
 from gatehouse.accounts.second_factors.totp import Totp
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.second_factors.webauthn import RelyingParty
@@ -22,10 +26,16 @@ class FactorServices(Struct, frozen=True, kw_only=True, eq=False):
     email_codes: EmailCodes
     passkeys: Passkeys
     phones: PhoneNumbers
+    phone_codes: PhoneCodes
     second_factors: SecondFactors  # verifies any of them
 
 
-def build_factors(core: Core, accounts: AccountServices, limiter: AttemptLimiter) -> FactorServices:
+def build_factors(
+    core: Core,
+    accounts: AccountServices,
+    limiter: AttemptLimiter,
+    has_protected_role: Callable[[User], Awaitable[bool]],
+) -> FactorServices:
     store, notifier, clock = core.storage.second_factors, accounts.notifier, core.clock
     key = core.derive_key("factors")
     recovery = RecoveryCodes(store=store, key=key, notifier=notifier, clock=clock)
@@ -45,6 +55,23 @@ def build_factors(core: Core, accounts: AccountServices, limiter: AttemptLimiter
         notifier=notifier,
         clock=clock,
         methods=accounts.enabled_methods,
+    )
+
+    phones = PhoneNumbers(
+        store=core.storage.phones,
+        key=core.derive_key("phones"),
+        composer=notifier.composer,
+        notifier=notifier,
+        clock=clock,
+        policy=lambda: phone_policy(core.settings.phone, dev=core.dev),
+    )
+    phone_codes = PhoneCodes(
+        store=core.storage.phones,
+        phones=phones,
+        recovery=recovery,
+        notifier=notifier,
+        clock=clock,
+        has_protected_role=has_protected_role,
     )
 
     def party() -> RelyingParty:  # a command may have no address
@@ -69,18 +96,13 @@ def build_factors(core: Core, accounts: AccountServices, limiter: AttemptLimiter
             clock=clock,
             methods=accounts.enabled_methods,
         ),
-        phones=PhoneNumbers(
-            store=core.storage.phones,
-            key=core.derive_key("phones"),
-            composer=notifier.composer,
-            notifier=notifier,
-            clock=clock,
-            policy=lambda: phone_policy(core.settings.phone, dev=core.dev),
-        ),
+        phones=phones,
+        phone_codes=phone_codes,
         second_factors=SecondFactors(
             store=store,
             totp=totp,
             email_codes=email_codes,
+            phone_codes=phone_codes,
             recovery=recovery,
             limiter=limiter,
             notifier=notifier,

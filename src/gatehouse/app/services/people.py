@@ -61,6 +61,7 @@ def people_admin(services: Services) -> PeopleAdmin:
             totp=services.factors.totp,
             passkeys=services.factors.passkeys,
             email_codes=services.factors.email_codes,
+            phone_codes=services.factors.phone_codes,
         ),
         images=services.images.loader,
         lists=PeopleListStore(services.storage.runner),

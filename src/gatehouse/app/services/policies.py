@@ -75,6 +75,7 @@ def phone_policy(wanted: PhoneSettings, *, dev: bool) -> PhonePolicy:
         countries=frozenset(wanted.countries),
         can_send=wanted.sender != "none" or dev,
         messages_a_day=wanted.cost_a_day // wanted.message_cents,
+        confirms_sign_in=wanted.confirm_sign_in,
     )
 
 

@@ -23,6 +23,7 @@ from gatehouse.storage.accounts.second_factors import (
     DROP_SECRET,
     EMAIL_CODE,
     ENROLLMENT,
+    PHONE_CODE,
     SET_EMAIL_CODES,
     factor_overview,
 )
@@ -122,7 +123,7 @@ def _end_methods(bans: BanFollower, user: User, ended: EndedMethods, now: int) -
     if not user.may_add_factors:
         yield DROP_CONSENTS(of=user_id)
         yield DROP_UNNEEDED_RECOVERY_CODES(of=user_id)
-        for kind in (ENROLLMENT, EMAIL_CODE):
+        for kind in (ENROLLMENT, EMAIL_CODE, PHONE_CODE):
             yield DROP_SECRET(of_kind=kind, of_digest=sha256(user_id))
 
 

@@ -18,6 +18,7 @@ from gatehouse.accounts.merge import (
     refuse_banned_merge,
     refuse_changed_accounts,
     tags_with_room,
+    takes_over_phone,
     upgraded_account,
 )
 from gatehouse.accounts.model import GUEST_PROVIDER, AccountKind, LinkKind
@@ -35,6 +36,7 @@ from gatehouse.storage.accounts.bans import ACTIVE_BANS, user_ban_from_row
 from gatehouse.storage.accounts.email_links import REGISTRATION
 from gatehouse.storage.accounts.erasure import DROP_ACCOUNT, DROP_TRACES, DROP_USER_DATA, RETIRE_USERNAMES
 from gatehouse.storage.accounts.identities import DROP_TAG
+from gatehouse.storage.accounts.phones import SET_PHONE
 from gatehouse.storage.accounts.provided_labels import COPY_KEPT_TAGS, take_over_labels
 from gatehouse.storage.accounts.sessions import raise_rev
 from gatehouse.storage.accounts.users import (
@@ -213,11 +215,14 @@ def complete_upgrade(
     if merged:
         active = [*(yield ACTIVE_BANS(of=ended_id, now=now)), *(yield ACTIVE_BANS(of=kept_id, now=now))]
         refuse_banned_merge(*map(user_ban_from_row, active), *(yield from bans.bans_of_devices(ended_id, now)))
+        former = yield from bans.verified_contacts(kept_id)
         dropped = yield from _merge(ended_id, kept_id, now)
         rev = upgrade.rev
     else:
         yield from bans.remember(kept_id, now, identities=[(GUEST_ISSUER, row.subject) for row in keys])
+        former = yield from bans.verified_contacts(kept_id)
         rev = yield from _upgrade(kept_id, ended_id, now)
+    yield from bans.contacts_changed(kept_id, former, now)
     yield MOVE_ACCEPTED_TERMS(of=ended_id, to=kept_id)
     for move in MOVE_INVITATIONS:
         yield move(of=ended_id, to=kept_id)
@@ -273,6 +278,8 @@ def _merge(guest_id: str, user_id: str, now: int) -> Verb[Sequence[str]]:
     yield ADD_TAG_ONCE.bulk([{"user_id": user_id, "tag": tag} for tag in tags])
     yield COPY_KEPT_TAGS(of=guest_id, to=user_id)
     dropped = [*(f"tag {tag}" for tag in left), *(yield from _merge_records(guest_id, user_id, now))]
+    moves_phone = takes_over_phone(guest, person)
+    dropped += ["phone number"] if guest.phone and not moves_phone else []
     yield JOIN_GROUPS(of=guest_id, to=user_id)
     for move in MOVE_FORMER_GUESTS:
         yield move(of=guest_id, to=user_id)
@@ -280,6 +287,8 @@ def _merge(guest_id: str, user_id: str, now: int) -> Verb[Sequence[str]]:
     yield RETIRE_USERNAMES(of=guest_id)
     yield DROP_ACCOUNT(of=guest_id)
     yield BUMP_USER_VERSION(of=user_id)
+    if moves_phone:  # after the guest's row, which had it
+        yield SET_PHONE(of=user_id, to=guest.phone)
     return dropped
 
 

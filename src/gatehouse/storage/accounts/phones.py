@@ -1,6 +1,6 @@
 """Storage of phone numbers and their codes (accounts/phones/model.py)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Integer, bindparam, delete, func, insert, literal_column, select, update
@@ -9,6 +9,7 @@ from gatehouse.accounts.phones.model import (
     CEILING_SECONDS,
     LIMIT_SECONDS,
     MAX_PHONE_CODE_TRIES,
+    MAX_WRONG_CODES,
     MESSAGES_OF_ACCOUNT,
     MESSAGES_OF_NETWORK,
     MESSAGES_OF_NUMBER,
@@ -19,6 +20,7 @@ from gatehouse.accounts.phones.model import (
     PhoneOwner,
     PhonePurpose,
 )
+from gatehouse.accounts.second_factors.model import FactorExists, FactorMissing
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.kernel.errors import TooMany
@@ -29,9 +31,13 @@ from gatehouse.storage.accounts.address_proofs import CLEAR_PHONE
 from gatehouse.storage.accounts.ban_aware import BanAwareStore, BanFollower, write_with_bans
 from gatehouse.storage.accounts.second_factors import (
     DROP_SECRET,
+    END_PHONE_CODES,
     LOCK_SECRET,
+    PHONE_CODE,
     SAVE_TRIES,
     bump_user_version,
+    finish_adding_factor,
+    finish_removing_factor,
     upsert_single_use,
 )
 from gatehouse.storage.accounts.users import DROP_UNNEEDED_RECOVERY_CODES, LOCK_USER, PHONE_OWNER
@@ -43,8 +49,7 @@ from gatehouse.storage.single_use import find_single_use
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import phone_events, users
 
-PHONE_CODE: Final = "phone-code"  # kind of the single-use record, one of each account
-MESSAGE: Final = "message"  # kind of events
+MESSAGE, WRONG = "message", "wrong"  # kinds of events
 MESSAGES_LOCK_ID: Final = 0x7068_6F6E  # any constant of our own
 
 _THIS_USER = users.c.user_id == bindparam("of")
@@ -73,8 +78,55 @@ MESSAGES_FROM_NETWORK = newest_messages(phone_events.c.network == bindparam("cou
 ALL_MESSAGES = newest_messages()
 INSERT_EVENT = Statement(lambda: insert(phone_events))
 DROP_OLD_EVENTS = Statement(lambda: delete(phone_events).where(phone_events.c.at <= bindparam("before")))
-SET_PHONE = Statement(
-    lambda: update(users).where(_THIS_USER).values(phone=bindparam("to"), phone_verified=True, **_BUMP_VERSION)
+COUNT_WRONG_CODES = Statement(
+    lambda: select(func.count().label("wrong")).where(
+        phone_events.c.user_id == bindparam("of"),
+        phone_events.c.kind == WRONG,
+        phone_events.c.at > bindparam("since"),
+    )
+)
+DROP_WRONG_CODES = Statement(
+    lambda: delete(phone_events).where(phone_events.c.user_id == bindparam("of"), phone_events.c.kind == WRONG)
+)
+SET_PHONE = Statement(  # another number is a factor only when its owner says so again
+    lambda: (
+        update(users)
+        .where(_THIS_USER)
+        .values(phone=bindparam("to"), phone_verified=True, phone_code=False, phone_closed=False, **_BUMP_VERSION)
+    )
+)
+ENABLE_PHONE_CODES = Statement(
+    lambda: (
+        update(users)
+        .where(
+            _THIS_USER,
+            users.c.phone == bindparam("to"),
+            users.c.phone_verified.is_(True),
+            users.c.phone_code.is_(False),
+        )
+        .values(phone_code=True, phone_closed=False)
+        .returning(users.c.user_id)
+    )
+)
+LOCK_OPEN_PHONE = Statement(
+    lambda: (
+        select(users.c.user_id)
+        .where(
+            _THIS_USER,
+            users.c.phone == bindparam("to"),
+            users.c.phone_code.is_(True),
+            users.c.phone_closed.is_(False),
+        )
+        .with_for_update()
+    )
+)
+SET_PHONE_CLOSED = Statement(
+    lambda: (
+        update(users)
+        .where(_THIS_USER, users.c.phone_closed != bindparam("closed"))
+        .values(phone_closed=bindparam("closed"), **_BUMP_VERSION)
+        .returning(users.c.user_id)
+    )
 )
 
 
@@ -111,6 +163,7 @@ def pending_phone(user_id: str, now: int) -> Verb[str]:
 
 
 def verify_phone(bans: BanFollower, user_id: str, code: bytes, notices: MakeNotices, now: int) -> Verb[PhoneOutcome]:
+    yield LOCK_MESSAGES()  # of two accounts with the right code for one number the second finds it taken
     yield LOCK_USER(of=user_id)
     phone = yield from use_phone_code(user_id, PhonePurpose.VERIFY, code, now)
     if isinstance(phone, PhoneOutcome):
@@ -120,6 +173,8 @@ def verify_phone(bans: BanFollower, user_id: str, code: bytes, notices: MakeNoti
     if owner is None:
         former = yield from bans.verified_contacts(user_id)
         yield SET_PHONE(of=user_id, to=phone)
+        yield DROP_UNNEEDED_RECOVERY_CODES(of=user_id)
+        yield DROP_WRONG_CODES(of=user_id)
         yield from bans.contacts_changed(user_id, former, now)
     yield from store_phone_notices(owner.user_id if owner else user_id, notices(phone, owner))
     return PhoneOutcome.TAKEN if owner else PhoneOutcome.VERIFIED
@@ -149,9 +204,57 @@ def remove_phone(bans: BanFollower, user_id: str, notices: PhoneNotices, now: in
     former = yield from bans.verified_contacts(user_id)
     yield CLEAR_PHONE(of=user_id)
     yield DROP_UNNEEDED_RECOVERY_CODES(of=user_id)
-    yield DROP_SECRET(of_kind=PHONE_CODE, of_digest=sha256(user_id))
+    yield from forget_phone_codes(user_id)
     yield from bans.contacts_changed(user_id, former, now)
     yield from store_phone_notices(user_id, notices)
+
+
+def enable_phone_codes(
+    user_id: str, phone: str, codes: Sequence[bytes], entry: AuditRecord, mails: Sequence[OutboxMail]
+) -> Verb[bool]:
+    yield from bump_user_version(user_id)
+    if not (yield ENABLE_PHONE_CODES(of=user_id, to=phone)):
+        raise FactorExists
+    yield from forget_phone_codes(user_id)
+    return (yield from finish_adding_factor(user_id, codes, entry, mails))
+
+
+def disable_phone_codes(user_id: str, entry: AuditRecord, mails: Sequence[OutboxMail]) -> Verb[None]:
+    yield from bump_user_version(user_id)
+    if not (yield END_PHONE_CODES(of=user_id)):
+        raise FactorMissing
+    yield from forget_phone_codes(user_id)
+    yield from finish_removing_factor(user_id, entry, mails)
+
+
+def open_phone(user_id: str, entry: AuditRecord) -> Verb[None]:
+    if not (yield SET_PHONE_CLOSED(of=user_id, closed=False)):
+        raise FactorMissing
+    yield DROP_WRONG_CODES(of=user_id)
+    yield from add_audit_record(entry)
+
+
+def try_phone_code(user_id: str, phone: str, code: bytes, closing: PhoneNotices, now: int) -> Verb[PhoneOutcome]:
+    if not (yield LOCK_OPEN_PHONE(of=user_id, to=phone)):
+        return PhoneOutcome.GONE
+    used = yield from use_phone_code(user_id, PhonePurpose.SIGN_IN, code, now)
+    if not isinstance(used, PhoneOutcome):
+        return PhoneOutcome.VERIFIED if used == phone else PhoneOutcome.GONE
+    if used is not PhoneOutcome.WRONG:
+        return used
+    yield INSERT_EVENT(**_event(WRONG, now, user_id))
+    if (yield COUNT_WRONG_CODES(of=user_id, since=now - DAY))[0].wrong < MAX_WRONG_CODES:
+        return PhoneOutcome.WRONG
+    yield SET_PHONE_CLOSED(of=user_id, closed=True)
+    yield DROP_SECRET(of_kind=PHONE_CODE, of_digest=sha256(user_id))
+    yield from store_phone_notices(user_id, closing)
+    return PhoneOutcome.CLOSED
+
+
+def forget_phone_codes(user_id: str) -> Verb[None]:
+    """Delete the account's code and wrong ones; part of other verbs."""
+    yield DROP_SECRET(of_kind=PHONE_CODE, of_digest=sha256(user_id))
+    yield DROP_WRONG_CODES(of=user_id)
 
 
 def store_phone_notices(user_id: str, notices: PhoneNotices) -> Verb[None]:
@@ -181,3 +284,7 @@ class PhoneStorage(BanAwareStore):
     pending_phone = read(pending_phone)
     verify_phone = write_with_bans(verify_phone)
     remove_phone = write_with_bans(remove_phone)
+    enable_phone_codes = write(enable_phone_codes)
+    disable_phone_codes = write(disable_phone_codes)
+    open_phone = write(open_phone)
+    try_phone_code = write(try_phone_code)

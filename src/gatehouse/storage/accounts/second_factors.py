@@ -31,6 +31,7 @@ from gatehouse.storage.tables.installation import once
 
 ENROLLMENT: Final = "totp-enrolment"  # kinds of single-use records, one of each per account
 EMAIL_CODE: Final = "email-code"
+PHONE_CODE: Final = "phone-code"
 
 _TOTP_OF_USER = totp_factors.c.user_id == bindparam("of")
 _UNUSED_CODES = (recovery_codes.c.user_id == bindparam("of"), recovery_codes.c.used_at == 0)
@@ -73,6 +74,14 @@ SET_EMAIL_CODES = Statement(
         update(users)
         .where(users.c.user_id == bindparam("of"), users.c.email_code != bindparam("to"))
         .values(email_code=bindparam("to"))
+        .returning(users.c.user_id)
+    )
+)
+END_PHONE_CODES = Statement(
+    lambda: (
+        update(users)
+        .where(users.c.user_id == bindparam("of"), users.c.phone_code.is_(True))
+        .values(phone_code=False, phone_closed=False)
         .returning(users.c.user_id)
     )
 )
@@ -238,9 +247,10 @@ def put_recovery_codes(user_id: str, codes: Sequence[bytes]) -> Verb[None]:
 def remove_all_factors(user_id: str, entry: AuditRecord, mails: Sequence[OutboxMail], now: int) -> Verb[None]:
     yield from bump_user_version(user_id)
     yield SET_EMAIL_CODES(of=user_id, to=False)
+    yield END_PHONE_CODES(of=user_id)
     for drop in (DROP_TOTP, DROP_PASSKEYS, DROP_RECOVERY_CODES):
         yield drop(of=user_id)
-    for kind in (ENROLLMENT, EMAIL_CODE):
+    for kind in (ENROLLMENT, EMAIL_CODE, PHONE_CODE):
         yield DROP_SECRET(of_kind=kind, of_digest=sha256(user_id))
     yield from raise_rev(user_id, keep=None, now=now)
     yield from add_audit_record(entry)

@@ -54,7 +54,8 @@ NO_PROJECTS: Final[Mapping[int, frozenset[str]]] = {}
 NO_VERSIONS: Final[Mapping[str, int]] = {}
 _PERSON: Final = columns(
     users,
-    *("user_id", "login", "login_key", "email_verified", "phone_verified", "email_code", "blocked", "bans"),
+    *("user_id", "login", "login_key", "email_verified", "phone_verified"),
+    *("email_code", "phone_code", "blocked", "bans"),
 )
 _APPLICATIONS = (
     select(
@@ -200,6 +201,7 @@ def _kept_tags(row: Row) -> frozenset[str]:
         email_verified=row.email_verified,
         phone_verified=row.phone_verified,
         email_code=row.email_code,
+        phone_code=row.phone_code,
         sealed_totp=b"" if row.has_totp else None,
         passkeys=row.passkeys,
     ).system_tags

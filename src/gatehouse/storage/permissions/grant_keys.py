@@ -149,10 +149,11 @@ def _person_keys(user_id: ColumnElement[str]) -> Iterator[Select[Any]]:
     system_tags: dict[str, tuple[ColumnElement[bool], ...]] = {
         "email_verified": (this, me.c.email_verified.is_(True)),
         "phone_verified": (this, me.c.phone_verified.is_(True)),
-        "2step": (this, or_(has_totp, has_passkey, me.c.email_code.is_(True))),
+        "2step": (this, or_(has_totp, has_passkey, me.c.email_code.is_(True), me.c.phone_code.is_(True))),
         "2step_totp": (has_totp,),
         "2step_passkey": (has_passkey,),
         "2step_email": (this, me.c.email_code.is_(True)),
+        "2step_phone": (this, me.c.phone_code.is_(True)),
     }
     yield select(_text(key_text(ANYONE)).label("key"))
     yield select(_text("uid:") + user_id)

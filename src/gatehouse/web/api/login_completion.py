@@ -18,13 +18,23 @@ from gatehouse.accounts.login_result import LoginOptions, LoginResult
 from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.accounts.second_factors.email_codes import EmailCodes
 from gatehouse.accounts.second_factors.model import Factor, FactorMissing, SecondFactorWrong, enabled_factors
+from gatehouse.accounts.second_factors.phone_codes import PhoneCodes
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.store import AccountStore
 from gatehouse.fields.secrets import SecretRecord, SecretText
+from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import BadInput, TooMany
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.sign_in_flow.flows import SignInFlows
-from gatehouse.sign_in_flow.model import FlowStep, SignInFlow, SignInFlowGone, first_factor_is_valid, first_method_of
+from gatehouse.sign_in_flow.model import (
+    FlowStep,
+    SignInFlow,
+    SignInFlowGone,
+    first_factor_is_valid,
+    first_method_of,
+    source_to_count,
+)
+from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.foreign_pages import ForeignPage
 from gatehouse.web.http.responses import json_response
@@ -60,6 +70,7 @@ class LoginCompletion(Struct, kw_only=True, eq=False):
     accounts: AccountStore
     factors: SecondFactors
     email_codes: EmailCodes
+    phone_codes: PhoneCodes
     sign_in_flows: SignInFlows
     login_result: LoginResult
     masters: MasterKeys
@@ -96,8 +107,8 @@ class LoginCompletion(Struct, kw_only=True, eq=False):
 
     async def _second_call(self, request: Request, step: SecondFactorFields) -> dict[str, object]:
         flow, user = await self._find_pending_login(step.request_id)
-        if not step.otp and step.method == Factor.EMAIL:
-            await self.email_codes.send(user, origin=origin_of(request, user.user_id))
+        if not step.otp and step.method in (Factor.EMAIL, Factor.PHONE):
+            await self._send_code(request, flow, user, step)
             return await self._two_step_response(user, step.request_id)
         try:
             await self._verify(request, user, step)
@@ -108,6 +119,14 @@ class LoginCompletion(Struct, kw_only=True, eq=False):
         await self.sign_in_flows.discard(flow)
         await self.login_result.refuse_protected_role(user, first_method_of(flow))
         return await self._login_data(request, user, SignInMethod.TWO_STEP, options)
+
+    async def _send_code(self, request: Request, flow: SignInFlow, user: User, step: SecondFactorFields) -> None:
+        origin = origin_of(request, user.user_id)
+        if step.method == Factor.EMAIL:
+            await self.email_codes.send(user, origin=origin)
+            return
+        source = source_to_count(flow, caller_address_of(request.scope).source)
+        await self.phone_codes.send(user, browser=sha256(step.request_id), source=source, origin=origin)
 
     async def _ask_for_factor(self, user: User, auth: SignInMethod, options: LoginOptions) -> dict[str, object]:
         sealed = self.masters.seal(msgspec.json.encode(options), purpose=SEAL_PURPOSE)
@@ -135,7 +154,8 @@ class LoginCompletion(Struct, kw_only=True, eq=False):
             method = Factor(step.method) if step.method else None
         except ValueError as error:
             raise BadInput("method must be one of those offered") from error
-        await self.factors.verify(user, step.otp, method, origin=origin_of(request, user.user_id))
+        browser = sha256(step.request_id) if step.request_id else b""
+        await self.factors.verify(user, step.otp, method, origin=origin_of(request, user.user_id), browser=browser)
 
     async def _login_data(
         self, request: Request, user: User, auth: SignInMethod, options: LoginOptions

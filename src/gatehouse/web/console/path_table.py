@@ -46,6 +46,7 @@ CONSOLE_PATHS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
         "/people/{user_id}/sessions": PAGE_AND_FORM,
         "/people/{user_id}/methods": PAGE,
         "/people/{user_id}/methods/remove": PAGE_AND_FORM,
+        "/people/{user_id}/methods/open-phone": PAGE_AND_FORM,
         "/people/{user_id}/activity": PAGE,
         "/people/{user_id}/bans": PAGE_AND_FORM,
         "/people/{user_id}/bans/lift": PAGE_AND_FORM,

@@ -36,6 +36,7 @@ from gatehouse.web.pages import account_contexts
 from gatehouse.web.pages.account import connected_applications, failure_rows, sign_in_rows
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
+from gatehouse.web.pages.translations import Translator
 
 ALL_FACTORS: Final = "all"
 MAX_REASON_LENGTH: Final = 200
@@ -125,6 +126,10 @@ class RemoveFactorQuery(msgspec.Struct, frozen=True, kw_only=True):
 class RemoveFactorForm(CsrfForm, frozen=True, kw_only=True):
     factor: str = ""
     passkey_id: str = ""
+    reason: str = ""
+
+
+class OpenPhoneForm(CsrfForm, frozen=True, kw_only=True):
     reason: str = ""
 
 
@@ -221,6 +226,30 @@ class PersonSessionScreens:
             )
         return Saved(address=f"{ENTRY.path}/{user_id}/methods", message="factor_removed")
 
+    async def _no_query(self, _request: Request, _admin: AdminRequest) -> OpenPhoneForm:
+        return OpenPhoneForm()
+
+    async def _opening_page(
+        self, request: Request, admin: AdminRequest, _asked: OpenPhoneForm, draft: FormDraft[OpenPhoneForm]
+    ) -> Confirmation:
+        _user, head = await self._loader.load(request, admin, "methods")
+        t = self._view.words(request)
+        page = Confirmation(
+            title=t("people.open_phone_title", nick=head.nick),
+            trail=[(head.nick, f"{head.path}/methods")],
+            text=t("people.open_phone_text"),
+            field=reason_field(t),
+            button=t("people.open_phone"),
+        )
+        return page if draft.problem is None else page.after(draft.form, draft.problem)
+
+    async def _open_phone(
+        self, request: Request, admin: AdminRequest, _asked: OpenPhoneForm, form: OpenPhoneForm
+    ) -> Saved:
+        user_id: str = request.path_params["user_id"]
+        await self._loader.people_admin.open_phone(admin.actor, user_id, reason=form.reason)
+        return Saved(address=f"{ENTRY.path}/{user_id}/methods", message="phone_opened")
+
     async def _activity(
         self, request: Request, admin: AdminRequest, query: PersonActivityQuery
     ) -> PersonActivityContext:
@@ -258,13 +287,7 @@ class PersonSessionScreens:
             text=t("people.remove_all_text" if is_all else "people.remove_text"),
             warning=t("people.leaves_nothing") if leaves_nothing else "",
             hidden=[("factor", factor), ("passkey_id", passkey_id)],
-            field=ConfirmationField(
-                name="reason",
-                label=t("people.reason"),
-                hint=t("people.reason_hint"),
-                max_length=MAX_REASON_LENGTH,
-                keeps_text=True,
-            ),
+            field=reason_field(t),
             button=t("people.remove"),
         )
 
@@ -294,6 +317,16 @@ class PersonSessionScreens:
             fresh=True,
             fresh_page=True,
         )
+        opening = EditScreen(
+            view=view,
+            path=f"{path}/methods/open-phone",
+            form=OpenPhoneForm,
+            load=self._no_query,
+            page=self._opening_page,
+            save=self._open_phone,
+            fresh=True,
+            fresh_page=True,
+        )
         activity = ListScreen(
             view=view,
             path=f"{path}/activity",
@@ -306,8 +339,19 @@ class PersonSessionScreens:
             view.form(f"{path}/sessions", EndSessionForm, self.end_session_or_consent, fresh=True),
             view.page(f"{path}/methods", self.list_methods),
             *removal.routes(),
+            *opening.routes(),
             *activity.routes(),
         ]
+
+
+def reason_field(t: Translator) -> ConfirmationField:
+    return ConfirmationField(
+        name="reason",
+        label=t("people.reason"),
+        hint=t("people.reason_hint"),
+        max_length=MAX_REASON_LENGTH,
+        keeps_text=True,
+    )
 
 
 def sessions_file(page: SessionsContext) -> CsvFile[Any]:

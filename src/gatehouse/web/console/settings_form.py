@@ -55,7 +55,7 @@ FORM_GROUPS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
         "protection": ("protection",),
     },
     "phone": {
-        "phone": ("phone.countries",),
+        "phone": ("phone.countries", "phone.confirm_sign_in"),
         "sender_call": (
             *("phone.sender", "phone.account", "phone.secret", "phone.sender_id"),
             *("phone.url", "phone.method", "phone.headers", "phone.body"),

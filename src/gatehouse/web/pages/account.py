@@ -13,6 +13,7 @@ from gatehouse.accounts.own_account.model import AccountActivity, AccountDetails
 from gatehouse.accounts.own_account.profile import AccountProfile, activity_of
 from gatehouse.accounts.phones.verification import PhoneNumbers
 from gatehouse.accounts.second_factors.model import Passkey
+from gatehouse.accounts.second_factors.phone_codes import PhoneCodes
 from gatehouse.accounts.session_model import Session
 from gatehouse.admin.names import NamedApplication
 from gatehouse.admin.own_permissions import OwnPermissionsLoader
@@ -155,9 +156,11 @@ class AccountPage:
         clock: Clock,
         mail_is_logged: Callable[[], bool],
         phones: PhoneNumbers,
+        phone_codes: PhoneCodes,
         phone_puzzle: Callable[[], Awaitable[Puzzle | None]],
     ) -> None:
         self._phones = phones
+        self._phone_codes = phone_codes
         self._phone_puzzle = phone_puzzle
         self._may_administer = may_administer
         self._providers = providers
@@ -264,6 +267,9 @@ class AccountPage:
             ),
             totp_since=details.overview.totp_since,
             email_code=user.email_code,
+            phone_code=user.phone_code,
+            phone_closed=user.phone_closed,
+            may_enable_phone_code=await self._phone_codes.may_be_enabled_by(user),
             recovery_left=details.overview.recovery_left,
             sessions=self._sessions(details, account.session, lang),
             sign_ins=sign_in_rows(await self._profile.load_sign_ins(user.user_id), self._places, lang),

@@ -152,6 +152,9 @@ class AccountContext(PageContext, frozen=True, kw_only=True):
     connectable: tuple[ConnectableProvider, ...] = ()
     totp_since: int = 0
     email_code: bool = False
+    phone_code: bool = False
+    phone_closed: bool = False
+    may_enable_phone_code: bool = False
     recovery_left: int = 0
     sessions: tuple[AccountSessionRow, ...] = ()
     sign_ins: tuple[SignInHistoryRow, ...] = ()

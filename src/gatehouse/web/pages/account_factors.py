@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from gatehouse.accounts.email_sign_in import EmailSignIn
 from gatehouse.accounts.errors import LastSignInMethod
+from gatehouse.accounts.phones.model import PhonesOff
 from gatehouse.accounts.second_factors.codes import RecoveryCodes
 from gatehouse.accounts.second_factors.email_codes import EmailCodes
 from gatehouse.accounts.second_factors.model import (
@@ -26,6 +27,7 @@ from gatehouse.accounts.second_factors.model import (
     TooManyPasskeys,
 )
 from gatehouse.accounts.second_factors.passkeys import Passkeys
+from gatehouse.accounts.second_factors.phone_codes import PhoneCodes
 from gatehouse.accounts.second_factors.totp import Totp
 from gatehouse.fields.secrets import SecretText
 from gatehouse.kernel.errors import Refused
@@ -69,7 +71,7 @@ class RemovePasskeyForm(CsrfForm, frozen=True, kw_only=True):
     passkey_id: str
 
 
-class EmailCodeSwitchForm(CsrfForm, frozen=True, kw_only=True):
+class CodeSwitchForm(CsrfForm, frozen=True, kw_only=True):
     on: Literal["0", "1"]
 
 
@@ -77,6 +79,7 @@ class FactorForms(Struct, kw_only=True, eq=False):
     totp: Totp
     passkeys: Passkeys
     email_codes: EmailCodes
+    phone_codes: PhoneCodes
     recovery: RecoveryCodes
     email_sign_in: EmailSignIn
     account: AccountPage
@@ -212,9 +215,7 @@ class FactorForms(Struct, kw_only=True, eq=False):
 
     # -- codes ----------------------------------------------------------------------------------------
 
-    async def switch_email_code(
-        self, request: Request, account: AccountRequest, form: EmailCodeSwitchForm
-    ) -> Response:
+    async def switch_email_code(self, request: Request, account: AccountRequest, form: CodeSwitchForm) -> Response:
         try:
             if form.on == "0":
                 await self.email_codes.disable(account.user, origin=account.origin, device=account.device)
@@ -227,6 +228,26 @@ class FactorForms(Struct, kw_only=True, eq=False):
         except (FactorExists, FactorMissing):
             return await self._conflict(request, account)
         return self._factor_added(request, account, codes, Notice.EMAIL_CODE_ON)
+
+    async def switch_phone_code(self, request: Request, account: AccountRequest, form: CodeSwitchForm) -> Response:
+        try:
+            if form.on == "0":
+                await self.phone_codes.disable(account.user, origin=account.origin, device=account.device)
+                return self.view.redirect_with_notice(Notice.PHONE_FACTOR_OFF)
+            codes = await self.phone_codes.enable(account.user, origin=account.origin, device=account.device)
+        except PhonesOff:
+            return await self._problem_page(request, account, ProblemKind.PHONE_CODES_OFF, status=FORBIDDEN)
+        except (FactorExists, FactorMissing):
+            return await self._conflict(request, account)
+        return self._factor_added(request, account, codes, Notice.PHONE_FACTOR_ON)
+
+    async def open_phone(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        """Open the phone after too many wrong codes: recent authentication is always by another factor."""
+        try:
+            await self.phone_codes.open(account.user, origin=account.origin)
+        except FactorMissing:
+            return await self._conflict(request, account)
+        return self.view.redirect_with_notice(Notice.PHONE_FACTOR_OPENED)
 
     async def renew_codes(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         try:
@@ -316,10 +337,26 @@ class FactorForms(Struct, kw_only=True, eq=False):
             ),
             posted(
                 Path.EMAIL_CODE,
-                EmailCodeSwitchForm,
+                CodeSwitchForm,
                 self.switch_email_code,
                 name="email_code.switch",
                 summary="Turn email codes on or off",
+                fresh=True,
+            ),
+            posted(
+                Path.PHONE_FACTOR,
+                CodeSwitchForm,
+                self.switch_phone_code,
+                name="phone_code.switch",
+                summary="Turn codes by text message on or off",
+                fresh=True,
+            ),
+            posted(
+                Path.PHONE_FACTOR_OPEN,
+                CsrfForm,
+                self.open_phone,
+                name="phone_code.open",
+                summary="Accept codes by text message again after wrong ones",
                 fresh=True,
             ),
             posted(

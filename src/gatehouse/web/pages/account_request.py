@@ -119,6 +119,8 @@ RETURN_ADDRESSES: Final[Mapping[str, str]] = {
     Path.TOTP_REMOVE: section_address(AccountSection.FACTORS),
     Path.PASSKEY_REMOVE: section_address(AccountSection.FACTORS),
     Path.EMAIL_CODE: section_address(AccountSection.FACTORS),
+    Path.PHONE_FACTOR: section_address(AccountSection.FACTORS),
+    Path.PHONE_FACTOR_OPEN: section_address(AccountSection.FACTORS),
     Path.RECOVERY_CODES: section_address(AccountSection.FACTORS),
     Path.IDENTITY_CONNECT: section_address(AccountSection.IDENTITIES),
     Path.IDENTITY_REMOVE: section_address(AccountSection.IDENTITIES),

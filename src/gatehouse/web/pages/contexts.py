@@ -110,10 +110,11 @@ class SecondFactorContext(PageContext, frozen=True, kw_only=True):
 
     csrf: str
     interaction: str
-    method: FactorMethod  # the one shown: the last used, or the chosen one
+    method: FactorMethod | None  # the one shown: the last used, or the chosen one; None if none is accepted now
     others: tuple[FactorMethod, ...] = ()
     application: str = ""
-    sent_to: str = ""  # with EMAIL: the address, partly hidden
+    sent_to: str = ""  # with EMAIL or PHONE: the address or number, partly hidden
+    is_sent: bool = False  # the code
     passkey_options: str = ""  # with PASSKEY: JSON of PublicKeyCredentialRequestOptions
     problem: PageProblem | None = None
     notice: Notice | None = None

@@ -69,6 +69,8 @@ class Path(StrEnum):
     PASSKEY_RENAME = "/account/passkey/rename"  # POST passkey_id, name
     PASSKEY_REMOVE = "/account/passkey/remove"  # POST passkey_id
     EMAIL_CODE = "/account/email-code"  # POST on = 1 | 0
+    PHONE_FACTOR = "/account/phone-code"  # POST on = 1 | 0
+    PHONE_FACTOR_OPEN = "/account/phone-code/open"  # POST
     RECOVERY_CODES = "/account/recovery-codes"  # POST: new codes, the old ones end
     IDENTITY_CONNECT = "/account/identities/connect"  # POST provider
     IDENTITY_REMOVE = "/account/identities/remove"  # POST provider, issuer, subject

@@ -127,7 +127,9 @@ class ReauthenticationPage(Struct, kw_only=True, eq=False):
     ) -> Response:
         user, notice = account.user, self.notices.read(request)
         methods = await self.confirmation.methods_for(user)
-        if methods.is_empty:
+        if methods.lacks_factor:
+            problem = PageProblem(what=ProblemKind.PHONE_NOT_ENOUGH)
+        elif methods.is_empty:
             return await self._use_other_method(account, goal)
         by_passkey = Factor.PASSKEY in methods.factors
         context = ReauthenticationContext(

@@ -43,6 +43,9 @@ class ProblemKind(StrEnum):
     PHONE_SAME = "phone_same"
     PHONE_TAKEN = "phone_taken"  # by another account; said after the right code only
     PHONES_OFF = "phones_off"
+    PHONE_CODES_OFF = "phone_codes_off"  # as a second factor, for this account
+    PHONE_CLOSED = "phone_closed"  # as a second factor, after too many wrong codes
+    PHONE_NOT_ENOUGH = "phone_not_enough"  # to confirm that it is the person
     SAME_MAILBOX = "same_mailbox"  # a code by email after a sign-in by email
     NO_FACTOR = "no_factor"  # there is no factor for recovery codes to replace
     LAST_SIGN_IN_METHOD = "last_sign_in_method"  # without it no password, passkey or provider is left
@@ -96,6 +99,9 @@ class Notice(StrEnum):
     IDENTITY_UNLINKED = "identity_unlinked"
     EMAIL_CODE_ON = "email_code_on"
     EMAIL_CODE_OFF = "email_code_off"
+    PHONE_FACTOR_ON = "phone_factor_on"
+    PHONE_FACTOR_OFF = "phone_factor_off"
+    PHONE_FACTOR_OPENED = "phone_factor_opened"
     SESSION_ENDED = "session_ended"
     OTHERS_ENDED = "others_ended"
     GRANT_ENDED = "grant_ended"
@@ -123,6 +129,7 @@ class FactorMethod(StrEnum):
     TOTP = "totp"
     PASSKEY = "passkey"
     EMAIL = "email"
+    PHONE = "phone"
     RECOVERY = "recovery"
 
 
@@ -190,6 +197,9 @@ NOTICE_SECTIONS: Final[Mapping[Notice, AccountSection]] = {
     Notice.IDENTITY_UNLINKED: AccountSection.IDENTITIES,
     Notice.EMAIL_CODE_ON: AccountSection.FACTORS,
     Notice.EMAIL_CODE_OFF: AccountSection.FACTORS,
+    Notice.PHONE_FACTOR_ON: AccountSection.FACTORS,
+    Notice.PHONE_FACTOR_OFF: AccountSection.FACTORS,
+    Notice.PHONE_FACTOR_OPENED: AccountSection.FACTORS,
     Notice.SESSION_ENDED: AccountSection.SESSIONS,
     Notice.OTHERS_ENDED: AccountSection.SESSIONS,
     Notice.GRANT_ENDED: AccountSection.APPLICATIONS,

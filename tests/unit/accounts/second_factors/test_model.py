@@ -16,6 +16,7 @@ ALL = a_user(sealed_totp=b"sealed", passkeys=2, email_code=True)
         ({"sealed_totp": b"sealed"}, (Factor.TOTP,), {"2step", "2step_totp"}),
         ({"passkeys": 1}, (Factor.PASSKEY,), {"2step", "2step_passkey"}),
         ({"email_code": True}, (Factor.EMAIL,), {"2step", "2step_email"}),
+        ({"phone_code": True, "phone_closed": True}, (Factor.PHONE,), {"2step", "2step_phone"}),
     ],
 )
 def test_the_tags_follow_the_factors(fields: dict[str, object], factors: tuple[Factor, ...], tags: set[str]) -> None:

@@ -137,7 +137,7 @@ class EndSessionsData(NamedUserData, frozen=True, kw_only=True):
 
 
 class ResetFactorsData(NamedUserData, frozen=True, kw_only=True):
-    factor: Literal["all", "totp", "email", "passkey"] = "all"
+    factor: Literal["all", "totp", "email", "phone", "passkey"] = "all"
     passkey_id: str = ""
     reason: str = ""
 
@@ -186,6 +186,16 @@ class EndSessions(UserAdminFields, frozen=True, kw_only=True, tag="end_sessions"
     data: EndSessionsData
 
 
+class OpenPhoneData(NamedUserData, frozen=True, kw_only=True):
+    reason: str = ""
+
+
+class OpenPhone(UserAdminFields, frozen=True, kw_only=True, tag="open_phone"):
+    """Accept codes by text message again after too many wrong ones."""
+
+    data: OpenPhoneData
+
+
 class ResetFactors(UserAdminFields, frozen=True, kw_only=True, tag="reset_factors"):
     data: ResetFactorsData
 
@@ -208,6 +218,7 @@ Action: TypeAlias = (
     | WithdrawInvitation
     | EndSessions
     | ResetFactors
+    | OpenPhone
     | ExportUser
     | EraseUser
 )
@@ -326,6 +337,8 @@ class UserAdminEndpoint(Struct, kw_only=True, eq=False):
                 await self._end_sessions(actor, body.data)
             case ResetFactors():
                 await self._reset_factors(actor, body.data)
+            case OpenPhone():
+                await people.open_phone(actor, named_user(body.data), reason=body.data.reason)
             case ExportUser():
                 return await self._export(actor, body.data)
             case EraseUser():
@@ -441,7 +454,7 @@ class UserAdminEndpoint(Struct, kw_only=True, eq=False):
             section="interface §4.14",
             summary=(
                 "Account: get, check_sign_in, create, save, block, unblock, invite, invitations, withdraw, "
-                "end_sessions, reset_factors, export, erase"
+                "end_sessions, reset_factors, open_phone, export, erase"
             ),
             body_limit=SCHEMA_BODY_LIMIT,  # a picture as a data URL
         )

@@ -124,6 +124,8 @@ class MethodsEntry(msgspec.Struct, frozen=True, kw_only=True):
     totp: TotpEntry | None
     passkeys: tuple[PasskeyEntry, ...]  # the oldest first
     email_code: bool
+    phone_code: bool
+    phone_closed: bool  # after too many wrong codes
     recovery_left: int
 
 
@@ -262,6 +264,8 @@ def methods_entry(user: User, details: AccountDetails) -> MethodsEntry:
         totp=totp if user.sealed_totp is not None else None,
         passkeys=tuple(map(passkey_entry, details.passkeys)),
         email_code=user.email_code,
+        phone_code=user.phone_code,
+        phone_closed=user.phone_closed,
         recovery_left=overview.recovery_left,
     )
 

@@ -352,6 +352,7 @@ REQUESTS: Final[Mapping[str, Mapping[str, object]]] = {
     "settings save": {"data": {"settings": {"branding.name": "Studio {n}"}}},
     "settings rotate_key": {"data": {"purpose": "tokens", "alg": "ES256"}},
     "settings test_email": {},
+    "settings test_message": {"data": {"phone": "+4915123456789"}},
     "webhook get": {},
     "webhook save": {"data": {"url": "https://shop.example/hook", "events": ["account"]}},
     **{f"webhook {action}": OF_HOOK for action in ("delete", "rotate", "deliveries", "test")},

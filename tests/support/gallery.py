@@ -125,7 +125,7 @@ FACTOR: Final = page.SecondFactorContext(
     csrf=CSRF,
     interaction=ASK,
     method=FactorMethod.TOTP,
-    others=(FactorMethod.PASSKEY, FactorMethod.EMAIL, FactorMethod.RECOVERY),
+    others=(FactorMethod.PASSKEY, FactorMethod.EMAIL, FactorMethod.PHONE, FactorMethod.RECOVERY),
 )
 LINKS: Final = tuple(
     DestinationLink(name=name, uri=f"https://atlas.studio.example/{name}", host="atlas.studio.example")
@@ -822,6 +822,7 @@ STATES: Final[Mapping[str, PageContext]] = {
         phone_code=True,
         may_enable_phone_code=True,
     ),
+    "account-phone-refused": replace(FULL_ACCOUNT, phone="+4915123456789", phone_verified=True, phone_code=True),
     "account-phone-closed": replace(
         FULL_ACCOUNT,
         phones_enabled=True,

@@ -21,6 +21,7 @@ from gatehouse.accounts.identities import ForeignPerson, IdentityRules
 from gatehouse.accounts.model import EmailSignInProof, EnabledMethods, SignInMethod
 from gatehouse.accounts.own_account.identities import IdentityAccounts
 from gatehouse.accounts.passwords import PasswordCost, Passwords
+from gatehouse.accounts.phones.model import PhoneNotices
 from gatehouse.accounts.second_factors.model import SecondFactorWrong
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
 from gatehouse.accounts.session_model import LoginTokenRecord
@@ -61,6 +62,8 @@ WON: Final = "won"
 CODE: Final = bytes(32)  # of the grant that processes race for
 GRANT: Final = "0" * 32
 GSID: Final = "00000000-0000-4000-8000-000000000000"  # the game session that processes race for
+RACED_PHONE: Final = "+4915123456789"
+PHONE_RACERS: Final = ("1000000001", "1000000002")
 RACED_USER: Final = "1000000001"  # the account whose second factors processes race for
 NODE: Final = token_hex(8)  # this process's node id
 POLL_NUMBERS: Final[dict[int, int]] = {}  # poll numbers that this process claimed in each race
@@ -152,6 +155,18 @@ async def try_right_email_code(storage: Storage, _n: int) -> None:
 
 async def try_wrong_email_code(storage: Storage, _n: int) -> None:
     expect_true(await storage.second_factors.try_email_code(RACED_USER, b"wrong", NOW))
+
+
+async def try_right_phone_code(storage: Storage, _n: int) -> None:
+    outcome = await storage.phones.try_phone_code(RACED_USER, RACED_PHONE, b"right", PhoneNotices(), NOW)
+    expect_outcome(outcome.name, won="VERIFIED")
+
+
+async def verify_one_number(storage: Storage, n: int) -> None:
+    """Two accounts with the right code for one number, in turn."""
+    user_id = PHONE_RACERS[n % 2]
+    outcome = await storage.phones.verify_phone(user_id, b"right", lambda _phone, _owner: PhoneNotices(), NOW)
+    expect_outcome(outcome.name, won="VERIFIED")
 
 
 async def take_identity(storage: Storage, _n: int) -> None:
@@ -307,6 +322,7 @@ ACTS: Final[Mapping[str, Act]] = {
         *(take_spelling_of_login, seal_backlog),
         *(take_setup_link, take_login, take_user_id, take_client_id, rotate_client_secret, guess, claim_mail),
         *(spend_totp_step, use_recovery_code, try_right_email_code, try_wrong_email_code),
+        *(try_right_phone_code, verify_one_number),
         *(use_email_request, try_wrong_sign_in_code),
         *(take_challenge, use_passkey, add_passkey, take_identity, drop_an_identity, take_provider_request),
         *(drop_password_or_passkey,),

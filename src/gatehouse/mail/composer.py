@@ -20,6 +20,7 @@ from gatehouse.kernel.text import is_plain_line, nfc
 from gatehouse.kernel.web_urls import parse_web_url
 from gatehouse.languages import LANGUAGES, plural_category
 from gatehouse.mail.model import (
+    TEST_MESSAGE,
     TEXT_MESSAGE,
     BadMessage,
     Channel,
@@ -97,15 +98,19 @@ class Composer:
 
     def compose_text_message(self, *, to: str, lang: str, code: str) -> OutboxMail:
         """Return the sealed text message with a code; browsers fill in the code of the last line (WebOTP)."""
+        address = parse_web_url(self._base_url)  # WebOTP names a host without its port
+        return self._compose_text(TEXT_MESSAGE, to, lang, code=code, host=address.host if address else "")
+
+    def compose_test_message(self, *, to: str, lang: str) -> OutboxMail:
+        return self._compose_text(TEST_MESSAGE, to, lang)
+
+    def _compose_text(self, template: str, to: str, lang: str, **values: str) -> OutboxMail:
         from gatehouse.mail.email_templates import jinja_environment  # noqa: PLC0415 - brings Jinja
 
         known = mail_language(lang, self._languages())
-        address = parse_web_url(self._base_url)  # WebOTP names a host without its port
-        template = jinja_environment(escaping=False).get_template(f"{known}/{TEXT_MESSAGE}.txt")
-        text = template.render(code=code, name=clean_line(self._brand().name), host=address.host if address else "")
-        return self._seal_message(
-            Message(to=to, subject="", text=text, html="", lang=known), TEXT_MESSAGE, Channel.TEXT
-        )
+        found = jinja_environment(escaping=False).get_template(f"{known}/{template}.txt")
+        text = found.render(name=clean_line(self._brand().name), **values)
+        return self._seal_message(Message(to=to, subject="", text=text, html="", lang=known), template, Channel.TEXT)
 
     def _seal_message(self, message: Message, template: str, channel: Channel) -> OutboxMail:
         mail_id = secrets.token_hex(16)

@@ -78,7 +78,8 @@ class Channel(StrEnum):
     TEXT = "text"  # a text message to a phone
 
 
-TEXT_MESSAGE: Final = "phone_code"  # in place of the template's name
+TEXT_MESSAGE: Final = "phone_code"  # this and the next in place of the template's name
+TEST_MESSAGE: Final = "phone_test"
 
 
 class OutboxMail(msgspec.Struct, frozen=True, kw_only=True):

@@ -73,7 +73,11 @@ class OutboxWorker:
         """Deliver an email directly, while the caller waits for the result. Raises Undelivered."""
         transport = self._find_transport()
         if transport is None:
-            raise ServerUnusable("no mail server is configured: set mail.host and mail.from_address")
+            raise ServerUnusable(
+                "no sender is configured: set phone.sender"
+                if self._channel is Channel.TEXT
+                else "no mail server is configured: set mail.host and mail.from_address"
+            )
         async with transport.open_session() as session:
             await session.deliver(mail, self._open(mail))
 

@@ -17,6 +17,7 @@ from gatehouse.languages import LANGUAGES
 from gatehouse.mail import composer as composer_module
 from gatehouse.mail.composer import MAX_VALUE_LENGTH, mail_brand, mail_language, theme_for_accent
 from gatehouse.mail.model import (
+    TEST_MESSAGE,
     TEXT_MESSAGE,
     BadMessage,
     MailTemplate,
@@ -93,7 +94,8 @@ def test_the_german_letter_is_not_the_english_one(clock: MovableClock, template:
 
 def test_every_language_has_exactly_the_known_message_templates() -> None:
     templates = Path(composer_module.__file__).parent / "templates"
-    wanted = {f"{template}.jinja" for template in MailTemplate} | {"words.jinja", f"{TEXT_MESSAGE}.txt"}
+    texts = {f"{template}.txt" for template in (TEXT_MESSAGE, TEST_MESSAGE)}
+    wanted = {f"{template}.jinja" for template in MailTemplate} | {"words.jinja"} | texts
     assert {path.name for path in templates.iterdir() if path.is_dir()} == set(LANGUAGES)
     for lang in LANGUAGES:
         assert {path.name for path in (templates / lang).iterdir()} == wanted

@@ -306,6 +306,53 @@ async def test_merge_unites_purchases_and_unprotected_roles(
     ]
 
 
+async def set_phone(service: RunningService, user_id: str, phone: str) -> None:
+    user = await user_of(service, user_id)
+    fields = {"phone": phone, "phone_verified": True}
+    await service.services.accounts.editor.save(user, fields, ORIGIN, version=user.version)
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("own", ["", "+4915198765432"])
+async def test_verified_number_of_the_guest_goes_over_to_an_account_without_one(
+    studio: Studio, browser_client: HttpBrowser, anna: User, own: str
+) -> None:
+    service, device, number = studio.service, Device(), "+4915123456789"
+    guest = await device.log_in(service)
+    await set_phone(service, guest["user_id"], number)
+    if own:
+        await set_phone(service, anna.user_id, own)
+    game = await register_upgrade(service, device)
+    assert (await confirm_upgrade(browser_client, game, ANNA)).url.path == "/game/done"
+    merged = await user_of(service, anna.user_id)
+    assert (merged.phone, merged.phone_verified) == (own or number, True)
+    (record,) = await audit_records(studio, AuditEvent.ACCOUNT_MERGED)
+    assert record.details.get("dropped", "") == ("phone number" if own else "")
+
+
+@pytest.mark.both_databases
+async def test_number_that_a_banned_guest_gives_up_with_an_upgrade_brings_the_ban(
+    studio: Studio, browser_client: HttpBrowser
+) -> None:
+    service, device, number = studio.service, Device(), "+4915123456789"
+    administrator, shop = await create_administrator(studio), studio.shop.application_id
+    guest = await device.log_in(service)
+    await set_phone(service, guest["user_id"], number)
+    await ban_account(studio, administrator, guest["user_id"], application_id=studio.other.application_id)
+    game = await register_upgrade(service, device, app_id=shop)
+    await register_account(service, browser_client)
+    account = await service.services.storage.accounts.user_by_login(NEW)
+    assert account is not None
+    await set_phone(service, account.user_id, "+4915198765432")
+    await open_upgrade(browser_client, game, NEW)
+    await browser_client.post("/sign-in/confirm", decision="confirm", code=game.answer["code"])
+    assert (await browser_client.follow()).url.path == "/game/done"
+    assert (await user_of(service, guest["user_id"])).phone == "+4915198765432"
+    evader = await create_person_with(studio, {})
+    await set_phone(service, evader.user_id, number)
+    assert [one.public_text for one in (await user_of(service, evader.user_id)).bans] == ["Cheating"]
+
+
 @pytest.mark.both_databases
 async def test_gu_08_restrictions_of_the_guest_go_over_with_a_merge(
     studio: Studio, browser_client: HttpBrowser, anna: User

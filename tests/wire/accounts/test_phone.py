@@ -1,7 +1,9 @@
 """Phone numbers: verified by a code in a text message on the account page (R11)."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
+from html import unescape
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -10,11 +12,12 @@ import pytest
 from gatehouse.accounts.model import User
 from gatehouse.accounts.phones.numbers import check_phone
 from gatehouse.audit.model import AuditOrigin
-from tests.support.browser import PASSWORD, AccountBrowser
+from tests.support.browser import PASSWORD, AccountBrowser, form_to, hidden_fields
 from tests.support.mailbox import new_messages
 from tests.support.service import RunningService, running_service
 from tests.support.stub_server import run_stub_server
 from tests.support.text_messages import NUMBER, PHONE, FakeSender, phone_settings
+from tests.wire.accounts.test_proof_of_work import DIFFICULTY, solve
 
 BOB = "bob@studio.example"
 WRONG = "000000"
@@ -162,6 +165,48 @@ async def test_pn_02_ceiling_of_a_day_stops_all_messages(
     assert len(sender.texts) == 20
 
 
+async def test_pn_02_limits_count_messages_of_all_nodes(
+    installed_postgres_url: str, tmp_path: Path, sender: FakeSender
+) -> None:
+    settings = phone_settings(sender)
+    async with (
+        running_service(installed_postgres_url, tmp_path, environment=settings) as one,
+        running_service(installed_postgres_url, tmp_path, clock=one.clock, environment=settings) as two,
+    ):
+        first, second = AccountBrowser(one), AccountBrowser(two)
+        await sign_in_bob(one, first)
+        await second.sign_in_and_open_account(BOB)
+        await request_code(one, first)
+        await request_code(two, second)
+        await request_code(one, first)
+        refused = await asyncio.gather(
+            *(browser.post_with_csrf("/account/phone", phone=PHONE) for browser in (first, second))
+        )
+        assert [answer.status_code for answer in refused] == [429, 429]
+        for browser in (first, second):
+            await browser.client.aclose()
+    assert len(sender.texts) == 3
+
+
+async def test_pn_02_puzzle_is_required_where_proof_of_work_is_on(
+    service: RunningService, account_browser: AccountBrowser, sender: FakeSender
+) -> None:
+    protection = {"protection.proof_of_work": "on", "protection.difficulty": DIFFICULTY}
+    await service.services.settings_editor.save(protection, AuditOrigin(actor="test"))
+    puzzle = unescape(
+        hidden_fields(form_to("/account/phone", (await account_browser.get("/account")).text))["puzzle"]
+    )
+    wrong = await account_browser.submit("/account/phone", phone=PHONE, solution="0.0")
+    assert (wrong.status_code, "Submit the form again" in wrong.text) == (400, True)
+    await service.services.mail.text_outbox.run_once()
+    assert sender.texts == []
+    await account_browser.get("/account")
+    sent = await account_browser.submit("/account/phone", phone=PHONE, puzzle=puzzle, solution=solve(puzzle))
+    assert sent.status_code == 303
+    await service.services.mail.text_outbox.run_once()
+    assert len(sender.texts) == 1
+
+
 @pytest.mark.both_databases
 async def test_no_message_is_sent_where_one_costs_more_than_a_day(
     database_url: str, tmp_path: Path, sender: FakeSender
@@ -229,6 +274,8 @@ async def test_pn_04_number_of_another_account_is_told_after_the_right_code_only
         AuditOrigin(actor="test"),
         version=(await read_user(service, anna)).version,
     )
+    (told,) = await new_messages(service)
+    assert (told.to, told.subject) == (anna.login, "Your phone number was removed")
     await verify(service, other, sender)
     assert (await read_user(service, bob)).phone_verified
 

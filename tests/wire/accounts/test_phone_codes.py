@@ -227,6 +227,7 @@ async def test_pn_02_code_after_a_right_password_is_not_counted_for_the_address(
     for number in range(9):  # and the one of Anna
         await bob.submit_and_read_notice("/account/phone", phone=f"+4915123456{number:02}")
     assert (await bob.post_with_csrf("/account/phone", phone="+4915198765432")).status_code == 429
+    await service.services.mail.text_outbox.run_once()
     await sign_in_by_phone(service, browser_client, sender)
     await open_second_step(other)
     await request_code(service, other)

@@ -109,6 +109,7 @@ CALLS: Mapping[str, tuple[str, str]] = {
     f"{WEBHOOK}/remove": ("webhook", "delete"),
     "/settings/keys/rotate": ("settings", "rotate_key"),
     "/settings/email/test": ("settings", "test_email"),
+    "/settings/phone/test": ("settings", "test_message"),
     **dict.fromkeys(
         ("/settings", "/settings/email", "/settings/branding", "/settings/sign-in", "/settings/sessions"),
         ("settings", "save"),

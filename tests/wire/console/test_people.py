@@ -2,11 +2,13 @@
 
 import asyncio
 import re
+from functools import partial
 from typing import Any
 
 import httpx2
 import pyotp
 import pytest
+from msgspec.structs import replace
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import User
@@ -16,6 +18,7 @@ from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.kernel.times import iso8601
 from gatehouse.keys.encoding import encode_base64url
 from gatehouse.oauth.model import Consent
+from gatehouse.storage.accounts.users import update_user
 from gatehouse.web.console.person import PersonAction
 from tests.support.browser import PASSWORD, HttpBrowser, hidden_fields
 from tests.support.builders import NOW, ORIGIN, PASSKEY_HOST, a_passkey, a_record, a_user
@@ -324,6 +327,26 @@ async def test_someone_administers_always(studio: RunningService, console_browse
     assert record.actor == OLGA
     answers = await asyncio.gather(act(olga, OLGA, "demote"), act(olga, OLGA, "block"))
     assert answers == [409, 409]
+
+
+async def test_pn_06_closed_phone_is_opened_for_a_reason_on_record(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada, here = await console_browsers(ADA), f"{HERE}/{OLGA}/methods"
+    fields = {"phone": "+4915123456789", "phone_verified": True, "phone_code": True, "phone_closed": True}
+    await studio.services.storage.runner.write(partial(update_user, replace(await read_user(studio, OLGA), **fields)))
+    assert "Closed after too many wrong codes" in (await ada.get(here)).text
+    await ada.get(f"{here}/open-phone")
+    assert (await ada.post(f"{here}/open-phone", reason=" ")).status_code == 400
+    await ada.post(f"{here}/open-phone", reason="Called her, mistyped")
+    assert "Text message codes are accepted again." in (await ada.follow()).text
+    opened = await read_user(studio, OLGA)
+    assert (opened.phone_code, opened.phone_closed) == (True, False)
+    record = await newest(studio, OLGA, "user.phone_opened")
+    assert (record.actor, record.details) == (ADA, {"reason": "Called her, mistyped"})
+    await ada.get(f"{here}/remove?factor=phone")
+    await ada.post(f"{here}/remove", reason="Lost phone")
+    assert not (await read_user(studio, OLGA)).has_second_factor
 
 
 async def test_a_lost_factor_is_removed_for_a_reason_on_record(

@@ -4,6 +4,8 @@ import re
 from html import unescape
 from typing import Any, Final
 
+import pytest
+
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeyState, key_state
 from gatehouse.storage.migrations import HEAD
@@ -460,3 +462,27 @@ async def test_only_administrators_learn_that_emails_are_printed(console_browser
     ada, pia = await console_browsers(ADA), await console_browsers(PIA)
     assert "server log" in (await ada.get("/account")).text
     assert "server log" not in (await pia.get("/account")).text
+
+
+async def test_phone_tab_counts_text_messages_and_sends_a_test(
+    studio: RunningService, console_browsers: ConsoleBrowsers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In development mode the text is printed."""
+    ada = await console_browsers(ADA)
+    await ada.get(f"{HERE}/phone")
+    off = await ada.post(f"{HERE}/phone/test", phone="+4915123456789")
+    assert (off.status_code, "Phone numbers cannot be verified here." in off.text) == (400, True)
+    await ada.get(f"{HERE}/phone")
+    limits = {"phone__message_cents": "50", "phone__cost_a_day": "100"}
+    await ada.post(f"{HERE}/phone", phone__countries="DE", phone__confirm_sign_in="true", **limits)
+    assert "0 of 2 in the last 24 hours" in (await ada.follow()).text
+    assert studio.services.settings.phone.confirm_sign_in
+    assert (await ada.post(f"{HERE}/phone/test", phone="+33612345678")).status_code == 400
+    for sent in (1, 2):
+        await ada.get(f"{HERE}/phone")
+        await ada.post(f"{HERE}/phone/test", phone="+49 151 23456789")
+        page = (await ada.follow()).text
+        assert ("Test message sent" in page, f"{sent} of 2 in the last 24 hours" in page) == (True, True)
+    assert capsys.readouterr().err.count("Text message (phone_test) to +4915123456789") == 2
+    await ada.get(f"{HERE}/phone")
+    assert (await ada.post(f"{HERE}/phone/test", phone="+4915123456789")).status_code == 429

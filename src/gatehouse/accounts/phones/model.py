@@ -41,16 +41,21 @@ class PhonePurpose(StrEnum):
     SIGN_IN = "sign-in"
 
 
-class NewPhoneCode(Struct, frozen=True, kw_only=True):
-    """A code and its message, to store in one transaction; digests only, but for the number."""
+class MessageCount(Struct, frozen=True, kw_only=True):
+    """What the limits count a message by."""
 
     user_id: str
+    number_key: str  # HMAC of the number
+    network: str  # empty where the limit of addresses does not count
+    created_at: int
+
+
+class NewPhoneCode(MessageCount, frozen=True, kw_only=True):
+    """A code and its message, to store in one transaction; digests only, but for the number."""
+
     purpose: PhonePurpose
     phone: str
     code: bytes  # HMAC of the code for this account, purpose and browser
-    number_key: str  # HMAC of the number, as messages are counted
-    network: str  # empty where the limit of addresses does not count
-    created_at: int
 
     @property
     def expires_at(self) -> int:
@@ -124,6 +129,12 @@ class PhoneStore(Protocol):
         Raises TooMany, and stores nothing, above any limit. Messages are counted under one lock: any number of
         callers on any number of nodes never send more than the limits say.
         """
+
+    async def count_message(self, count: MessageCount, *, messages_a_day: int) -> None:
+        """Count a message that is sent past the outbox, under the same limits. Raises TooMany."""
+
+    async def messages_sent(self, now: int) -> int:
+        """Return how many messages were queued or sent in the last 24 hours."""
 
     async def pending_phone(self, user_id: str, now: int) -> str:
         """Return the number that a code for verification was sent to and can still be typed; else ""."""

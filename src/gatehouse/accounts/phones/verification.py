@@ -68,20 +68,29 @@ class PhoneNumbers:
 
         Raises PhonesOff, EmailNotVerified, BadAccount, CountryNotOffered, SamePhone and TooMany.
         """
+        if self.policy.is_on and not user.may_add_factors:
+            raise EmailNotVerified
+        number = self.check_number(phone)
+        if user.phone_verified and user.phone == number:
+            raise SamePhone("this is already the account's phone number").on_screen("phone_same")
+        await self.queue_code(user, PhonePurpose.VERIFY, number, browser=browser, source=source, origin=origin)
+        return number
+
+    def check_number(self, phone: str) -> str:
+        """Return the number in E.164 if messages are sent to it. Raises PhonesOff, BadAccount, CountryNotOffered."""
         policy = self.policy
         if not policy.is_on:
             raise PhonesOff
-        if not user.may_add_factors:
-            raise EmailNotVerified
         number = check_phone(phone)
         if not number:
             raise BadAccount("is missing").on_screen("phone")
         if country_of(number) not in policy.countries:
             raise CountryNotOffered("numbers of this country are not accepted").on_screen("phone_country")
-        if user.phone_verified and user.phone == number:
-            raise SamePhone("this is already the account's phone number").on_screen("phone_same")
-        await self.queue_code(user, PhonePurpose.VERIFY, number, browser=browser, source=source, origin=origin)
         return number
+
+    def number_key(self, number: str) -> str:
+        """Return what messages to this number are counted by."""
+        return hmac_sha256(self._key, f"number:{number}".encode()).hex()
 
     async def pending(self, user: User) -> str:
         """Return the number that waits for its code."""
@@ -130,7 +139,7 @@ class PhoneNumbers:
             purpose=purpose,
             phone=number,
             code=self.code_digest(user, purpose, browser, code),
-            number_key=hmac_sha256(self._key, f"number:{number}".encode()).hex(),
+            number_key=self.number_key(number),
             network=source,
             created_at=self._clock.now(),
         )

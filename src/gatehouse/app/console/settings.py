@@ -3,13 +3,18 @@
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.app.console.shared import ConsoleServices
 from gatehouse.app.services.core import call_forecast
-from gatehouse.app.services.installation import installation_admin
+from gatehouse.app.services.installation import installation_admin, text_messages
 from gatehouse.providers.sign_in import callback_path
 from gatehouse.settings.entries import STORED_SETTINGS, TABLE_SETTINGS, setting_of_name
 from gatehouse.web.console.branding import BrandingScreens
 from gatehouse.web.console.branding_preview import BrandingPreviews
 from gatehouse.web.console.provider_test import ProviderTestScreen
-from gatehouse.web.console.settings import SettingScreens, SettingTabScreens, SigningKeyScreens
+from gatehouse.web.console.settings import (
+    PhoneSettingScreens,
+    SettingScreens,
+    SettingTabScreens,
+    SigningKeyScreens,
+)
 from gatehouse.web.console.settings_form import SettingForms, SettingRowScreens
 from gatehouse.web.console.settings_tables import SETTINGS_TABLES, SettingsTableScreens
 from gatehouse.web.console.view import ConsoleRoute
@@ -56,6 +61,9 @@ def build(console: ConsoleServices) -> list[ConsoleRoute]:
         *SigningKeyScreens(key_admin=installation.keys, view=view).routes(),
         *screens.routes(),
         *SettingTabScreens(forms=forms, view=view).routes(),
+        *PhoneSettingScreens(
+            installation=installation, forms=forms, messages=text_messages(services), view=view
+        ).routes(),
         *rows.routes(),
         *ProviderTestScreen(providers=services.sign_in.providers, view=view).routes(),
         *(

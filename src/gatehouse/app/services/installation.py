@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from gatehouse import __version__
+from gatehouse.accounts.phones.text_messages import TextMessages
 from gatehouse.admin.key_admin import KeyAdmin
 from gatehouse.admin.risks import Posture, find_risks
 from gatehouse.admin.settings import InstallationStore, MailServer, SettingGroup, SettingListItem
@@ -68,7 +69,22 @@ def setting_parts(services: Services, readiness: Readiness) -> SettingParts:
         await services.mail.outbox.deliver_now(message)
 
     return SettingParts(
-        installation_admin(services, readiness), save=services.settings_editor.save, send_test=send_test
+        installation_admin(services, readiness),
+        save=services.settings_editor.save,
+        send_test=send_test,
+        text_messages=text_messages(services),
+        accounts=services.storage.accounts,
+    )
+
+
+def text_messages(services: Services) -> TextMessages:
+    return TextMessages(
+        store=services.storage.phones,
+        outbox=services.storage.mail,
+        worker=services.mail.text_outbox,
+        phones=services.factors.phones,
+        composer=services.mail.composer,
+        clock=services.clock,
     )
 
 

@@ -14,6 +14,7 @@ from gatehouse.accounts.phones.model import (
     MESSAGES_OF_NETWORK,
     MESSAGES_OF_NUMBER,
     MakeNotices,
+    MessageCount,
     NewPhoneCode,
     PhoneNotices,
     PhoneOutcome,
@@ -44,7 +45,7 @@ from gatehouse.storage.accounts.users import DROP_UNNEEDED_RECOVERY_CODES, LOCK_
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.mail import queue_mails
 from gatehouse.storage.permissions.structure import AdvisoryLock
-from gatehouse.storage.runner import read, write
+from gatehouse.storage.runner import read, snapshot_read, write
 from gatehouse.storage.single_use import find_single_use
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import phone_events, users
@@ -78,6 +79,11 @@ MESSAGES_FROM_NETWORK = newest_messages(phone_events.c.network == bindparam("cou
 ALL_MESSAGES = newest_messages()
 INSERT_EVENT = Statement(lambda: insert(phone_events))
 DROP_OLD_EVENTS = Statement(lambda: delete(phone_events).where(phone_events.c.at <= bindparam("before")))
+COUNT_MESSAGES = Statement(
+    lambda: select(func.count().label("sent")).where(
+        phone_events.c.kind == MESSAGE, phone_events.c.at > bindparam("since")
+    )
+)
 COUNT_WRONG_CODES = Statement(
     lambda: select(func.count().label("wrong")).where(
         phone_events.c.user_id == bindparam("of"),
@@ -131,29 +137,38 @@ SET_PHONE_CLOSED = Statement(
 
 
 def put_phone_code(code: NewPhoneCode, message: OutboxMail, entry: AuditRecord, *, messages_a_day: int) -> Verb[None]:
-    yield LOCK_MESSAGES()  # of two callers the second counts the message of the first
-    now = code.created_at
-    limits: list[tuple[Statement, Mapping[str, Any], int, int]] = [
-        (MESSAGES_TO_NUMBER, {"counted": code.number_key}, MESSAGES_OF_NUMBER, LIMIT_SECONDS),
-        (MESSAGES_FOR_ACCOUNT, {"counted": code.user_id}, MESSAGES_OF_ACCOUNT, LIMIT_SECONDS),
-        (ALL_MESSAGES, {}, messages_a_day, CEILING_SECONDS),
-    ]
-    if code.network:
-        limits.append((MESSAGES_FROM_NETWORK, {"counted": code.network}, MESSAGES_OF_NETWORK, LIMIT_SECONDS))
-    for statement, counted, most, seconds in limits:
-        last = yield statement(**counted, since=now - seconds, most=most - 1)
-        if last:
-            raise TooMany(last[0].at + seconds - now, "text messages")
-    yield INSERT_EVENT(**_event(MESSAGE, now, code.user_id, number_key=code.number_key, network=code.network))
+    yield from count_message(code, messages_a_day=messages_a_day)
     yield upsert_single_use(
         PHONE_CODE,
         code.user_id,
         {"code": code.code.hex(), "tries": 0, "phone": code.phone, "purpose": code.purpose.value},
-        now=now,
+        now=code.created_at,
         expires_at=code.expires_at,
     )
     yield from queue_mails([message], code.user_id)
     yield from add_audit_record(entry)
+
+
+def count_message(count: MessageCount, *, messages_a_day: int) -> Verb[None]:
+    yield LOCK_MESSAGES()  # of two callers the second counts the message of the first
+    now = count.created_at
+    limits: list[tuple[Statement, Mapping[str, Any], int, int]] = [
+        (MESSAGES_TO_NUMBER, {"counted": count.number_key}, MESSAGES_OF_NUMBER, LIMIT_SECONDS),
+        (MESSAGES_FOR_ACCOUNT, {"counted": count.user_id}, MESSAGES_OF_ACCOUNT, LIMIT_SECONDS),
+        (ALL_MESSAGES, {}, messages_a_day, CEILING_SECONDS),
+    ]
+    if count.network:
+        limits.append((MESSAGES_FROM_NETWORK, {"counted": count.network}, MESSAGES_OF_NETWORK, LIMIT_SECONDS))
+    for statement, counted, most, seconds in limits:
+        last = yield statement(**counted, since=now - seconds, most=most - 1)
+        if last:
+            raise TooMany(last[0].at + seconds - now, "text messages")
+    yield INSERT_EVENT(**_event(MESSAGE, now, count.user_id, number_key=count.number_key, network=count.network))
+
+
+def messages_sent(now: int) -> Verb[int]:
+    sent: int = (yield COUNT_MESSAGES(since=now - CEILING_SECONDS))[0].sent
+    return sent
 
 
 def pending_phone(user_id: str, now: int) -> Verb[str]:
@@ -281,6 +296,8 @@ def _event(kind: str, at: int, user_id: str, *, number_key: str = "", network: s
 
 class PhoneStorage(BanAwareStore):
     put_phone_code = write(put_phone_code)
+    count_message = write(count_message)
+    messages_sent = snapshot_read(messages_sent)
     pending_phone = read(pending_phone)
     verify_phone = write_with_bans(verify_phone)
     remove_phone = write_with_bans(remove_phone)

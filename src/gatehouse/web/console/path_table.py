@@ -197,6 +197,7 @@ CONSOLE_PATHS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
         "/settings/sessions": PAGE_AND_FORM,
         "/settings/languages": PAGE_AND_FORM,
         "/settings/phone": PAGE_AND_FORM,
+        "/settings/phone/test": FORM,
         "/settings/change": PAGE_AND_FORM,
         "/settings/providers": PAGE_AND_FORM,
         "/settings/providers/{row}/remove": PAGE_AND_FORM,

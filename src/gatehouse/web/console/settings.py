@@ -8,15 +8,19 @@ from functools import partial
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.phones.model import PhonesOff
+from gatehouse.accounts.phones.text_messages import TextMessages, TextMessageStatus
 from gatehouse.admin.key_admin import KeyAdmin
 from gatehouse.admin.keys import KeyBar, KeyLineTimeline, KeyTimeline
 from gatehouse.admin.paging import Page
 from gatehouse.admin.settings import MailServer, OutboxListItem, SettingListItem
-from gatehouse.kernel.errors import NotFound
+from gatehouse.kernel.errors import NotFound, TooMany
 from gatehouse.keys.model import KeyLine, KeyPurpose, KeyState
 from gatehouse.keys.rotation import DAY, RotationPolicy
 from gatehouse.mail.composer import Composer
@@ -47,14 +51,15 @@ TAB_PATHS: Final = {
     tab: "/settings" if tab == "general" else f"/settings/{tab.replace('_', '-')}" for tab in TAB_NAMES
 }
 SETTINGS_TABS: Final = tuple((tab, f"{CONSOLE}{path}") for tab, path in TAB_PATHS.items())
-FORM_TABS: Final = ("general", "phone", "sign_in", "sessions", "languages")  # that show nothing but their form
+FORM_TABS: Final = ("general", "sign_in", "sessions", "languages")  # that show nothing but their form
 API_PARTS: Final[Mapping[str, Callable[[Installation], SettingsPart]]] = {
     "general": setting_parts.risks_part,
-    "phone": setting_parts.configuration_part,
     "sign_in": setting_parts.policies_part,
     "sessions": setting_parts.policies_part,
     "languages": setting_parts.configuration_part,
 }
+BAD_REQUEST: Final = 400
+TOO_MANY_REQUESTS: Final = 429
 BAD_GATEWAY: Final = 502
 OUTBOX_COLUMNS: Final = {
     "id": lambda one: one.mail_id,
@@ -93,6 +98,17 @@ class EmailSettingsContext(PageContext, frozen=True, kw_only=True):
     call: ApiCall
     settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
     trouble: str = ""  # why the test email was not sent
+
+
+class PhoneSettingsContext(PageContext, frozen=True, kw_only=True):
+    template = "console/settings/phone.html"
+
+    form: SettingFormData
+    messages: TextMessageStatus
+    call: ApiCall
+    settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
+    typed: str = ""  # the number for a test message
+    trouble: str = ""  # why it was not sent
 
 
 class HealthContext(PageContext, frozen=True, kw_only=True):
@@ -137,6 +153,53 @@ class SettingTabScreens:
         return [
             self._view.page("/settings/risks", self.redirect_to_risks),
             *(route for screen in screens for route in screen.routes()),
+        ]
+
+
+class TestMessageForm(CsrfForm, frozen=True, kw_only=True):
+    phone: str
+
+
+class PhoneSettingScreens(Struct, kw_only=True, eq=False):
+    """The tab of phone numbers: its form, what was sent, and a test message."""
+
+    installation: InstallationReader
+    forms: SettingForms
+    messages: TextMessages
+    view: ConsoleView
+
+    async def _page(
+        self, _request: Request, admin: AdminRequest, _installed: Installation, draft: FormDraft[CsrfForm]
+    ) -> PhoneSettingsContext:
+        status = await self.messages.status()
+        return PhoneSettingsContext(
+            form=self.forms.load(admin, "phone", f"{ENTRY.path}/phone", draft),
+            messages=status,
+            call=settings_call(setting_parts.phone_part(status)),
+        )
+
+    async def send_test(self, request: Request, admin: AdminRequest, form: TestMessageForm) -> Response:
+        """Send a message past the outbox, so that the sender's response is shown at once."""
+        require_operation(admin.rights, Operation.ADMINISTER)
+        try:
+            await self.messages.send_test(admin.user, form.phone)
+        except Undelivered as error:
+            trouble, status = error.detail or error.public, BAD_GATEWAY
+        except (BadAccount, PhonesOff) as error:
+            trouble, status = error.detail or error.public, BAD_REQUEST
+        except TooMany as error:
+            trouble, status = error.public, TOO_MANY_REQUESTS
+        else:
+            return self.view.redirect_with_flash(f"{ENTRY.path}/phone", "test_message_sent")
+        draft = FormDraft(form=self.forms.form_type())
+        page = await self._page(request, admin, self.installation.installation(admin.actor), draft)
+        page = replace(page, trouble=trouble, typed=form.phone)
+        return self.view.render(request, admin, ENTRY, page, status=status, more={"problem": None})
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        return [
+            *self.forms.screen(self.view, "phone", "/settings/phone", self._page).routes(),
+            self.view.form("/settings/phone/test", TestMessageForm, self.send_test),
         ]
 
 

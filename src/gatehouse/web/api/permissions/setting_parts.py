@@ -6,6 +6,9 @@ Loaded with the first request of either.
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
+from gatehouse.accounts.phones.model import PhonesOff
+from gatehouse.accounts.phones.text_messages import TextMessages, TextMessageStatus
+from gatehouse.accounts.store import AccountStore
 from gatehouse.admin.keys import KeyBar, KeyLineTimeline, KeyTimeline
 from gatehouse.admin.paging import page_request
 from gatehouse.admin.settings import MailServer, OutboxListItem, SettingListItem
@@ -37,6 +40,7 @@ from gatehouse.web.api.permissions.settings import (
     MailEntry,
     MailServerEntry,
     PartName,
+    PhonePart,
     PoliciesPart,
     PolicyEntry,
     RiskEntry,
@@ -45,15 +49,24 @@ from gatehouse.web.api.permissions.settings import (
     SettingsPartData,
     SigningKeyEntry,
     TestEmailPart,
+    TestMessagePart,
 )
 from gatehouse.web.pages.branding import Swatch
 
 
 class SettingParts:
     def __init__(
-        self, installation: InstallationReader, *, save: SaveSettings, send_test: Callable[[str], Awaitable[None]]
+        self,
+        installation: InstallationReader,
+        *,
+        save: SaveSettings,
+        send_test: Callable[[str], Awaitable[None]],
+        text_messages: TextMessages,
+        accounts: AccountStore,
     ) -> None:
         """`send_test` sends a test email to a user ID."""
+        self._text_messages = text_messages
+        self._accounts = accounts
         self._installation = installation
         self._save = save
         self._send_test = send_test
@@ -71,6 +84,16 @@ class SettingParts:
             return TestEmailPart(sent=False, trouble=error.detail or error.public)
         return TestEmailPart(sent=True, trouble="")
 
+    async def send_test_message(self, actor: Actor, phone: str) -> TestMessagePart:
+        require_operation(actor.rights, Operation.ADMINISTER)
+        try:
+            await self._text_messages.send_test(await self._accounts.user(actor.user_id), phone)
+        except Undelivered as error:
+            return TestMessagePart(sent=False, trouble=error.detail or error.public)
+        except PhonesOff as error:
+            return TestMessagePart(sent=False, trouble=error.public)
+        return TestMessagePart(sent=True, trouble="")
+
     async def save(self, actor: Actor, changes: Mapping[str, object]) -> ConfigurationPart:
         require_operation(actor.rights, Operation.ADMINISTER)
         await self._save(changes, actor.origin)
@@ -86,6 +109,9 @@ class SettingParts:
                 return keys_part(
                     await self._installation.keys.timeline(actor), every=self._installation.keys.policy.interval
                 )
+            case "phone":
+                require_operation(actor.rights, Operation.ADMINISTER)
+                return phone_part(await self._text_messages.status())
             case "email":
                 return email_part(
                     await self._installation.mail_status(actor, page_request("", asked.page, size=asked.limit))
@@ -167,6 +193,10 @@ def email_part(status: MailStatus) -> EmailPart:
         page=status.mails.number,
         pages=status.mails.last,
     )
+
+
+def phone_part(status: TextMessageStatus) -> PhonePart:
+    return copy_as(PhonePart, status)
 
 
 def setting_entries(lines: Iterable[SettingListItem]) -> tuple[SettingEntry, ...]:

@@ -21,7 +21,7 @@ from gatehouse.web.api.permissions.envelope import data_response, permission_end
 from gatehouse.web.http.parse import read_action
 from gatehouse.web.http.routing import SCHEMA_BODY_LIMIT, Endpoint
 
-PartName = Literal["configuration", "branding", "policies", "risks", "health", "keys", "email"]
+PartName = Literal["configuration", "branding", "policies", "risks", "health", "keys", "email", "phone"]
 
 
 class SettingsPartData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,7 +62,15 @@ class SendTestEmail(CredentialFields, frozen=True, kw_only=True, tag_field="acti
     data: NoData = NoData()
 
 
-SettingsRequest: TypeAlias = GetSettingsPart | SaveSettings | RotateKey | SendTestEmail
+class TestMessageData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    phone: str
+
+
+class SendTestMessage(CredentialFields, frozen=True, kw_only=True, tag_field="action", tag="test_message"):
+    data: TestMessageData
+
+
+SettingsRequest: TypeAlias = GetSettingsPart | SaveSettings | RotateKey | SendTestEmail | SendTestMessage
 
 
 class SettingsPart(msgspec.Struct, frozen=True, kw_only=True, tag_field="part", tag=""):
@@ -190,8 +198,32 @@ class TestEmailPart(SettingsPart, frozen=True, kw_only=True, tag="test_email"):
     trouble: str  # what the mail server answered; "" if it took the email
 
 
+class PhonePart(SettingsPart, frozen=True, kw_only=True, tag="phone"):
+    sent: int  # text messages in 24 hours
+    most: int  # that are sent in 24 hours
+    waiting: int
+    failed: int
+    trouble: str
+
+
+class TestMessagePart(SettingsPart, frozen=True, kw_only=True, tag="test_message"):
+    """The answer of `test_message`."""
+
+    sent: bool
+    trouble: str  # what the sender answered; "" if it took the message
+
+
 AnySettingsPart = (
-    ConfigurationPart | BrandingPart | PoliciesPart | RisksPart | HealthPart | KeysPart | EmailPart | TestEmailPart
+    ConfigurationPart
+    | BrandingPart
+    | PoliciesPart
+    | RisksPart
+    | HealthPart
+    | KeysPart
+    | EmailPart
+    | PhonePart
+    | TestEmailPart
+    | TestMessagePart
 )
 
 
@@ -213,6 +245,9 @@ class SettingsPartReader(Protocol):
     async def send_test_email(self, actor: Actor) -> AnySettingsPart:
         """Send a test email to the caller, past the outbox, and return the server's answer."""
 
+    async def send_test_message(self, actor: Actor, phone: str) -> AnySettingsPart:
+        """Send a test message to the number, past the outbox, and return the sender's answer."""
+
 
 class SettingsEndpoint(Struct, kw_only=True, eq=False):
     """`parts`: loaded with the first request."""
@@ -233,6 +268,8 @@ class SettingsEndpoint(Struct, kw_only=True, eq=False):
                 return data_response(await parts.rotate_key(actor, body.data))
             case SendTestEmail():
                 return data_response(await parts.send_test_email(actor))
+            case SendTestMessage():
+                return data_response(await parts.send_test_message(actor, body.data.phone))
             case GetSettingsPart():
                 if body.data.part is None:
                     raise Malformed("data.part is required")
@@ -245,7 +282,7 @@ class SettingsEndpoint(Struct, kw_only=True, eq=False):
             name="settings",
             request=SettingsRequest,
             section="interface §4.14",
-            summary="Installation: settings, branding, policies, risks, health, signing keys, email",
+            summary="Installation: settings, branding, policies, risks, health, signing keys, email, text messages",
             answers=SettingsResponse,
             body_limit=SCHEMA_BODY_LIMIT,  # a logo as a data URL
         )

@@ -306,7 +306,8 @@ class ClientAuthenticator:
             return credentials.assertion_type == ASSERTION_TYPE and await self._assertions.is_valid_for(
                 client, credentials.assertion
             )
-        return await self._knows_secret(credentials, client)
+        # It has no secret, unless another node stored one at the same moment.
+        return not client.workload_identities and await self._knows_secret(credentials, client)
 
     async def _knows_secret(self, credentials: ClientCredentials, client: Client) -> bool:
         for secret in dict.fromkeys(credentials.secrets):

@@ -47,12 +47,13 @@ class Clients(Struct, kw_only=True, eq=False):
     async def change(self, client: Client, origin: AuditOrigin, logo: StoredImage | None = None) -> None:
         """Store the changed client and its new logo. Raises ClientChanged when it was changed since it was read.
 
-        Workload identities end its secrets: it has one or the other (R11).
+        Workload identities end its secrets: it has one or the other (R11). So does their end, if another node stored
+        a secret meanwhile.
         """
         before = await self.store.client(client.client_id)
         check_client(client)
         refuse_own_issuer(client, self.issuer)
-        if client.workload_identities:
+        if client.workload_identities or before.workload_identities:
             client = replace(client, secrets=())
         for field in ("profile", "public"):
             if getattr(client, field) != getattr(before, field):

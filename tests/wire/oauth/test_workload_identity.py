@@ -18,9 +18,11 @@ from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent
 from gatehouse.cli.doctor_network import about_workloads
 from gatehouse.cli.findings import CheckedInstallation, Level
+from gatehouse.oauth.client_commands import new_stored_secret
 from gatehouse.oauth.grants.token_exchange import ACCESS_TOKEN
 from gatehouse.oauth.vocabulary import GrantName
 from gatehouse.oauth.workloads.model import WorkloadIdentity
+from tests.support.builders import a_record
 from tests.support.client_documents import DocumentServer, run_document_server
 from tests.support.database_contents import read_all_tables
 from tests.support.delegation import RESOURCE, some_agents
@@ -538,8 +540,17 @@ async def test_wi_06_identities_that_could_let_others_in_are_refused_with_their_
         await create(studio, {**ENTRY, **CLAIM, "subject": subject}, client_id=f"w{hash(subject) & 0xFFFF}")
 
 
+async def store_secret_of_another_node(service: RunningService, client_id: str, secret: str) -> None:
+    """Store a secret as a node does that read the client before it got identities."""
+    clients, now = service.services.storage.clients, service.clock.now()
+    stored = new_stored_secret(
+        await clients.client(client_id), secret, masters=service.services.core.masters, now=now
+    )
+    await clients.rotate_secret(client_id, stored, a_record(), old_ends_at=now + DAY)
+
+
 @pytest.mark.both_databases
-async def test_a_client_has_identities_or_secrets_never_both(
+async def test_wi_06_a_client_has_identities_or_secrets_never_both(
     studio: Studio, service: RunningService, issuer: Issuer
 ) -> None:
     data = {"client_id": "worker", "name": "Worker", "profile": "oidc", "machine": True}
@@ -553,8 +564,12 @@ async def test_a_client_has_identities_or_secrets_never_both(
     assert oauth_error(await present(service, "", **with_secret)) == UNPROVED
     await expect_token(service, issuer.token({"sub": "worker"}))
     assert (await ask_client(studio, "rotate", client_id="worker")).status_code == 400
+    await store_secret_of_another_node(service, "worker", "s" * 43)
+    assert oauth_error(await present(service, "", **{**with_secret, "client_secret": "s" * 43})) == UNPROVED
+    await expect_token(service, issuer.token({"sub": "worker"}))
     assert (await ask_client(studio, "save", client_id="worker", workload_identities=None)).status_code == 200
     assert oauth_error(await present(service, issuer.token({"sub": "worker"}))) == UNPROVED
+    assert oauth_error(await present(service, "", **{**with_secret, "client_secret": "s" * 43})) == UNPROVED
     again = (await ask_client(studio, "rotate", client_id="worker")).json()["data"]["client_secret"]
     await expect_token(service, "", **{**with_secret, "client_secret": again})
 

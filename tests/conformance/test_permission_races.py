@@ -213,7 +213,7 @@ async def test_structure_change_waits_only_for_earlier_writers(seeded_storage: S
             await seeded_storage.applications.edit_application(SHOP, set_fields(name=title))
             await seeded_storage.applications.edit_schema(SHOP, set_fields())
             passed = sum(saved.values()) - before
-            assert passed < 20 * len(savers)  # those before it, three times; later ones are thousands
+            assert passed < 100 * len(savers)  # those before it, three times; later ones are thousands
     finally:
         done.set()
         await asyncio.gather(*savers)

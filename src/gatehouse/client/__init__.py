@@ -12,7 +12,7 @@ from gatehouse.client.management import CallRefused, Management, Person
 from gatehouse.client.middleware import GatehouseMiddleware
 from gatehouse.client.permissions import Permissions, Resource
 from gatehouse.client.protected_resource import ProtectedResource, ProtectedResourceMiddleware, ResourceToken
-from gatehouse.client.requirement import Requirement, permission_required, require
+from gatehouse.client.requirement import Requirement, permission_required, require, scopes_required
 from gatehouse.client.sync import SyncGatehouse, SyncManagement, SyncProtectedResource, SyncTokenSource
 from gatehouse.client.token_source import TokenSource
 from gatehouse.client.transport import Reply, Request, StandardTransport, Transport
@@ -57,5 +57,6 @@ __all__ = [
     "peer_address",
     "permission_required",
     "require",
+    "scopes_required",
     "sign_request",
 ]

@@ -1,4 +1,8 @@
-"""`require("user.kick")`: a dependency for FastAPI; `permission_required("user.kick")`: around any other endpoint."""
+"""Checks around endpoints.
+
+`require("user.kick")` is a dependency for FastAPI, `permission_required("user.kick")` is around any other endpoint,
+and `scopes_required("match.read")` around an endpoint of an API that takes access tokens.
+"""
 
 import functools
 import inspect
@@ -11,8 +15,9 @@ from gatehouse.client.errors import ClientError, Denied, Unauthenticated
 from gatehouse.client.gatehouse import Gatehouse
 from gatehouse.client.middleware import SCOPE_KEY
 from gatehouse.client.permissions import Resource
+from gatehouse.client.protected_resource import TOKEN_KEY, ResourceToken
 from gatehouse.client.verification import User
-from gatehouse.client.wsgi import current_request, refusal_response, user_and_sync_client
+from gatehouse.client.wsgi import current_request, refusal_response, token_and_resource, user_and_sync_client
 
 
 class Connection(Protocol):
@@ -93,6 +98,41 @@ def permission_required(
         return cast("Callable[P, R]", checked) if inspect.iscoroutinefunction(endpoint) else checked_view
 
     return around
+
+
+def scopes_required(*scopes: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Around an endpoint behind ProtectedResourceMiddleware, or a view behind ProtectedResourceWsgiMiddleware.
+
+    A token that lacks one of the scopes is answered with `insufficient_scope` and all of them, so that the client can
+    ask the person for more.
+    """
+
+    def around(endpoint: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(endpoint)
+        async def checked(*args: P.args, **kwargs: P.kwargs) -> object:
+            token_of(cast("Connection", args[0])).require(*scopes)
+            return await cast("Awaitable[object]", endpoint(*args, **kwargs))
+
+        @functools.wraps(endpoint)
+        def checked_view(*args: P.args, **kwargs: P.kwargs) -> R:
+            token, resource = token_and_resource()
+            try:
+                token.require(*scopes)
+            except ClientError as error:
+                return cast("R", refusal_response(error, args, resource.challenge(error)))
+            return endpoint(*args, **kwargs)
+
+        return cast("Callable[P, R]", checked) if inspect.iscoroutinefunction(endpoint) else checked_view
+
+    return around
+
+
+def token_of(connection: Connection) -> ResourceToken:
+    state = connection.scope.get("state", {})
+    if TOKEN_KEY not in state:
+        raise RuntimeError("ProtectedResourceMiddleware is missing")
+    token: ResourceToken = state[TOKEN_KEY]
+    return token
 
 
 def check_view(needed: Requirement, args: tuple[object, ...]) -> None:

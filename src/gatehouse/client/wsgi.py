@@ -21,6 +21,7 @@ from gatehouse.client.middleware import (
     parse_bearer,
     refusal_content,
 )
+from gatehouse.client.protected_resource import ProtectedResource, ResourceToken
 from gatehouse.client.sync import SyncGatehouse, SyncProtectedResource
 from gatehouse.client.verification import User
 
@@ -31,7 +32,8 @@ WsgiApp: TypeAlias = Callable[[Environ, StartResponse], Iterable[bytes]]
 USER_KEY: Final = "gatehouse.user"  # in the environment: the User, or None
 TOKEN_KEY: Final = "gatehouse.token"  # noqa: S105 - in the environment: the ResourceToken
 CLIENT_KEY: Final = "gatehouse.client"
-REQUEST: Final[ContextVar[Environ]] = ContextVar("gatehouse_request")  # of this thread, for `permission_required`
+RESOURCE_KEY: Final = "gatehouse.resource"
+REQUEST: Final[ContextVar[Environ]] = ContextVar("gatehouse_request")  # of this thread, for the decorators
 
 
 class GatehouseWsgiMiddleware:
@@ -102,7 +104,12 @@ class ProtectedResourceWsgiMiddleware:
         except ClientError as error:
             challenge = described.challenge(error) if error.status in (401, 403) else ""
             return RefusalApp(error, challenge)(environ, start_response)
-        return self._app(environ, start_response)
+        environ[RESOURCE_KEY] = described
+        known = REQUEST.set(environ)
+        try:
+            return self._app(environ, start_response)
+        finally:
+            REQUEST.reset(known)
 
 
 class RefusalApp:
@@ -133,15 +140,22 @@ def user_and_sync_client() -> tuple[User, SyncGatehouse]:
     return environ[USER_KEY], environ[CLIENT_KEY]
 
 
+def token_and_resource() -> tuple[ResourceToken, ProtectedResource]:
+    environ = REQUEST.get({})
+    if TOKEN_KEY not in environ:
+        raise RuntimeError("ProtectedResourceWsgiMiddleware is missing")
+    return environ[TOKEN_KEY], environ[RESOURCE_KEY]
+
+
 def current_request(args: tuple[object, ...]) -> object:
     """Return Django's request if it is among the arguments of the view, else the WSGI environment."""
     environ = REQUEST.get()
     return next((one for one in args if getattr(one, "META", None) is environ), environ)
 
 
-def refusal_response(error: ClientError, args: tuple[object, ...]) -> object:
+def refusal_response(error: ClientError, args: tuple[object, ...], challenge: str = "") -> object:
     """Return what a view returns: for Django its own response, for Flask and others a WSGI application."""
-    refusal = RefusalApp(error)
+    refusal = RefusalApp(error, challenge)
     if current_request(args) is REQUEST.get():
         return refusal
     response = sys.modules["django.http"].HttpResponse(refusal.body, status=refusal.status)

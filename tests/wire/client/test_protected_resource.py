@@ -1,13 +1,26 @@
 """The guide "Protect an API": its code runs against the service, and refuses what is not for the API (R9)."""
 
 import shlex
+from http import HTTPStatus
 from typing import Any, Final
 
 import httpx2
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from gatehouse.cli.client import client_from_options, create
-from gatehouse.client import ProtectedResource, StandardTransport, TokenSource, Unauthenticated, Unavailable
+from gatehouse.client import (
+    ProtectedResource,
+    ProtectedResourceMiddleware,
+    StandardTransport,
+    TokenSource,
+    Unauthenticated,
+    Unavailable,
+    scopes_required,
+)
 from tests.support.builders import ORIGIN
 from tests.support.console import apply_document
 from tests.support.delegation import RESOURCE as CALENDAR
@@ -78,9 +91,32 @@ async def test_mt_13_the_guides_api_accepts_its_tokens_and_refuses_others(servic
     await guide["tokens"].close()
 
 
-async def token_with(service: RunningService, guide: dict[str, Any], scope: str) -> str:
+async def test_mt_13_an_endpoint_names_the_scopes_that_it_needs(service: RunningService) -> None:
+    guide = await run_guide(service)
+
+    @scopes_required("match.read", "match.report")
+    async def matches(request: Request) -> JSONResponse:
+        return JSONResponse(sorted(request.state.token.scopes))
+
+    app = Starlette(routes=[Route("/matches", matches)])
+    app.add_middleware(ProtectedResourceMiddleware, resource=guide["matches"])
+    transport = httpx2.ASGITransport(app=app)
+    async with httpx2.AsyncClient(transport=transport, base_url="https://api.sky.example") as client:
+        for scopes, status in ((["match.read"], 403), (["match.read", "match.report"], 200)):
+            token = await token_with(service, guide, *scopes)
+            answer = await client.get("/matches", headers={"Authorization": f"Bearer {token}"})
+            assert answer.status_code == status, answer.text
+            if status == HTTPStatus.OK:
+                assert answer.json() == scopes
+            else:
+                assert 'scope="match.read match.report"' in answer.headers["www-authenticate"]
+    await guide["matches"].close()
+    await guide["tokens"].close()
+
+
+async def token_with(service: RunningService, guide: dict[str, Any], *scopes: str) -> str:
     tokens = guide["tokens"]
-    source = TokenSource(service.base_url, client_id="x", secret="x", resource=RESOURCE, scopes=[scope])
+    source = TokenSource(service.base_url, client_id="x", secret="x", resource=RESOURCE, scopes=scopes)
     source._headers = tokens._headers
     token = await source.token()
     await source.close()

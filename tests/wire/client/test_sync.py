@@ -21,6 +21,7 @@ from gatehouse.client import (
     SyncTokenSource,
     peer_address,
     permission_required,
+    scopes_required,
 )
 from tests.support.builders import ORIGIN
 from tests.support.service import RunningService
@@ -147,6 +148,27 @@ async def test_scripts_manage_people_without_an_event_loop(shop: ClientShop) -> 
     await asyncio.to_thread(script)
 
 
+def views_with_scopes() -> Callable[..., Iterable[bytes]]:
+    """Views of a framework as Flask, which take no request and may return a WSGI application."""
+
+    @scopes_required("match.read")
+    def read() -> Any:
+        return "read"
+
+    @scopes_required("match.report")
+    def report() -> Any:
+        return "report"
+
+    def app(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        response = report() if environ["PATH_INFO"] == "/matches/report" else read()
+        content: Iterable[bytes] = (
+            response(environ, start_response) if callable(response) else answer(start_response, response)
+        )
+        return content
+
+    return app
+
+
 async def test_mt_13_api_behind_wsgi_accepts_its_tokens_and_names_the_missing_scope(
     service: RunningService,
 ) -> None:
@@ -169,6 +191,12 @@ async def test_mt_13_api_behind_wsgi_accepts_its_tokens_and_names_the_missing_sc
         403,
         f'Bearer error="insufficient_scope", scope="match.report", {where}',
     )
+    by_view = ProtectedResourceWsgiMiddleware(views_with_scopes(), resource=resource)
+    assert (await call(by_view, "/matches", token)).body == "read"
+    refused_view = await call(by_view, "/matches/report", token)
+    assert (refused_view.status, refused_view.headers, refused_view.body) == (403, refused.headers, refused.body)
+    with pytest.raises(RuntimeError, match="ProtectedResourceWsgiMiddleware is missing"):
+        scopes_required("match.read")(lambda: None)()
     document = await call(reading, "/.well-known/oauth-protected-resource/matches")
     assert document.body["authorization_servers"] == [service.base_url]
     await asyncio.to_thread(lambda: (source.close(), resource.close()))

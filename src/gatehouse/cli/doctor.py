@@ -17,7 +17,7 @@ from gatehouse.app.rewrapping import count_under_old_keys
 from gatehouse.app.services.core import DAY, master_keys
 from gatehouse.audit.head import HeadCodec, problems_at_end
 from gatehouse.cli.common import NO_FLAGS, Invocation, common_options, json_option, print_json, read_settings
-from gatehouse.cli.doctor_network import about_address, about_mail, about_workloads
+from gatehouse.cli.doctor_network import about_address, about_mail, about_passkeys, about_workloads
 from gatehouse.cli.findings import CheckedInstallation, DatabaseCheck, Finding, Level, bad, ok, warn
 from gatehouse.cli.output import format_time
 from gatehouse.cli.services import open_existing_database, sqlite_file
@@ -479,6 +479,7 @@ DATABASE_CHECKS: tuple[DatabaseCheck, ...] = (
     about_apis,
     about_mail,
     about_address,
+    about_passkeys,
 )
 
 

@@ -2,18 +2,25 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Final
 
+from msgspec import Struct
+
+from gatehouse.accounts.second_factors.webauthn import RELATED_ORIGINS_PATH, RelyingParty
+from gatehouse.app.services import host_of
 from gatehouse.app.services.core import DAY, outbound_client
 from gatehouse.app.services.smtp import smtp_transport
 from gatehouse.cli.findings import CheckedInstallation, Finding, ok, warn
+from gatehouse.kernel.strict_json import decode_strict_json
 from gatehouse.kernel.times import iso8601
 from gatehouse.mail.model import ServerUnusable
 from gatehouse.oauth.metadata_clients import KEYS_LIMITS
 from gatehouse.oauth.workloads.keys import KeysUnreadable, WorkloadKeys, place_of_keys
-from gatehouse.storage.installation import BASE_URL
+from gatehouse.outbound.client import OutboundClient
+from gatehouse.outbound.model import CallFailed
+from gatehouse.storage.installation import BASE_URL, PASSKEY_HOST
 
 TIMEOUT_SECONDS: Final = 4.0
 CERTIFICATE_DAYS: Final = 14  # left, from which on a certificate is reported
@@ -59,6 +66,49 @@ async def about_workloads(installation: CheckedInstallation) -> AsyncIterator[Fi
             yield warn("workloads", f"the keys of {identity.issuer_name} for {client_id} cannot be read: {error}")
     if identities and not problems:
         yield ok("workloads", f"{len(identities)} workload identities, whose keys can be read")
+
+
+async def about_passkeys(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    """After a move, ask the host that the passkeys belong to as browsers do before they let pages here use them."""
+    stored = installation.storage.installation
+    former, base_url = await stored.value(PASSKEY_HOST), await stored.value(BASE_URL)
+    if not former or not base_url or not await stored.are_there_passkeys():
+        return
+    party = RelyingParty(name="", origin=base_url, host=host_of(base_url), former_host=former)
+    if party.is_within_host:
+        return
+    url = f"https://{former}{RELATED_ORIGINS_PATH}"
+    try:
+        origins = await fetch_origins(outbound_client(installation.settings), url)
+    except CallFailed as error:
+        problem = f"which cannot be fetched from here ({error.detail or error.public})"
+    except ValueError as error:
+        problem = str(error)
+    else:
+        if base_url in origins:
+            yield ok("passkeys", f"they belong to {former}, and {url} lists {base_url}")
+            return
+        problem = f"which does not list {base_url}"
+    yield warn(
+        "passkeys",
+        f"they belong to {former}, and browsers use them here only by {url}, {problem}: let its proxy pass this path "
+        "on to Gatehouse, without a redirect",
+    )
+
+
+async def fetch_origins(outbound: OutboundClient, url: str) -> Sequence[str]:
+    """Return the origins that a document of related origins lists. Raises CallFailed, ValueError."""
+    response = await outbound.get(url, accept="application/json")
+    if not response.is_success:
+        raise ValueError(f"which answers HTTP {response.status}")
+    try:
+        return decode_strict_json(response.body.decode(), RelatedOrigins).origins
+    except ValueError:
+        raise ValueError("which is no document of related origins") from None
+
+
+class RelatedOrigins(Struct, frozen=True):
+    origins: tuple[str, ...]
 
 
 async def about_address(installation: CheckedInstallation) -> AsyncIterator[Finding]:

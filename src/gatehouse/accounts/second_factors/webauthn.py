@@ -9,6 +9,7 @@ from gatehouse.accounts.model import User
 from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.kernel.addresses import parse_address
 
+RELATED_ORIGINS_PATH: Final = "/.well-known/webauthn"
 CHALLENGE_LIFETIME: Final = 300  # seconds a challenge can be answered
 
 

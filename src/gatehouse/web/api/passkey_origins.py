@@ -6,11 +6,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.second_factors.passkeys import Passkeys
+from gatehouse.accounts.second_factors.webauthn import RELATED_ORIGINS_PATH
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.responses import cacheable_response
 from gatehouse.web.http.routing import Endpoint, RateClass
 
-RELATED_ORIGINS_PATH = "/.well-known/webauthn"
 CACHE_CONTROL = "public, max-age=300"
 
 

@@ -1,6 +1,7 @@
 """Connect, the kinds of a new application, and the file of a new secret."""
 
 import asyncio
+import json
 import re
 import shutil
 from collections.abc import Mapping
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from joserfc import jwt
+from joserfc.jwk import RSAKey
 
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.model import ClientProfile
@@ -248,6 +251,83 @@ async def test_snippet_of_a_machine_gets_a_token_for_the_api_of_its_application(
     await olga.post(f"{APPLICATIONS}/{SHOP}/clients/nightly", client_name="Nightly job", kind="machine", version="1")
     saved = await studio.services.oauth.clients.commands.get("nightly")
     assert (saved.name, saved.machine, saved.scopes) == ("Nightly job", True, ())
+
+
+NEW_CLIENT = f"{APPLICATIONS}/{SHOP}/new_client"
+KEY = RSAKey.generate_key(2048, {"kid": "k1", "use": "sig"})
+PLATFORM = {
+    "issuer": "https://platform.example",
+    "subject": "system:serviceaccount:shop:nightly",
+    "jwks": {"keys": [KEY.as_dict(private=False)]},
+}
+
+
+async def create_machine(browser: HttpBrowser, identities: str) -> str:
+    """Fill in the form of a machine that proves itself with tokens of its platform, and may act for people."""
+    await browser.get(f"{NEW_CLIENT}?kind=machine")
+    machine = {
+        "client_name": "Nightly",
+        "client_id": "nightly",
+        "kind": "machine",
+        "may_exchange": "",
+        "may_act": "yes",
+    }
+    page = await browser.post(NEW_CLIENT, **machine, workload_identities=identities)
+    return (await browser.follow()).text if page.is_redirect else page.text
+
+
+async def test_snippet_of_a_workload_gets_a_token_without_a_secret(
+    studio: RunningService, console_browsers: ConsoleBrowsers, tmp_path: Path
+) -> None:
+    olga = await console_browsers(OLGA)
+    assert "OIDC_CLIENT_SECRET" not in await create_machine(olga, json.dumps([PLATFORM]))
+    saved = await studio.services.oauth.clients.commands.get("nightly")
+    assert (saved.may_act, len(saved.workload_identities), saved.secrets) == (True, 1, ())
+    form = (await olga.get(f"{APPLICATIONS}/{SHOP}/clients/nightly")).text
+    assert "/rotate" not in form
+    page = (await olga.get(f"{CONNECT}?client=nightly")).text
+    assert "/docs/guides/workload-identity" in page
+    plain = unescape(re.sub(r"</?span[^>]*>", "", page))
+    command = plain[plain.index("TOKEN_FILE=/") : plain.index("</code></pre>", plain.index("TOKEN_FILE=/"))]
+    now = studio.clock.now()
+    claims = {
+        "iss": PLATFORM["issuer"],
+        "sub": PLATFORM["subject"],
+        "aud": studio.base_url,
+        "iat": now,
+        "exp": now + 60,
+    }
+    (tmp_path / "token").write_text(jwt.encode({"alg": "RS256", "kid": "k1"}, claims, KEY))
+    command = command.replace("/var/run/secrets/gatehouse/token", str(tmp_path / "token"))
+    process = await asyncio.create_subprocess_exec(
+        "bash", "-euc", command, env={"PATH": "/usr/bin:/bin"}, stdout=asyncio.subprocess.PIPE
+    )
+    answer, _ = await process.communicate()
+    assert msgspec.json.decode(answer)["token_type"] == "Bearer"
+
+
+async def test_a_workload_identity_that_does_not_fit_is_told_with_its_place_and_nothing_of_it(
+    console_browsers: ConsoleBrowsers,
+) -> None:
+    olga = await console_browsers(OLGA)
+    entry = {key: value for key, value in PLATFORM.items() if key != "jwks"}
+    for identities, problem in (
+        ('[\n  {"issuer": "https://secret.example",\n   "subject": }\n]', "Line 3 is not JSON."),
+        ('[{"issuer": "https://secret.example"', "Line 1 is not JSON."),
+        ('{"issuer": "https://secret.example"}', "Has the wrong type or length."),
+        (json.dumps([{**entry, "claims": {"secret": 7}}]), "workload_identities[0].claims[...]: has the wrong type"),
+        (json.dumps([{**PLATFORM, "subjet": "secret"}]), "workload_identities[0]: has an unknown member subjet."),
+        (json.dumps([PLATFORM, {"issuer": "https://secret.example"}]), "identities[1]: needs the member subject."),
+        (
+            json.dumps([PLATFORM, {**entry, "discovery": True, "subject": "secret:*"}]),
+            "workload_identities[1].subject: ",
+        ),
+    ):
+        page = await create_machine(olga, identities)
+        (told,) = re.findall(r'role="alert"[^>]*>(?:<svg.*?</svg>)?(.*?)</', page, re.DOTALL)
+        assert problem in unescape(told), (problem, told)
+        assert "secret" not in told, "what was typed may be one"
+        assert "https://secret.example" in unescape(page) or "secret" in unescape(page), "it is kept in the form"
 
 
 async def test_permissions_are_pasted_as_lines_and_a_bad_one_is_named(

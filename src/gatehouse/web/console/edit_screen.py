@@ -163,10 +163,13 @@ class EditScreen(msgspec.Struct, Generic[RecordT, FormT, ContextT], frozen=True,
 
 
 def at_form_field(problem: FormProblem, form: CsrfForm) -> FormProblem:
-    """Return a problem of a member or of an entry of a list at the field, and the line, that it was typed in."""
+    """Return a problem of a member or of an entry of a list at the field, and the line, that it was typed in.
+
+    JSON keeps the place: its lines are no entries, and the page must not repeat one.
+    """
     found = MEMBER_PLACE.fullmatch(problem.place)
     typed = getattr(form, found["field"], None) if found else None
-    if found is None or not isinstance(typed, str):
+    if found is None or not isinstance(typed, str) or typed.lstrip()[:1] in ("[", "{"):
         return problem
     lines = split_lines(typed) if found["index"] else []
     index = int(found["index"] or 0)

@@ -14,6 +14,9 @@ from gatehouse.oauth.model import SCOPES, ClaimContent, ClaimSource
 from gatehouse.web.console.forms import form_text, join_lines, split_lines
 
 YES: Final = "yes"  # of a box that is checked; browsers do not send others
+ERROR_BYTE: Final = re.compile(r"\(byte ([0-9]+)\)", re.ASCII)
+UNKNOWN_MEMBER: Final = re.compile("Object contains unknown field `([^`]*)`")
+MISSING_MEMBER: Final = re.compile("Object missing required field `([^`]*)`")
 NUMBER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
@@ -110,9 +113,28 @@ def parse_document(one: DescribedField[FieldT], text: str) -> object:
     try:
         return msgspec.json.decode(text, type=one.type) if text.strip() else one.default
     except msgspec.ValidationError as error:
-        raise BadInput(f"{one.name}: {error}").on_screen("document_member", error=str(error)) from None
-    except (msgspec.DecodeError, UnicodeError):
-        raise BadInput(f"{one.name}: enter JSON").on_screen("document") from None
+        raise misfit_document(one.name, str(error)) from None
+    except (msgspec.DecodeError, UnicodeError) as error:
+        number = line_of_error(text, str(error))
+        raise BadInput(f"{one.name}: line {number}: not JSON").on_screen("document_line", number=number) from None
+
+
+def misfit_document(name: str, error: str) -> BadInput:
+    """Return the problem of JSON that is not as it must be, with the member but without what it contains."""
+    text, _, path = error.partition(" - at `$")
+    problem = BadInput(f"{name}{path.removesuffix('`')}: {text}")
+    if unknown := UNKNOWN_MEMBER.match(text):
+        return problem.on_screen("document_unknown", name=unknown[1])
+    if missing := MISSING_MEMBER.match(text):
+        return problem.on_screen("document_missing", name=missing[1])
+    return problem.on_screen("document_member")
+
+
+def line_of_error(text: str, error: str) -> int:
+    """Return the line that an error of the JSON is in; the last one where the text ends too early."""
+    found = ERROR_BYTE.search(error)
+    before = text.encode()[: int(found[1])] if found else text.strip().encode()
+    return before.count(b"\n") + 1
 
 
 def _text(value: str | None) -> str:

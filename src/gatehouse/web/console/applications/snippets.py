@@ -316,6 +316,7 @@ def template_values(snippet: Snippet, client: Client | None, issuer: str) -> dic
         "discovery": f"{issuer}/.well-known/openid-configuration",
         "client_id": client.client_id if client else EXAMPLE_CLIENT,
         "public": client.public if client else snippet.kind is SnippetKind.PAGE,
+        "workload": client is not None and bool(client.workload_identities),
         "scope": client_scope(client) if client else "openid email profile",
         "id_token_alg": (
             client.token_settings if client else new_token_settings(ClientProfile.OIDC)

@@ -6,13 +6,14 @@ which only its own application can introspect. Neither is stored.
 `jti` says what a token depends on, so that introspection and revocation find it:
 
     grant.<grant id>.<serial>     a person's, which ends with the grant
-    grant.<grant id>.<revs>.<serial>  the same for a program that acts for them, with the epochs of all clients that
-                                  act, the newest first and joined by "-": it ends with each of them (R11)
+    grant.<grant id>.<revs>.<serials>  the same for a program that acts for them, with the epochs of all clients that
+                                  act and the serials of their tokens, the newest first and joined by "-": it ends
+                                  with each of them (R11)
     client.<rev>.<serial>         a client's own, which ends with the client's epoch
     account.<rev>.<serial>        a service account's, which ends with the account's epoch
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from secrets import token_hex
 from typing import Final
 
@@ -41,11 +42,15 @@ SERIAL_BYTES: Final = 12
 MAX_API_TOKEN: Final = 6_144  # characters; roles, groups and permissions beyond are left out (R9)
 
 
-REV_MARK: Final = "-"  # between the epochs of a chain
+CHAIN_MARK: Final = "-"  # between the epochs of a chain, and between its serials
 
 
-def join_revs(acting: Client, earlier: str) -> str:
-    return f"{acting.rev}{REV_MARK}{earlier}" if earlier else str(acting.rev)
+def tokens_of_chain(jti: str) -> Iterator[str]:
+    """Yield the jti of a token with which a program acts, and those of the tokens that it came from."""
+    source, grant_id, revs, serials = jti.split(".")
+    while serials:
+        yield f"{source}.{grant_id}.{revs}.{serials}"
+        revs, serials = revs.partition(CHAIN_MARK)[2], serials.partition(CHAIN_MARK)[2]
 
 
 class TokenSubject(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +59,7 @@ class TokenSubject(msgspec.Struct, frozen=True, kw_only=True):
     sub: str
     client_id: str
     source: str  # the beginning of its jti
+    earlier: str = ""  # the end of its jti: the serials of the tokens that it came from
     user_id: str = ""  # whose roles and permissions it may name
 
     @classmethod
@@ -71,14 +77,18 @@ class TokenSubject(msgspec.Struct, frozen=True, kw_only=True):
         return cls(sub=user_id, client_id=holder.client.client_id, source=source, user_id=user_id)
 
     @classmethod
-    def of_delegation(cls, holder: GrantHolder, acting: Client, earlier: str) -> "TokenSubject":
-        """`earlier`: the epochs of those that acted before."""
-        user_id, revs = holder.user.user_id, join_revs(acting, earlier)
+    def of_delegation(cls, holder: GrantHolder, acting: Client, earlier_jti: str) -> "TokenSubject":
+        """`earlier_jti`: of the token with which another program acted before; "" for none."""
+        user_id, revs, serials = holder.user.user_id, str(acting.rev), ""
+        if earlier_jti:
+            _, _, earlier_revs, serials = earlier_jti.split(".")
+            revs = f"{revs}{CHAIN_MARK}{earlier_revs}"
         source = f"grant.{holder.grant.grant_id}.{revs}"
-        return cls(sub=user_id, client_id=acting.client_id, source=source, user_id=user_id)
+        return cls(sub=user_id, client_id=acting.client_id, source=source, earlier=serials, user_id=user_id)
 
     def new_jti(self) -> str:
-        return f"{self.source}.{token_hex(SERIAL_BYTES)}"
+        serial = token_hex(SERIAL_BYTES)
+        return f"{self.source}.{serial}{CHAIN_MARK}{self.earlier}" if self.earlier else f"{self.source}.{serial}"
 
 
 class FoundToken(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,6 +109,11 @@ class FoundToken(msgspec.Struct, frozen=True, kw_only=True):
     def revs(self) -> str:
         """The epochs of the clients that act, as its jti has them; "" for none."""
         return "" if self.act is None else self.jti.split(".")[2]
+
+    @property
+    def chain(self) -> tuple[str, ...]:
+        """The jti of each token that it depends on, its own first."""
+        return (self.jti,) if self.act is None else tuple(tokens_of_chain(self.jti))
 
     @property
     def machine(self) -> str:
@@ -273,26 +288,28 @@ class ApiTokens(Struct, kw_only=True, eq=False):
         self, token: FoundToken, holder: GrantHolder, api: Api, *, include_banned: bool
     ) -> FoundToken | None:
         """Return the token of a program that acts for a person, if it still may."""
-        acting = await self._find_acting(token, holder)
-        if acting is None or not api.accepts_act or not api.admits_client_of_person(acting):
+        chain = await self._find_chain(token)
+        if chain is None or not api.accepts_act or await self.grants.is_machine_token_revoked(*token.chain):
             return None
-        if await self.grants.is_machine_token_revoked(token.jti):
-            return None
-        if not include_banned and await self._is_banned_from(holder.user, acting):
-            return None
-        scopes = api.scopes_in(holder.grant.scopes, acting)
-        return replace(token, client=acting, scope=existing_scopes(token.scope, scopes))
+        scope = token.scope
+        for client in chain:
+            if not may_act_for(client, holder.client, holder.grant.scopes):
+                return None
+            if not api.admits_client_of_person(client):
+                return None
+            if not include_banned and await self._is_banned_from(holder.user, client):
+                return None
+            scope = existing_scopes(scope, api.scopes_in(holder.grant.scopes, client))
+        return replace(token, client=chain[0], scope=scope)
 
-    async def _find_acting(self, token: FoundToken, holder: GrantHolder) -> Client | None:
-        """Return the client that acts, if it still may, and so may those that acted before it."""
+    async def _find_chain(self, token: FoundToken) -> Sequence[Client] | None:
+        """Return the clients that act, the newest first; None when one is gone or its tokens were revoked."""
         try:
             chain = [await self.clients.active_client(client_id) for client_id in actors_in(token.act)]
         except ClientNotFound:
             return None
-        acting, revs = chain[0], REV_MARK.join(str(client.rev) for client in chain)
-        is_unrevoked = (acting.client_id, revs) == (token.client_id, token.revs)
-        may_act = all(may_act_for(client, holder.client, holder.grant.scopes) for client in chain)
-        return acting if is_unrevoked and may_act else None
+        revs = CHAIN_MARK.join(str(client.rev) for client in chain)
+        return chain if (chain[0].client_id, revs) == (token.client_id, token.revs) else None
 
     async def _is_banned_from(self, user: User, client: Client) -> bool:
         """Whether the person is banned from the client's application now."""

@@ -13,6 +13,7 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_record_id
 from gatehouse.oauth.api_model import resource_in
+from gatehouse.oauth.authorize.grant_creator import ending_with
 from gatehouse.oauth.authorize.service import Consents
 from gatehouse.oauth.device import format_user_code
 from gatehouse.oauth.errors import InvalidTarget
@@ -87,6 +88,7 @@ class DeviceSignInPurpose(Struct, kw_only=True, eq=False):
             logo=await logo_path(self.clients, client),
             code=format_user_code(request.user_code),
             scopes=() if client.first_party else await scope_texts(self.clients, request.scopes),
+            ends_at=0 if client.first_party else await self.consents.end_of(interaction.user_id or "", client),
             asked_at=request.created_at,
             address=request.address,
             nearness=compare_networks(request.address, origin),
@@ -110,11 +112,13 @@ class DeviceSignInPurpose(Struct, kw_only=True, eq=False):
             await self.refuse(interaction, origin)
             named = {CLIENT_KEY: client.client_id, RESOURCE_KEY: resource_in(request.scopes)}
             return f"{DENIED_PATH}?{urlencode({name: value for name, value in named.items() if value})}"
+        consent_end = 0
         if not client.first_party:
             await self.consents.give(proof.user_id, client, request.scopes, origin)
+            consent_end = await self.consents.end_of(proof.user_id, client)
         details: Details = {"client": client.client_id, "scope": " ".join(request.scopes), "device": True}
         entry = self.recorder.record(AuditEvent.GRANT_MADE, origin, subject=proof.user_id, details=details)
-        grant = self._grant(request, client, proof)
+        grant = ending_with(self._grant(request, client, proof), consent_end)
         approved = await self.store.approve_request(
             request.user_code, grant, self.clock.now(), entry, consented=not client.first_party
         )

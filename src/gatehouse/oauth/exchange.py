@@ -12,6 +12,7 @@ from gatehouse.kernel.addresses import Address, any_network_contains, parse_netw
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.access_token_verifier import AccessTokenVerifier, VerifiedAccessToken
 from gatehouse.oauth.errors import AccessDenied, UnauthorizedClient
+from gatehouse.oauth.given_grants import GrantUses
 from gatehouse.oauth.id_tokens import ID_TOKEN_SECONDS
 from gatehouse.oauth.store import GrantStore, may_log_in_to_client
 from gatehouse.oauth.vocabulary import PROFILE, TRUST
@@ -76,6 +77,7 @@ class UserJwtExchange(Struct, kw_only=True, eq=False):
 
     access_token_verifier: AccessTokenVerifier
     rules: ApplicationAccess
+    uses: GrantUses
     signer: Signer
     clock: Clock
     issuer: str
@@ -90,6 +92,7 @@ class UserJwtExchange(Struct, kw_only=True, eq=False):
             raise UnauthorizedClient(f"{client.client_id} is not allowed to exchange access tokens")
         if not await may_log_in_to_client(self.rules, user, client, None):  # an API's token is none of these
             raise AccessDenied(f"application {client.application_id} does not allow {user.user_id} to sign in")
+        await self.uses.mark(bearer.holder.grant)
         return await self.signer.sign(self._claims(bearer), keys_version=bearer.holder.keys_version)
 
     def _claims(self, bearer: VerifiedAccessToken) -> ExchangedUserClaims:

@@ -1,4 +1,4 @@
-"""What a person gave to clients and to programs that act through them: listed, and ended one by one (R11)."""
+"""What a person gave to clients and to programs that act through them: listed, used, and ended one by one (R11)."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,10 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.times import DAY
 from gatehouse.oauth.api_model import resource_in
 from gatehouse.oauth.delegation import ActingApplication, acting_applications, delegated_applications
-from gatehouse.oauth.model import GivenGrant
+from gatehouse.oauth.model import GivenGrant, Grant
 from gatehouse.oauth.store import ClientStore, ConsentStore, GrantStore
 
 
@@ -21,6 +22,17 @@ class ListedGrant(Struct, frozen=True, kw_only=True):
     @property
     def resource(self) -> str:
         return resource_in(self.grant.scopes)
+
+
+class GrantUses(Struct, kw_only=True, eq=False):
+    grants: GrantStore
+    clock: Clock
+
+    async def mark(self, grant: Grant) -> None:
+        """Store that a token of the grant was exchanged, once a day."""
+        now = self.clock.now()
+        if now // DAY > grant.last_used_at // DAY:
+            await self.grants.mark_grant_used(grant.grant_id, now)
 
 
 class GivenGrants(Struct, kw_only=True, eq=False):

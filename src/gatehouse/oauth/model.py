@@ -61,6 +61,8 @@ class FormSection(StrEnum):
     LINKS = "links"
     SIGN_OUT = "sign_out"
     TOKENS = "tokens"
+    ACTING = "acting"
+    ACTING_FOR_OTHERS = "acting_for_others"
     ADMINISTRATORS = "administrators"
 
 
@@ -238,14 +240,14 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         bool,
         Field(
             "Allow it to act for people who let its application act through other clients of it (oidc).",
-            section=FormSection.MAIN,
+            section=FormSection.ACTING,
         ),
     ] = False
     may_act_for_others: Annotated[  # R11
         bool,
         Field(
             "Allow it to act through clients of other applications, too.",
-            section=FormSection.ADMINISTRATORS,
+            section=FormSection.ACTING_FOR_OTHERS,
             administrators_only=True,
         ),
     ] = False
@@ -343,6 +345,12 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     created_at: int
     ends_at: int  # of the whole family
     revoked_at: int = 0
+    used_at: int = 0  # when one of its tokens was first exchanged on the last day that this happened
+
+    @property
+    def last_used_at(self) -> int:
+        """When it last gave tokens, to the day."""
+        return max(self.created_at, self.code_taken_at, self.refreshed_at, self.used_at)
 
 
 class GrantHolder(msgspec.Struct, frozen=True, kw_only=True):
@@ -391,7 +399,7 @@ class GivenGrant(msgspec.Struct, frozen=True, kw_only=True):
     name: str  # of the client
     scopes: tuple[str, ...]
     given_at: int
-    used_at: int  # when it last gave tokens
+    used_at: int  # when it last gave tokens, to the day
     ends_at: int
 
 

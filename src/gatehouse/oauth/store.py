@@ -153,6 +153,9 @@ class GrantStore(Protocol):
         revoked with the record.
         """
 
+    async def mark_grant_used(self, grant_id: str, now: int) -> None:
+        """Store when one of its tokens was exchanged."""
+
     async def revoke_grant(self, grant_id: str, now: int, record: AuditRecord) -> bool:
         """End a grant with all its tokens; False when it was dead already."""
 
@@ -165,7 +168,8 @@ class GrantStore(Protocol):
     async def revoke_machine_token(self, jti: str, now: int, *, ends_at: int, record: AuditRecord) -> bool:
         """End a token of a machine before its time; False when it was revoked before."""
 
-    async def is_machine_token_revoked(self, jti: str) -> bool: ...
+    async def is_machine_token_revoked(self, *jtis: str) -> bool:
+        """Whether one of these tokens was revoked."""
 
     async def spend_assertion(self, digest: bytes, client_id: str, now: int, *, ends_at: int) -> bool:
         """Store the ID of a client's assertion until it expires: of any number of callers one gets True."""

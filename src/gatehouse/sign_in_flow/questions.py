@@ -32,6 +32,7 @@ class ConfirmationQuestion(Struct, frozen=True, kw_only=True):
     code: str = ""  # shown on the device, to compare; empty without one
     choices: tuple[str, ...] = ()  # the device shows one of them, and the person picks it
     scopes: tuple[str, ...] = ()  # that need consent
+    ends_at: int = 0  # of the consent, as the person chose before; 0 for never
     consent: ConsentRequest | None = None  # for a client that is not the application itself
     asked_at: int
     address: str  # that the request came from

@@ -277,14 +277,36 @@ async def test_dg_07_the_token_ends_with_the_grant_and_either_client(
     assert "error" in (await act(agents.runner, first)).json()
 
 
+@pytest.mark.both_databases
 async def test_dg_08_a_program_revokes_its_own_token_and_no_one_elses(agents: Agents, anna: User) -> None:
+    """What came from the token ends with it; what it came from, and what came from others, does not."""
+
+    async def revoke(relying: RelyingPartyClient, token: str) -> None:
+        answer = await agents.service.client.post(
+            "/proxy/oauth/revoke", data={"token": token}, headers=relying.headers
+        )
+        assert answer.status_code == 200
+
+    async def act_from(acting: RelyingPartyClient, token: str) -> str:
+        return str(success_body(await act(acting, token))["access_token"])
+
+    async def are_active(*tokens: str) -> list[bool]:
+        return [(await introspect(agents.planner, token))["active"] for token in tokens]
+
     tokens = await agents.sign_in(anna)
-    first = success_body(await act(agents.planner, tokens["access_token"]))["access_token"]
-    second = success_body(await act(agents.planner, tokens["access_token"]))["access_token"]
-    for relying, expected in ((agents.runner, True), (agents.planner, False)):
-        await agents.service.client.post("/proxy/oauth/revoke", data={"token": first}, headers=relying.headers)
-        assert (await introspect(agents.planner, first))["active"] is expected
-    assert (await introspect(agents.planner, second))["active"]
+    first, second = [await act_from(agents.planner, tokens["access_token"]) for _ in range(2)]
+    chained, of_second = [await act_from(agents.runner, token) for token in (first, second)]
+    last = await act_from(agents.planner, chained)
+    await revoke(agents.runner, first)
+    await revoke(agents.chat, first)
+    assert await are_active(first, chained, last, second, of_second) == [True] * 5
+    await revoke(agents.runner, chained)
+    assert await are_active(first, chained, last, second, of_second) == [True, False, False, True, True]
+    again = await act_from(agents.runner, first)
+    assert await are_active(again, await act_from(agents.planner, again)) == [True, True]
+    await revoke(agents.planner, first)
+    assert await are_active(first, again, second, of_second) == [False, False, True, True]
+    assert oauth_error(await act(agents.planner, again)) == INVALID
     assert success_body(await agents.chat.refresh(tokens["refresh_token"]))
 
 
@@ -393,6 +415,33 @@ async def test_dg_12_a_consent_with_an_end_ends_what_was_given_under_it(
     await agents.service.clock.advance(31 * DAY)
     await signed_in_browser.sign_in("anna@studio.example")
     assert not await is_asked("openid read")
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("is_delegation", [True, False])
+async def test_a_grant_is_used_on_the_day_of_an_exchange(agents: Agents, anna: User, *, is_delegation: bool) -> None:
+    async def last_use() -> int:
+        (listed,) = await agents.service.services.oauth.given_grants.of_user(anna.user_id)
+        return listed.grant.used_at
+
+    service, clock = agents.service, agents.service.clock
+    await clock.advance(DAY - clock.now() % DAY - 60)
+    evening = clock.now()
+    tokens = await agents.sign_in(anna)
+    await clock.advance(120)
+    assert await last_use() == evening
+    midnight = clock.now()
+    for _ in range(2):
+        if is_delegation:
+            success_body(await act(agents.planner, tokens["access_token"]))
+        else:
+            commands = service.services.oauth.clients.commands
+            await commands.change(msgspec.structs.replace(await commands.get("chat"), may_exchange=True), TEST)
+            headers = {"Authorization": f"Bearer {tokens['access_token']}"}
+            answer = await service.client.post("/proxy/oauth/exchangeToken", headers=headers)
+            assert answer.status_code == 200, answer.text
+        assert await last_use() == midnight, "once a day is enough"
+        await clock.advance(60)
 
 
 @pytest.mark.both_databases

@@ -18,10 +18,12 @@ from gatehouse.storage.tables.oauth import device_requests
 from tests.support.browser import PASSWORD, HttpBrowser, hidden_fields
 from tests.support.builders import ORIGIN, a_record
 from tests.support.oauth import (
+    DAY,
     TOKEN,
     RelyingPartyClient,
     a_public_client,
     an_oidc_client,
+    challenge_of,
     claims_of,
     oauth_error,
     success_body,
@@ -323,6 +325,40 @@ async def test_a_third_party_tells_what_it_wants_and_is_listed_afterwards(
         anna.user_id, "tv", service.clock.now(), a_record(subject=anna.user_id)
     )
     assert oauth_error(await tv.refresh(tokens["refresh_token"], redirect_uri="")) == (400, "invalid_grant")
+
+
+@pytest.mark.both_databases
+async def test_dg_12_a_device_keeps_the_end_that_the_person_chose_for_its_client(
+    service: RunningService, browser_client: HttpBrowser, anna: User
+) -> None:
+    """The page of a device offers no end, so it must not remove one (R11)."""
+    tv = await a_public_client(service, "tv", name="Their TV", device_grant=True, first_party=False)
+    await browser_client.sign_in(anna.login or "")
+    pkce = {"code_challenge": challenge_of("v" * 43), "code_challenge_method": "S256"}
+    await browser_client.get(tv.authorize_path(scope="openid profile", **pkce))
+    await browser_client.follow()
+    await browser_client.post("/sign-in/consent", decision="allow", days="1")
+    ends_at = service.clock.now() + DAY
+    device = await ask(tv)
+    await type_code(browser_client, device["user_code"])
+    assert "Access ends" in (await browser_client.follow()).text
+    await browser_client.post("/sign-in/confirm", decision="confirm")
+    tokens = success_body(await poll(tv, device["device_code"]))
+    consent = await service.services.storage.consents.consent(anna.user_id, "tv")
+    assert consent is not None
+    assert (consent.ends_at, set(consent.scopes)) == (ends_at, {"openid", "profile", "offline_access", "email"})
+    await service.clock.advance(DAY - 60)
+    tokens = success_body(await tv.refresh(tokens["refresh_token"], redirect_uri=""))
+    assert tokens["expires_in"] == 60
+    await service.clock.advance(60)
+    assert oauth_error(await tv.refresh(tokens["refresh_token"], redirect_uri="")) == (400, "invalid_grant")
+    # What has ended is asked for anew, and without an end then.
+    again = await ask(tv)
+    await type_code(browser_client, again["user_code"])
+    assert "Access ends" not in (await sign_in_here(browser_client)).text
+    await browser_client.post("/sign-in/confirm", decision="confirm")
+    success_body(await poll(tv, again["device_code"]))
+    assert await service.services.oauth.consents.end_of(anna.user_id, tv.client) == 0
 
 
 async def test_a_device_goes_on_when_the_browser_that_confirmed_it_signs_out(

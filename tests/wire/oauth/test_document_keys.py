@@ -14,7 +14,7 @@ from gatehouse.oauth.document_hosts import DocumentHosts
 from gatehouse.oauth.errors import BadDocument
 from gatehouse.oauth.metadata_clients import DOCUMENT_LIMITS, KEYS_LIMITS
 from gatehouse.outbound.client import OutboundClient
-from tests.support.browser import AccountBrowser, HttpBrowser
+from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser
 from tests.support.builders import ORIGIN
 from tests.support.client_documents import LOOPBACK_REDIRECT, DocumentServer, run_document_server
 from tests.support.oauth import TOKEN, claims_of, oauth_error, success_body
@@ -208,6 +208,36 @@ async def test_md_14_keys_are_not_read_where_the_document_does_not_name_them_any
     await service.clock.advance(60)
     await node.with_key(found, str(stolen.kid), CALLER)
     assert documents.fetches[read:] == ["/client.json", "/moved.json", "/moved.json"]
+
+
+async def test_md_14_a_key_that_one_node_read_counts_on_the_other_and_a_former_one_does_not(
+    installed_postgres_url: str, tmp_path: Path, documents: DocumentServer
+) -> None:
+    environment = {**documents.settings, "GATEHOUSE__SERVER__BASE_URL": "http://localhost:8080"}
+    async with (
+        running_service(installed_postgres_url, tmp_path, environment=environment) as here,
+        running_service(installed_postgres_url, tmp_path, environment=environment, clock=here.clock) as there,
+    ):
+        anna = await here.services.accounts.administration.create(
+            login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN
+        )
+        old, new = (with_kid(ECKey.generate_key("P-256")) for _ in range(2))
+        documents.documents[KEYS] = public_keys(old)
+        named = {"token_endpoint_auth_method": "private_key_jwt"}
+        client_id = documents.publish(**named, redirect_uris=[LOOPBACK_REDIRECT], jwks_uri=documents.url(KEYS))
+        await here.services.oauth.clients.metadata.find(client_id, CALLER)
+        at_here, at_there = [relying_party(node, client_id, LOOPBACK_REDIRECT) for node in (here, there)]
+        for relying in (at_here, at_there):
+            assert success_body(await redeem_with(relying, anna, old))
+        documents.documents[KEYS] = public_keys(new)
+        await here.clock.advance(60)
+        assert success_body(await redeem_with(at_here, anna, new))
+        read = len(documents.fetches)
+        assert success_body(await redeem_with(at_there, anna, new)), "the stored client has it"
+        assert documents.fetches[read:] == []
+        assert oauth_error(await redeem_with(at_there, anna, old)) == UNPROVED
+        assert oauth_error(await redeem_with(at_here, anna, old)) == UNPROVED
+        assert success_body(await redeem_with(at_there, anna, new))
 
 
 def signed_with(relying: Any, key: ECKey) -> dict[str, str]:

@@ -255,9 +255,11 @@ async def test_a_pushed_request_ends_with_its_client_and_its_redirect_uri(
     service: RunningService, signed_in_browser: HttpBrowser, oidc_client: RelyingPartyClient
 ) -> None:
     commands = service.services.oauth.clients.commands
-    removed = await an_oidc_client(service, "removed")
-    moved, gone = await push(oidc_client), await push(removed)
+    removed, rotated = [await an_oidc_client(service, name) for name in ("removed", "rotated")]
+    moved, gone, kept = await push(oidc_client), await push(removed), await push(rotated)
     await commands.remove("removed", ORIGIN)
+    await commands.rotate_secret("rotated", ORIGIN)
+    assert "code" in redirect_parameters(await signed_in_browser.get(kept))
     await commands.change(replace(oidc_client.client, redirect_uris=("https://shop.example/new",)), ORIGIN)
     for path in (moved, gone):
         assert is_error_page(await signed_in_browser.get(path))

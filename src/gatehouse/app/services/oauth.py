@@ -28,7 +28,7 @@ from gatehouse.oauth.device import DeviceAuthorization
 from gatehouse.oauth.device_sign_in import DeviceSignInPurpose
 from gatehouse.oauth.document_hosts import DocumentHosts
 from gatehouse.oauth.exchange import IdTokenExchange, UserJwtExchange
-from gatehouse.oauth.given_grants import GivenGrants
+from gatehouse.oauth.given_grants import GivenGrants, GrantUses
 from gatehouse.oauth.grants.authorization_code import AuthorizationCodeGrant
 from gatehouse.oauth.grants.client_credentials import ClientCredentialsGrant
 from gatehouse.oauth.grants.delegation import DelegationGrant
@@ -343,6 +343,7 @@ def build_tokens(
         user_jwt_exchange=UserJwtExchange(
             access_token_verifier=access_token_verifier,
             rules=permissions.login_rules,
+            uses=GrantUses(grants=core.storage.grants, clock=clock),
             signer=signer,
             clock=clock,
             issuer=issuer,
@@ -402,6 +403,7 @@ def build_token_endpoint(
                     rules=permissions.login_rules,
                     has_pending_terms=has_pending_terms,
                     records=HourlyRecords(grants=grants, clock=clock),
+                    uses=GrantUses(grants=grants, clock=clock),
                     recorder=recorder,
                     clock=clock,
                 ),

@@ -27,6 +27,11 @@ class GrantLifetimes(Struct, frozen=True, kw_only=True):
     family_seconds: int = 90 * 86_400
 
 
+def ending_with(grant: Grant, consent_end: int) -> Grant:
+    """Return the grant with its end, not later than that of the person's consent; 0: it has none."""
+    return replace(grant, ends_at=min(grant.ends_at, consent_end)) if consent_end else grant
+
+
 class GrantCreator(Struct, kw_only=True, eq=False):
     store: GrantStore
     recorder: Recorder
@@ -50,9 +55,7 @@ class GrantCreator(Struct, kw_only=True, eq=False):
         in the meantime.
         """
         code = new_secret()
-        grant = self._grant(client, proof, request, sha256(code))
-        if ends_at:
-            grant = replace(grant, ends_at=min(grant.ends_at, ends_at))
+        grant = ending_with(self._grant(client, proof, request, sha256(code)), ends_at)
         details = {"client": client.client_id, "scope": " ".join(request.scopes)}
         entry = self.recorder.record(AuditEvent.GRANT_MADE, origin, subject=proof.user_id, details=details)
         consented = not client.first_party or request.names_programs

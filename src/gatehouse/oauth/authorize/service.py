@@ -84,27 +84,31 @@ class Consents(Struct, kw_only=True, eq=False):
         return not set(scopes) <= set(consent.scopes)
 
     async def give(
-        self, user_id: str, client: Client, scopes: Sequence[str], origin: AuditOrigin, *, days: int = 0
+        self, user_id: str, client: Client, scopes: Sequence[str], origin: AuditOrigin, *, days: int | None = None
     ) -> None:
-        """Store the consent; it ends after `days`, 0 for never."""
+        """Store the consent; it ends after `days`, 0 for never.
+
+        Without `days`, where the person cannot choose an end, the end that they chose before stays.
+        """
         now = self.clock.now()
+        ends_at = await self.end_of(user_id, client) if days is None else now + days * DAY if days else 0
         consent = Consent(
             user_id=user_id,
             client_id=client.client_id,
             scopes=tuple(scopes),
             given_at=now,
-            ends_at=now + days * DAY if days else 0,
+            ends_at=ends_at,
         )
         details: Details = {"client": client.client_id, "scope": " ".join(scopes)}
-        if days:
+        if ends_at:
             details = {**details, "ends": iso8601(consent.ends_at)}
         entry = self.recorder.record(AuditEvent.CONSENT_GIVEN, origin, subject=user_id, details=details)
         await self.store.add_consent(consent, entry)
 
     async def end_of(self, user_id: str, client: Client) -> int:
-        """Return when the person's consent ends; 0 for never, and without one."""
+        """Return when the person's consent ends; 0 for never, and without one that is in force."""
         consent = await self.store.consent(user_id, client.client_id)
-        return 0 if consent is None else consent.ends_at
+        return 0 if consent is None or consent.has_ended(self.clock.now()) else consent.ends_at
 
     def denial_record(self, user_id: str, client_id: str, scopes: Sequence[str], origin: AuditOrigin) -> AuditRecord:
         """The audit record of a refused consent; nothing else is stored."""

@@ -16,6 +16,7 @@ from gatehouse.oauth.api_tokens import ApiTokens, TokenSubject
 from gatehouse.oauth.client_auth import ClientCredentials
 from gatehouse.oauth.delegation import DELEGATED_SECONDS, MAX_ACTORS, actors_in, may_act_for, new_act
 from gatehouse.oauth.errors import InvalidRequest, InvalidScope, InvalidTarget
+from gatehouse.oauth.given_grants import GrantUses
 from gatehouse.oauth.hourly_records import HourlyRecords
 from gatehouse.oauth.model import Client, GrantHolder
 from gatehouse.oauth.store import ClientStore, deciding_applications
@@ -36,7 +37,7 @@ class DelegatedSubject(Struct, frozen=True, kw_only=True):
     scopes: tuple[str, ...]
     ends_at: int
     act: ActClaim | None = None
-    revs: str = ""  # epochs of those that acted before
+    jti: str = ""  # of a token with which another program acts
 
 
 class DelegationGrant(Struct, kw_only=True, eq=False):
@@ -48,6 +49,7 @@ class DelegationGrant(Struct, kw_only=True, eq=False):
     rules: ApplicationAccess
     has_pending_terms: Callable[[str, int], Awaitable[bool]]
     records: HourlyRecords
+    uses: GrantUses
     recorder: Recorder
     clock: Clock
 
@@ -68,11 +70,12 @@ class DelegationGrant(Struct, kw_only=True, eq=False):
         await self._refuse_denied_person(subject.holder, acting, api)
         scopes = delegated_scopes(token_request.scope, api, subject, acting)
         await self._record(credentials, acting, subject.holder, api)
+        await self.uses.mark(subject.holder.grant)
         now = self.clock.now()
         ends_at = min(now + min(DELEGATED_SECONDS, api.token_seconds), subject.ends_at, subject.holder.grant.ends_at)
         token = await self.api_tokens.issue(
             api,
-            TokenSubject.of_delegation(subject.holder, acting, subject.revs),
+            TokenSubject.of_delegation(subject.holder, acting, subject.jti),
             scopes,
             ends_at=ends_at,
             act=act,
@@ -108,7 +111,7 @@ class DelegationGrant(Struct, kw_only=True, eq=False):
         carried = {f"{found.api.resource}{SCOPE_MARK}{name}" for name in ("", *found.scope.split())}
         scopes = tuple(scope for scope in found.holder.grant.scopes if scope in carried or SCOPE_MARK not in scope)
         return DelegatedSubject(
-            holder=found.holder, scopes=scopes, ends_at=found.ends_at, act=found.act, revs=found.revs
+            holder=found.holder, scopes=scopes, ends_at=found.ends_at, act=found.act, jti=found.jti
         )
 
     async def _find_api(self, resource: str, subject: DelegatedSubject, acting: Client) -> Api:

@@ -113,8 +113,11 @@ def revoke_machine_token(jti: str, now: int, *, ends_at: int, record: AuditRecor
     return True
 
 
-def is_machine_token_revoked(jti: str) -> Verb[bool]:
-    return bool((yield FIND_REVOKED(of_digest=sha256(jti))))
+def is_machine_token_revoked(*jtis: str) -> Verb[bool]:
+    for jti in jtis:
+        if (yield FIND_REVOKED(of_digest=sha256(jti))):
+            return True
+    return False
 
 
 def api_from_row(row: Row) -> Api:

@@ -77,7 +77,15 @@ GRANTS_OF_USER = Statement(
         select(
             *(
                 grants.c[name]
-                for name in ("grant_id", "scopes", "created_at", "code_taken_at", "refreshed_at", "ends_at")
+                for name in (
+                    "grant_id",
+                    "scopes",
+                    "created_at",
+                    "code_taken_at",
+                    "refreshed_at",
+                    "used_at",
+                    "ends_at",
+                )
             ),
             *(clients.c[name] for name in ("client_id", "application_id", "name")),
         )
@@ -123,7 +131,7 @@ def grants_of_user(user_id: str, now: int) -> Verb[Sequence[GivenGrant]]:
             name=row.name,
             scopes=tuple(row.scopes),
             given_at=row.created_at,
-            used_at=max(row.created_at, row.code_taken_at, row.refreshed_at),
+            used_at=max(row.created_at, row.code_taken_at, row.refreshed_at, row.used_at),
             ends_at=row.ends_at,
         )
         for row in (yield GRANTS_OF_USER(of=user_id, now=now))

@@ -243,6 +243,13 @@ REVOKE_GRANT = Statement(
         .returning(grants.c.grant_id)
     )
 )
+MARK_GRANT_USED = Statement(
+    lambda: (
+        update(grants)
+        .where(grants.c.grant_id == bindparam("of"), grants.c.used_at < bindparam("now"))
+        .values(used_at=bindparam("now"))
+    )
+)
 SPEND_ASSERTION = Statement(lambda: insert_single_use().on_conflict_do_nothing().returning(once.c.digest))
 ASSERTION_SPENT_BY = Statement(
     lambda: select(once.c.details).where(once.c.kind == ASSERTION, once.c.digest == bindparam("of_digest"))
@@ -356,6 +363,10 @@ def rotate_refresh_token(
     return RotationResult(outcome=RotationOutcome.REUSED)
 
 
+def mark_grant_used(grant_id: str, now: int) -> Verb[None]:
+    yield MARK_GRANT_USED(of=grant_id, now=now)
+
+
 def revoke_grant(grant_id: str, now: int, entry: AuditRecord) -> Verb[bool]:
     if not (yield REVOKE_GRANT(of=grant_id, now=now)):
         return (yield from has_audit_record(entry))
@@ -398,6 +409,7 @@ class GrantStorage(SqlStore):
 
     create_grant = inline_write(create_grant, single_statement=create_grant_single_statement)
     count_code_failure = inline_write(count_code_failure)
+    mark_grant_used = inline_write(mark_grant_used)
     revoke_grant = inline_write(revoke_grant, repeatable=True)
     revoke_client_tokens = write(revoke_client_tokens)
     add_machine_record = write(add_machine_record)

@@ -101,6 +101,7 @@ grants = Table(  # one sign-in to one client, with its code and the number of it
     time_column("created_at"),
     time_column("ends_at"),
     time_column("revoked_at"),
+    time_column("used_at", server_default=text("0")),  # when one of its tokens was last exchanged; see oauth/model.py
     Index(None, "user_id", "client_id"),
     Index(None, "session_id"),
     Index(None, "client_id"),

@@ -444,6 +444,7 @@ class ConfirmSignInContext(PageContext, frozen=True, kw_only=True):
     logo: str = ""  # path of its logo
     code: str = ""  # shown on the device, to compare
     scopes: tuple[str, ...] = ()
+    ends_at: int = 0  # of the access; 0 for never
     asked_at: int
     now: int
     address: str

@@ -175,6 +175,10 @@ class CallerSetup:
         self.permissions.facts_of[user_id] = replace(self.permissions.facts_of[user_id], **changes)
 
 
+async def find_no_token(_token: str, _scope: str) -> None:
+    return None
+
+
 async def find_no_bans(_user_id: str, _factor: str) -> tuple[()]:
     return ()
 
@@ -198,6 +202,7 @@ async def caller_setup(*, per_minute: int = 1_000_000) -> AsyncIterator[CallerSe
             user_jwts=jwts,
             service_jwts=ServiceJwtVerifier(store=keys, jwts=jwts),  # type: ignore[arg-type]
             access_keys=AccessKeyVerifier(store=keys, masters=master_keys(), limiter=guesses, clock=tokens.clock),  # type: ignore[arg-type]
+            find_token_owner=find_no_token,
             is_grant_live=grants.is_live,
             find_device_bans=find_no_bans,
             volume=RateLimiter({PRINCIPAL_RATE_CLASS: RateLimit(per_minute)}, clock=tokens.clock),

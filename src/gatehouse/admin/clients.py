@@ -16,9 +16,9 @@ from gatehouse.oauth.client_document import ClientPatch, apply_patch
 from gatehouse.oauth.errors import BadClient
 from gatehouse.oauth.model import SINGLE_FIELDS, Client, ClientProfile
 from gatehouse.permissions.commands.versions import refuse_old_version
-from gatehouse.permissions.errors import AdministratorsOnly, Malformed
+from gatehouse.permissions.errors import AdministratorsOnly, Malformed, NoRight
 from gatehouse.permissions.rights.actor import Actor
-from gatehouse.permissions.rights.guard import Operation, is_open
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.storage.audit import refusal_from_row
 from gatehouse.storage.runner import SqlStore, snapshot_read
 from gatehouse.storage.statements import Row, Statement, Verb
@@ -146,6 +146,11 @@ def administers(actor: Actor) -> bool:
     return is_open(actor.rights, Operation.ADMINISTER)
 
 
+def may_save_own_api(actor: Actor, application_id: int | None) -> bool:
+    """Whether the actor may save clients of the application that call the service as the application (R11)."""
+    return is_open(actor.rights, Operation.APPLICATION_KEYS, GuardTarget(application_id=application_id))
+
+
 def privileges(client: Client) -> Iterator[str]:
     """Name what the client has beyond its own application; a client with none of it is an ordinary one."""
     yield from (field.name for field in SINGLE_FIELDS if field.field.administrators_only and field.value_of(client))
@@ -163,10 +168,15 @@ def require_client_right(actor: Actor, before: Client | None, after: Client | No
     `before` is None for a client that is created; `after` is None for everything that is not a save: a new secret,
     removal. The whole client is guarded, not its fields: a redirect URI, a key or a secret of a privileged client is
     as good as its privilege (checklist CL-01). The right to save the application has been checked before.
+
+    Raises NoRight for a client that may call the service as its application: that takes canCreateJwt, as any other
+    credential of the application does (R11).
     """
     if administers(actor):
         return
     for client in (before, after):
+        if client is not None and client.own_api_scopes and not may_save_own_api(actor, client.application_id):
+            raise NoRight("the client may call the service as its application: canCreateJwt is needed")
         names = ", ".join(privileges(client)) if client is not None else ""
         if names:
             raise AdministratorsOnly(f"can_administer is needed: the client has {names}")

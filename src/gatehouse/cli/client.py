@@ -20,8 +20,8 @@ from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.client_commands import OLD_SECRET_LIFETIME
 from gatehouse.oauth.client_document import client_document, replace_values
 from gatehouse.oauth.model import (
+    ALLOWED_SCOPES,
     DEFAULT_SCOPES,
-    SCOPES,
     SINGLE_FIELDS,
     ClaimContent,
     ClaimSource,
@@ -84,7 +84,7 @@ OPTION_ARGUMENTS: Final[Mapping[Kind, dict[str, Any]]] = {
     Kind.LIST: {"multiple": True},
     Kind.SCOPES: {
         "multiple": True,
-        "type": click.Choice(SCOPES),
+        "type": click.Choice(ALLOWED_SCOPES),
         "show_default": " ".join(DEFAULT_SCOPES),
     },
     Kind.CLAIMS: {"multiple": True, "type": ClaimOption(), "metavar": "NAME=APPLICATION_ID:CONTENT"},
@@ -159,7 +159,7 @@ async def machine_command(services: Services, client: Client, secret: str) -> st
     application = None
     if client.application_id is not None:
         application = await services.storage.applications.application(client.application_id)
-    return token_command(services.base_url, client.client_id, secret, application.api if application else None)
+    return token_command(services.base_url, client, secret, application.api if application else None)
 
 
 def read_document(one: DescribedField[Field], path: Path) -> object:

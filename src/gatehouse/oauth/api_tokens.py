@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gatehouse.accounts.bans.model import find_ban
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import MachineAccount, User
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import HmacSha256, constant_time_equal
 from gatehouse.keys.encoding import decode_base64url, encode_base64url
@@ -33,12 +33,14 @@ from gatehouse.oauth.errors import ClientNotFound
 from gatehouse.oauth.mapped_claims import APPLICATION_CLAIMS, MappedClaims, application_sources, fitting_claims
 from gatehouse.oauth.model import Client, GrantHolder
 from gatehouse.oauth.store import ClientStore, FindAccount, GrantStore
+from gatehouse.oauth.vocabulary import AUTHZEN
 from gatehouse.tokens.claim_sizes import payload_bytes_left
 from gatehouse.tokens.claims import ActClaim, ApiTokenClaims, InvalidToken
 from gatehouse.tokens.signer import Signer
 from gatehouse.tokens.verifier import TokenVerifier
 
 SERIAL_BYTES: Final = 12
+ACCOUNT_SCOPES: Final = (AUTHZEN,)  # that service accounts may ask for: they may read what AuthZEN tells (R1)
 MAX_API_TOKEN: Final = 6_144  # characters; roles, groups and permissions beyond are left out (R9)
 
 
@@ -102,8 +104,13 @@ class FoundToken(msgspec.Struct, frozen=True, kw_only=True):
     api: Api | None = None  # None for an opaque token of a machine
     holder: GrantHolder | None = None  # of a person's
     client: Client | None = None  # that got it; None for a service account
-    project_id: str = ""  # of the service account
+    account: MachineAccount | None = None  # the service account that got it
     act: ActClaim | None = None  # the program that acts for the person
+
+    @property
+    def project_id(self) -> str:
+        """The project of the service account; "" for a client's."""
+        return "" if self.account is None else self.account.project_id
 
     @property
     def revs(self) -> str:
@@ -123,7 +130,7 @@ class FoundToken(msgspec.Struct, frozen=True, kw_only=True):
         return "" if self.act is None else self.act.sub
 
 
-# Opaque tokens of machines: version 1 | HMAC-SHA256 24 | end, distrusted, jti, sub and client_id as JSON.
+# Opaque tokens of machines: version 1 | HMAC-SHA256 24 | end, distrusted, jti, sub, client_id and scope as JSON.
 
 
 VERSION: Final = b"\x03"
@@ -137,6 +144,7 @@ class OpaquePayload(msgspec.Struct, frozen=True, array_like=True):
     jti: str
     sub: str
     client_id: str
+    scope: str = ""  # of the service's own API
 
 
 class OpaqueTokens:
@@ -201,10 +209,11 @@ class ApiTokens(Struct, kw_only=True, eq=False):
         claims = msgspec.structs.replace(claims, **await self._held_claims(api, subject, scopes, claims))
         return await self.signer.sign(claims, keys_version=keys_version)
 
-    async def issue_opaque(self, subject: TokenSubject, *, ends_at: int) -> str:
+    async def issue_opaque(self, subject: TokenSubject, scopes: Collection[str] = (), *, ends_at: int) -> str:
         await self.keyring.refresh()
+        distrust_count, scope = self.keyring.distrust_count, " ".join(scopes)
         return self.opaque_tokens.encode(
-            OpaquePayload(ends_at, self.keyring.distrust_count, subject.new_jti(), subject.sub, subject.client_id)
+            OpaquePayload(ends_at, distrust_count, subject.new_jti(), subject.sub, subject.client_id, scope)
         )
 
     async def _held_claims(
@@ -239,6 +248,18 @@ class ApiTokens(Struct, kw_only=True, eq=False):
                 return await self._with_account(api_token, grant_or_rev)
         return None
 
+    async def find_for_own_api(self, token: str, scope: str) -> FoundToken | None:
+        """Return a machine's token for the endpoints of this scope; None for what no machine got here (R11).
+
+        Raises InvalidToken for a token that has ended, or is for something else.
+        """
+        if self.opaque_tokens.decode(token) is None:
+            return None
+        found = await self.find(token)
+        if found is None or scope not in found.scope.split():
+            raise InvalidToken(f"the token has ended, or has no scope {scope}")
+        return found
+
     async def _find_jwt(self, token: str, *, include_expired: bool) -> FoundToken | None:
         verifier = self.verifier
         verify = verifier.verify_with_cached_keys_ignoring_time if include_expired else verifier.verify
@@ -267,7 +288,9 @@ class ApiTokens(Struct, kw_only=True, eq=False):
             await self.keyring.refresh()
             if read.ends_at <= self.clock.now() or read.distrust_count != self.keyring.distrust_count:
                 return None
-        return FoundToken(sub=read.sub, client_id=read.client_id, jti=read.jti, ends_at=read.ends_at)
+        return FoundToken(
+            sub=read.sub, client_id=read.client_id, jti=read.jti, ends_at=read.ends_at, scope=read.scope
+        )
 
     async def _with_grant(self, token: FoundToken, grant_id: str, *, include_banned: bool) -> FoundToken | None:
         now, api = self.clock.now(), token.api
@@ -329,7 +352,7 @@ class ApiTokens(Struct, kw_only=True, eq=False):
             return None
         if await self.grants.is_machine_token_revoked(token.jti):
             return None
-        declared = () if token.api is None else token.api.scopes
+        declared = client.own_api_scopes if token.api is None else token.api.scopes
         return replace(token, client=client, scope=existing_scopes(token.scope, declared))
 
     async def _with_account(self, token: FoundToken, rev: str) -> FoundToken | None:
@@ -340,8 +363,8 @@ class ApiTokens(Struct, kw_only=True, eq=False):
             return None
         if await self.grants.is_machine_token_revoked(token.jti):
             return None
-        declared = () if token.api is None else (*token.api.scopes, *APPLICATION_CLAIMS)
-        return replace(token, project_id=account.project_id, scope=existing_scopes(token.scope, declared))
+        declared = ACCOUNT_SCOPES if token.api is None else (*token.api.scopes, *APPLICATION_CLAIMS)
+        return replace(token, account=account, scope=existing_scopes(token.scope, declared))
 
 
 def existing_scopes(scope: str, existing: Collection[str]) -> str:

@@ -10,10 +10,11 @@ from gatehouse.kernel.web_urls import parse_web_url
 from gatehouse.oauth.errors import BadClient, ClientNotFound
 from gatehouse.oauth.mapped_claims import RESERVED_CLAIMS
 from gatehouse.oauth.model import (
+    ALLOWED_SCOPES,
     APPLICATION_SCOPES,
     LINK_FIELDS,
     LIST_FIELDS,
-    SCOPES,
+    OWN_API_SCOPES,
     SINGLE_FIELDS,
     ClaimSource,
     Client,
@@ -44,7 +45,6 @@ SIGN_IN_FIELDS: Final = (
     "redirect_hosts",
     "post_logout_uris",
     "backchannel_logout_uri",
-    "scopes",
     "device_grant",
     "game_id_token",
     "may_exchange",
@@ -104,7 +104,8 @@ def _limit_checks(client: Client) -> Iterable[RuleCheck]:
 
 
 def _address_checks(client: Client) -> Iterable[RuleCheck]:
-    yield from _check_each("scopes", client.scopes, SCOPES.__contains__, f"scopes must be among {', '.join(SCOPES)}")
+    names = f"scopes must be among {', '.join(ALLOWED_SCOPES)}"
+    yield from _check_each("scopes", client.scopes, ALLOWED_SCOPES.__contains__, names)
     host = "a redirect host must be a lower-case host name only"
     yield from _check_each("redirect_hosts", client.redirect_hosts, is_registrable_host, host)
     uri = "a redirect URI must be https (or http on loopback), without user info or fragment"
@@ -152,6 +153,9 @@ def _profile_checks(client: Client) -> Iterable[RuleCheck]:
     has_application = is_oidc and client.application_id is not None
     yield has_application or not set(APPLICATION_SCOPES) & set(client.scopes), "scopes", of_application
     yield is_oidc or PHONE not in client.scopes, "scopes", "scope phone needs profile oidc"
+    own_api = f"scopes {', '.join(OWN_API_SCOPES)} need profile oidc, a confidential client and an application"
+    gets_own_api = has_application and not client.public
+    yield gets_own_api or not set(OWN_API_SCOPES) & set(client.scopes), "scopes", own_api
     yield is_oidc or not client.public, "public", "a public client needs profile oidc"
     # A native client's only proof needs its redirect_uri, which a device does not have (interface §5.1).
     yield is_oidc or not client.device_grant, "device_grant", "the device grant needs profile oidc"
@@ -174,6 +178,8 @@ def _machine_checks(client: Client) -> Iterable[RuleCheck]:
     yield client.profile is ClientProfile.OIDC, "machine", "a machine needs profile oidc"
     for field in SIGN_IN_FIELDS:
         yield not getattr(client, field), field, f"{field} is for clients that sign people in, not for a machine"
+    own_api = f"a machine has only the scopes {', '.join(OWN_API_SCOPES)}"
+    yield set(OWN_API_SCOPES).issuperset(client.scopes), "scopes", own_api
 
 
 def _claim_checks(claims: Mapping[str, ClaimSource]) -> Iterable[RuleCheck]:

@@ -14,7 +14,7 @@ from gatehouse.oauth.authorize.service import Consents
 from gatehouse.oauth.clients import check_client_id
 from gatehouse.oauth.errors import ClientNotFound
 from gatehouse.oauth.id_tokens import IdTokens
-from gatehouse.oauth.model import Client, Grant, GrantHolder
+from gatehouse.oauth.model import SCOPES, Client, Grant, GrantHolder
 from gatehouse.oauth.store import ClientStore
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS, OPENID
 from gatehouse.sign_in_flow.model import SignInProof
@@ -83,7 +83,7 @@ class GameIdTokens(Struct, kw_only=True, eq=False):
 
 def id_token_scopes(client: Client) -> tuple[str, ...]:
     """Return the scopes of the client; nothing is ever refreshed."""
-    return tuple(scope for scope in client.scopes if scope != OFFLINE_ACCESS)
+    return tuple(scope for scope in SCOPES if scope in client.scopes and scope != OFFLINE_ACCESS)
 
 
 def unstored_grant(request: IdTokenRequest, proof: SignInProof, now: int) -> Grant:

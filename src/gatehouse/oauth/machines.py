@@ -5,7 +5,7 @@ from msgspec import Struct
 from gatehouse.accounts.model import MachineAccount
 from gatehouse.kernel.addresses import any_network_contains, parse_network
 from gatehouse.oauth.api_model import Api
-from gatehouse.oauth.api_tokens import TokenSubject
+from gatehouse.oauth.api_tokens import ACCOUNT_SCOPES, TokenSubject
 from gatehouse.oauth.client_assertions import ClientAssertions
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
 from gatehouse.oauth.errors import NoClientCredentials, UnsupportedGrantType
@@ -28,6 +28,11 @@ class Machine(Struct, frozen=True, kw_only=True):
         if self.account is not None:
             return api.admits_account(self.account.user_id, self.account.project_id)
         return self.client is not None and api.admits_client(self.client)
+
+    @property
+    def own_api_scopes(self) -> tuple[str, ...]:
+        """The scopes of the service's own API that it may ask for (R11)."""
+        return ACCOUNT_SCOPES if self.client is None else self.client.own_api_scopes
 
 
 class MachineAuthenticator(Struct, kw_only=True, eq=False):

@@ -13,8 +13,10 @@ from gatehouse.fields.model import Field, Kind, described_fields
 from gatehouse.fields.secrets import SecretBytes, SecretRecord
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.vocabulary import (
+    AUTHZEN,
     EMAIL,
     GROUPS,
+    OBJECTS,
     OFFLINE_ACCESS,
     OPENID,
     PERMISSIONS,
@@ -28,6 +30,8 @@ from gatehouse.oauth.workloads.model import WorkloadIdentity
 DEFAULT_SCOPES: Final = (OPENID, OFFLINE_ACCESS, EMAIL, PROFILE, TRUST)
 APPLICATION_SCOPES: Final = (GROUPS, ROLES, PERMISSIONS)  # of the client's application, profile oidc only (R9)
 SCOPES: Final = (*DEFAULT_SCOPES, *APPLICATION_SCOPES, PHONE)
+OWN_API_SCOPES: Final = (AUTHZEN, OBJECTS)  # that a client may be allowed, for tokens without a person (R11)
+ALLOWED_SCOPES: Final = (*SCOPES, *OWN_API_SCOPES)
 CLIENT_SUBJECT: Final = "client:"  # before the ID of a client, where a user ID may stand too
 MAX_LIVE_SECRETS: Final = 2  # live at once, while one is being rotated
 MIN_TOKEN_SECONDS: Final = 60  # lifetime of any token
@@ -284,6 +288,11 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     def subject(self) -> str:
         """`sub` of the tokens it gets for itself, and its name as an actor in the audit log."""
         return f"{CLIENT_SUBJECT}{self.client_id}"
+
+    @property
+    def own_api_scopes(self) -> tuple[str, ...]:
+        """The scopes of the service's own API that it may ask for (R11)."""
+        return tuple(scope for scope in OWN_API_SCOPES if scope in self.scopes)
 
     @property
     def weight(self) -> int:

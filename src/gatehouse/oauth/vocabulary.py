@@ -14,6 +14,10 @@ PHONE: Final = "phone"  # profile oidc only (R11)
 GROUPS: Final = "groups"
 ROLES: Final = "roles"
 PERMISSIONS: Final = "permissions"
+# Of the service's own API, which machines call as their application (R11).
+AUTHZEN: Final = "authzen"
+OBJECTS: Final = "objects"
+SCIM: Final = "scim"  # reserved
 
 ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"  # RFC 7523 §2.2
 # RFC 6749 §3.3

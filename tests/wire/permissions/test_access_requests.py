@@ -214,6 +214,16 @@ async def test_several_questions_share_what_they_leave_out(studio: Studio) -> No
     whole = {**common, "resource": resource, "context": context}
     answer = await ask(studio, "evaluations", {"evaluations": [whole] * 1_000})
     assert answer["evaluations"] == [{"decision": True}] * 1_000
+    unused = {**common, "resource": {}, "evaluations": [{"subject": {}, "resource": the_shop(studio)}]}
+    assert (await ask(studio, "evaluations", unused))["evaluations"] == [{"decision": True}]
+    people = [{"subject": a_subject(str(3_000_000_000 + number))} for number in range(150)]
+    answer = await ask(studio, "evaluations", {**common, "evaluations": [*people, {}, people[0], {}]})
+    assert answer["evaluations"] == [{"decision": False}] * 150 + [
+        {"decision": decided} for decided in (True, False, True)
+    ]
+    applications = [{"resource": {"type": "application", "id": str(60_001 + number)}} for number in range(11)]
+    theirs = (await ask(studio, "evaluations", {**common, "evaluations": applications}))["evaluations"]
+    assert theirs == [{"decision": False}] * len(applications)
 
 
 async def test_questions_that_are_too_many_or_incomplete_are_refused(studio: Studio) -> None:
@@ -225,27 +235,13 @@ async def test_questions_that_are_too_many_or_incomplete_are_refused(studio: Stu
         assert response.status_code == 400, response.text
         return str(response.json()["error"])
 
-    people = [{"subject": a_subject(str(3_000_000_000 + number))} for number in range(101)]
-    assert "100 subjects" in await refusal("evaluations", {**common, "evaluations": people})
-    addresses = [{"context": {"ip": f"192.0.2.{number}"}} for number in range(101)]
-    key = bearer_headers(await studio.access_key())
-    refused = await studio.service.client.post(
-        "/access/v1/evaluations", json={**common, "evaluations": addresses}, headers=key
-    )
-    assert (refused.status_code, "100 subjects" in refused.text) == (400, True)
-    services = studio.service.services
-    central = bearer_headers((await services.permissions.service_tokens.issue(1, origin=ORIGIN)).jwt)
-    applications = [{"resource": {"type": "application", "id": str(60_001 + number)}} for number in range(11)]
-    body = {**common, "evaluations": applications}
-    many = await studio.service.client.post("/access/v1/evaluations", json=body, headers=central)
-    assert (many.status_code, "10 applications" in many.text) == (400, True)
-    theirs = (await ask(studio, "evaluations", body))["evaluations"]  # of others: none of them is read
-    assert theirs == [{"decision": False}] * len(applications)
     assert "evaluations" in await refusal("evaluations", {**common, "evaluations": [{}] * 1_001})
     assert "evaluations[0].action: required" in await refusal(
         "evaluations", {"subject": a_subject(), "evaluations": [{"resource": HERE}]}
     )
     assert "subject" in await refusal("evaluation", {"action": KICK, "resource": HERE})
+    for broken in ({"subject": {"type": "user"}}, {"action": {}}, {"resource": {"id": "7"}}):
+        assert f"{next(iter(broken))}" in await refusal("evaluation", {**common, **broken})
     assert "page.token" in await refusal("search/subject", {**common, "page": {"token": "guessed"}})
 
 
@@ -264,6 +260,9 @@ async def test_pa_15_many_questions_in_one_call_count_as_many_requests(installed
         assert [await status([{}] * 1_000, shop) for _ in range(5)] == [200] * 4 + [429]
         assert [await status(people, other) for _ in range(3)] == [200, 200, 429]
         assert await status([{}] * 10, other) == 200
+        central = (await service.services.permissions.service_tokens.issue(1, origin=ORIGIN)).jwt
+        eleven = [{"resource": {"type": "application", "id": str(60_001 + number)}} for number in range(11)]
+        assert [await status(eleven, central) for _ in range(5)] == [200] * 4 + [429]
         checks = {"data": {"checks": [{"rule": "user.kick"}] * 1_000}, "application_id": studio.shop.application_id}
         answers = [await studio.post("check", checks, studio.owner.headers) for _ in range(5)]
         assert [one.status_code for one in answers] == [200] * 4 + [429]
@@ -330,3 +329,19 @@ async def test_the_configuration_names_every_endpoint(studio: Studio) -> None:
         assert url.startswith(f"{base_url}/access/v1/")
         answer = await studio.service.client.post(url.removeprefix(base_url), json={}, headers=headers)
         assert answer.status_code == 400  # it exists, and wants a question
+
+
+async def test_an_answer_has_the_request_id_of_its_request(studio: Studio) -> None:
+    headers = bearer_headers(await studio.service_jwt())
+    body = {"subject": a_subject(), "action": KICK, "resource": the_shop(studio)}
+
+    async def answered(path: str, request_id: str, sent: object = body) -> str:
+        more = {**headers, "X-Request-ID": request_id}
+        response = await studio.service.client.post(path, json=sent, headers=more)
+        return str(response.headers["x-request-id"])
+
+    mine = "bfe9eb29-ab87-4ca3-be83-a1d5d8305716"
+    for sent in (body, {}):
+        assert await answered("/access/v1/evaluation", mine, sent) == mine
+    for path, request_id in (("/access/v1/evaluation", "x" * 257), ("/api/permissions/check", mine)):
+        assert await answered(path, request_id) != request_id

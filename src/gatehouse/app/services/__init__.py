@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from gatehouse.app.services.sites import SiteServices
     from gatehouse.app.services.webhooks import WebhookServices
     from gatehouse.app.settings_editor import SettingsEditor
+    from gatehouse.permissions.authentication.vouching import TokenOwner
     from gatehouse.sign_in_flow.flows import SignInFlows
     from gatehouse.web.http.geoip import GeoIpLookup
 
@@ -138,7 +139,13 @@ class Services:
     def permissions(self) -> "PermissionServices":
         from gatehouse.app.services.permissions import build_permissions
 
-        return build_permissions(self.core, self.keys, self.limits)
+        async def find_token_owner(token: str, scope: str) -> "TokenOwner | None":
+            from gatehouse.app.services.oauth import token_owner
+
+            found = await self.oauth.tokens.api_tokens.find_for_own_api(token, scope)
+            return None if found is None else token_owner(found)
+
+        return build_permissions(self.core, self.keys, self.limits, find_token_owner)
 
     @cached_property
     def commands(self) -> "CommandServices":

@@ -15,7 +15,7 @@ from gatehouse.app.services.policies import grant_lifetimes
 from gatehouse.images.conversion import ImageConverter
 from gatehouse.images.loading import ImageLoader
 from gatehouse.oauth.access_token_verifier import AccessTokenVerifier
-from gatehouse.oauth.api_tokens import ApiTokens, OpaqueTokens
+from gatehouse.oauth.api_tokens import ApiTokens, FoundToken, OpaqueTokens
 from gatehouse.oauth.authorize.grant_creator import GrantCreator
 from gatehouse.oauth.authorize.purpose import AuthorizeSignInPurpose
 from gatehouse.oauth.authorize.pushed import PushedRequests
@@ -59,6 +59,7 @@ from gatehouse.oauth.vocabulary import GrantName
 from gatehouse.oauth.workloads.assertions import WorkloadAssertions
 from gatehouse.oauth.workloads.keys import WorkloadKeys
 from gatehouse.permissions.authentication.machine_accounts import ServiceAccountAuthenticator
+from gatehouse.permissions.authentication.vouching import TokenOwner
 from gatehouse.permissions.holdings import HoldingsReader
 from gatehouse.throttle.limits import AttemptLimiter
 from gatehouse.throttle.rate_limiter import RateLimiter
@@ -213,6 +214,14 @@ def build_oauth(
             issuer=issuer,
         ),
     )
+
+
+def token_owner(found: FoundToken) -> TokenOwner:
+    """Return who a token for the service's own API is of, as callers of permission endpoints are told."""
+    if found.account is not None:
+        account = found.account
+        return TokenOwner(user_id=account.user_id, project_id=account.project_id, ip_ranges=account.ip_ranges)
+    return TokenOwner(application_id=None if found.client is None else found.client.application_id)
 
 
 def build_clients(

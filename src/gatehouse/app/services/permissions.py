@@ -1,6 +1,6 @@
 """Who is calling, and what they may do."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,7 @@ from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.jwt_exchange import JwtExchange
 from gatehouse.permissions.authentication.jwts import CallerJwtVerifier
 from gatehouse.permissions.authentication.service_jwts import ServiceJwtVerifier, ServiceTokens
+from gatehouse.permissions.authentication.vouching import TokenOwner
 from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.login_rules import LoginRules
 from gatehouse.permissions.rights.ban_ranks import BanRanks
@@ -45,7 +46,12 @@ class PermissionServices(Struct, frozen=True, kw_only=True, eq=False):
     admits_guests: Callable[[tuple[int, ...]], bool]
 
 
-def build_permissions(core: Core, keys: KeyServices, limits: LimitServices) -> PermissionServices:
+def build_permissions(
+    core: Core,
+    keys: KeyServices,
+    limits: LimitServices,
+    find_token_owner: Callable[[str, str], Awaitable[TokenOwner | None]],
+) -> PermissionServices:
     storage, clock = core.storage, core.clock
     loader = PermissionLoader(
         store=storage.permissions, clock=clock, cache_bytes=core.settings.permissions.cache_mb * MEGABYTE
@@ -75,6 +81,7 @@ def build_permissions(core: Core, keys: KeyServices, limits: LimitServices) -> P
         user_jwts=caller_jwts,
         service_jwts=service_jwts,
         access_keys=access_keys,
+        find_token_owner=find_token_owner,
         is_grant_live=GrantLiveness(store=storage.grants, clock=clock).is_live,
         find_device_bans=find_device_bans,
         volume=limits.principals,

@@ -66,7 +66,11 @@ def build_questions(core: Core, permissions: PermissionServices) -> QuestionServ
         ),
         member_search=members,
         access_requests=AccessRequests(
-            permission_loader=loader, person_inputs=person_inputs, members=members, projects=projects
+            permission_loader=loader,
+            person_inputs=person_inputs,
+            members=members,
+            projects=projects,
+            project_of=storage.clients.project_of,
         ),
         dry_runs=dry_runs,
         simulation=Simulation(dry_runs=dry_runs, candidate_store=candidates, clock=clock),

@@ -46,10 +46,18 @@ class ClientCredentialsGrant(Struct, kw_only=True, eq=False):
     async def _issue_opaque(
         self, token_request: TokenRequest, machine: Machine, credentials: ClientCredentials
     ) -> TokenResponse:
-        refuse_ungranted(token_request.scope, ())
+        """Issue a token for the service's own API (R11); one without scopes tells who the machine is."""
+        wanted = token_request.scope.split()
+        scopes = tuple(scope for scope in machine.own_api_scopes if scope in wanted)
+        refuse_ungranted(token_request.scope, scopes)
         await self._record(machine, credentials, "")
-        token = await self.tokens.issue_opaque(machine.subject, ends_at=self.clock.now() + API_TOKEN_SECONDS)
-        return TokenResponse(access_token=token, token_type=BEARER, expires_in=API_TOKEN_SECONDS, scope="")
+        ends_at = self.clock.now() + API_TOKEN_SECONDS
+        return TokenResponse(
+            access_token=await self.tokens.issue_opaque(machine.subject, scopes, ends_at=ends_at),
+            token_type=BEARER,
+            expires_in=API_TOKEN_SECONDS,
+            scope=" ".join(scopes),
+        )
 
     async def _record(self, machine: Machine, credentials: ClientCredentials, resource: str) -> None:
         """Record the first token in a while: machines ask every few minutes."""

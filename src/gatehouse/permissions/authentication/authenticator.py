@@ -29,6 +29,7 @@ from gatehouse.permissions.authentication.jwts import CallerClaims, CallerJwtVer
 from gatehouse.permissions.authentication.service_jwts import ServiceJwtVerifier
 from gatehouse.permissions.authentication.vouching import (
     CallerKind,
+    TokenOwner,
     VouchingApplication,
     client_address,
     merge_vouching,
@@ -44,6 +45,7 @@ from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.tokens.claims import ExchangedUserClaims, InvalidToken, ServiceAccountClaims
 from gatehouse.tokens.request_signatures import is_signed_request
 
+NO_APPLICATION: Final = 0  # no application has this ID
 PRINCIPAL_RATE_CLASS: Final = "principal"  # the class under which one principal's requests are counted (PA-15)
 
 
@@ -101,6 +103,8 @@ class Authenticator:
     """Answers who calls, and with which rights.
 
     `grace`: seconds for which an expired user JWT still names its user to a service.
+    `find_token_owner`: whose token of client_credentials a text is; None for what is none. Raises InvalidToken for a
+    token that is not good for the endpoints of this scope.
     `is_grant_live`: whether the OAuth grant of an exchanged JWT exists and is not revoked.
     `find_device_bans`: the bans of the device with this factor that count for this user.
     """
@@ -112,6 +116,7 @@ class Authenticator:
         user_jwts: CallerJwtVerifier,
         service_jwts: ServiceJwtVerifier,
         access_keys: AccessKeyVerifier,
+        find_token_owner: Callable[[str, str], Awaitable[TokenOwner | None]],
         is_grant_live: Callable[[str], Awaitable[bool]],
         find_device_bans: Callable[[str, str], Awaitable[tuple[UserBan, ...]]],
         volume: RateLimiter,
@@ -122,6 +127,7 @@ class Authenticator:
         self._user_jwts = user_jwts
         self._service_jwts = service_jwts
         self._access_keys = access_keys
+        self._find_token_owner = find_token_owner
         self._is_grant_live = is_grant_live
         self._find_device_bans = find_device_bans
         self._volume = volume
@@ -157,7 +163,10 @@ class Authenticator:
         Raises InvalidToken, or WrongCredentials for valid credentials that do not fit this request. `application_id`
         is the one the request names. The facts are read for it, for application 1 and for those in `also`, at once.
         """
-        vouching = await self._find_vouching_application(credentials, policy)
+        owner = await self._token_owner(credentials, policy)
+        if owner is not None and owner.application_id is None:
+            return self._account_caller(owner, credentials)
+        vouching = await self._find_vouching_application(credentials, policy, owner)
         caller = self._caller_about(vouching, policy, application_id, client_address(credentials, vouching))
         if credentials.user_jwt:
             caller = await self._with_user(caller, credentials, policy, vouching, also)
@@ -191,12 +200,33 @@ class Authenticator:
             for application_id in application_ids
         }
 
+    async def _token_owner(self, credentials: RequestCredentials, policy: CredentialPolicy) -> TokenOwner | None:
+        """Return whose token was sent where an access key could be; None for none."""
+        if not policy.scope or not credentials.access_key:
+            return None
+        return await self._find_token_owner(credentials.access_key, policy.scope)
+
+    def _account_caller(self, owner: TokenOwner, credentials: RequestCredentials) -> Caller:
+        """Return the caller behind the token of a service account, which must be the only credential."""
+        if credentials.user_jwt or credentials.service_jwt or credentials.signed is not None:
+            raise WrongCredentials("the token of a service account is accepted alone only")
+        refuse_other_addresses((owner.ip_ranges,), credentials.address)
+        self._limit_rate(owner.user_id)
+        return Caller(
+            by=CallerKind.TOKEN,
+            vouching_application_id=NO_APPLICATION,
+            account_id=owner.user_id,
+            project_id=owner.project_id,
+        )
+
     async def _find_vouching_application(
-        self, credentials: RequestCredentials, policy: CredentialPolicy
+        self, credentials: RequestCredentials, policy: CredentialPolicy, owner: TokenOwner | None
     ) -> VouchingApplication | None:
         """Find the application that vouches; all proofs must be of the same one."""
         applications: list[VouchingApplication] = []
-        if credentials.access_key:
+        if owner is not None and owner.application_id is not None:
+            applications.append(VouchingApplication(application_id=owner.application_id, by_token=True))
+        elif credentials.access_key:
             key = await self._access_keys.verify_value(credentials.access_key, source=credentials.source)
             if not policy.key:
                 raise WrongCredentials("access keys are not accepted here")

@@ -32,6 +32,8 @@ class Caller(SecretRecord, frozen=True, kw_only=True):
     )
     expired: bool = False  # the user JWT has expired, within the grace time
     audience: int | None = None  # the one application the user JWT is for
+    account_id: str = ""  # of the service account whose token vouches, for the applications of its project (R11)
+    project_id: str = ""
     address: Address | None = None  # the address for `ip` conditions on the caller's own record (R5)
 
     @property
@@ -42,7 +44,7 @@ class Caller(SecretRecord, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """The name in the audit log."""
-        return self.user_id or f"application {self.application_id}"
+        return self.user_id or self.account_id or f"application {self.application_id}"
 
 
 def caller_kind(

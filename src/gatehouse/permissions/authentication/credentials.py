@@ -69,6 +69,7 @@ class CredentialPolicy(Struct, frozen=True, kw_only=True):
     exchanged: ExchangedJwtPolicy = ExchangedJwtPolicy.NEVER
     any_service: bool = False  # a service JWT of any application
     service_accounts: bool = True
+    scope: str = ""  # a token that a machine got for this scope, in the access key's place (R11)
 
 
 DEFAULT_POLICY: Final = CredentialPolicy()

@@ -20,7 +20,17 @@ class CallerKind(StrEnum):
     ACCESS_KEY = "access_key"
     SIGNATURE = "signature"
     SERVICE_ACCOUNT = "service_account"
+    TOKEN = "token"  # noqa: S105 - a name
     EXCHANGED = "exchanged"
+
+
+class TokenOwner(Struct, frozen=True, kw_only=True):
+    """Who got the token of a request for themselves: a client of an application, or a service account (R11)."""
+
+    application_id: int | None = None  # of the client
+    user_id: str = ""  # of the service account
+    project_id: str = ""
+    ip_ranges: tuple[str, ...] = ()
 
 
 class VouchingApplication(Struct, frozen=True, kw_only=True):
@@ -30,11 +40,14 @@ class VouchingApplication(Struct, frozen=True, kw_only=True):
     by_jwt: bool = False
     key: AccessKey | None = None
     signed: VerifiedSignature | None = None
+    by_token: bool = False  # of client_credentials (R11)
 
     @property
     def kind(self) -> CallerKind:
         if self.by_jwt:
             return CallerKind.SERVICE_JWT
+        if self.by_token:
+            return CallerKind.TOKEN
         return CallerKind.SIGNATURE if self.key is None else CallerKind.ACCESS_KEY
 
 
@@ -53,6 +66,7 @@ def merge_pair(first: VouchingApplication, second: VouchingApplication) -> Vouch
         by_jwt=first.by_jwt or second.by_jwt,
         key=first.key or second.key,
         signed=first.signed or second.signed,
+        by_token=first.by_token or second.by_token,
     )
 
 

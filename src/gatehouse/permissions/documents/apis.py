@@ -39,6 +39,7 @@ RESERVED_SCOPES: Final = frozenset(
     {
         *("openid", "offline_access", "email", "profile", "trust", "address", "phone"),
         *("groups", "roles", "permissions"),
+        *("authzen", "objects", "scim"),  # of the service's own API (R11)
     }
 )
 RESERVED_SCOPE_PREFIX: Final = "delegate:"  # of the programs that act for a person (R11)

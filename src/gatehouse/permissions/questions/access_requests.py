@@ -5,7 +5,7 @@ actions and resources that do not exist are allowed nothing, so an answer does n
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeAlias
 
 from msgspec import Struct, field
@@ -36,6 +36,7 @@ APPLICATION: Final = "application"
 PROJECT: Final = "project"
 MAX_ID: Final = 2**63 - 1
 DECISION_WEIGHT: Final = 20  # work of one decision
+MAX_LOADED: Final = 100  # subjects in memory at once
 MAY_SIGN_ADDRESSES: Final = frozenset({CallerKind.ACCESS_KEY, CallerKind.SIGNATURE})
 
 
@@ -85,6 +86,11 @@ class AccessRequests(Struct, kw_only=True, eq=False):
     person_inputs: PersonInputLoader
     members: MemberSearch
     projects: ProjectStore
+    project_of: Callable[[int], Awaitable[str | None]]  # the project of an application
+
+    async def may_ask_about(self, caller: Caller, application_id: int) -> bool:
+        """Whether a caller may ask about an application that it names: a service account, of its project (R11)."""
+        return not caller.account_id or await self.project_of(application_id) == caller.project_id
 
     async def existing(self, target: Target | None) -> Target | None:
         """Return the target with the project's ID; None for a project of application 1 that does not exist."""
@@ -94,6 +100,13 @@ class AccessRequests(Struct, kw_only=True, eq=False):
         if project_id is None:
             return None
         return Target(CENTRAL_APPLICATION, ScopeReference(scope=Scope(project_id)))
+
+    async def target(self, caller: Caller, question: AccessQuestion) -> Target | None:
+        """Return what the resource is, if it exists for this caller."""
+        named = target_of(caller, question)
+        if named is None or not await self.may_ask_about(caller, named.application_id):
+            return None
+        return await self.existing(named)
 
     async def load(self, subject: Entity, application_id: int, address: Address | None) -> Loaded | None:
         """Return what a subject holds in an application; None if there is no such subject or application."""
@@ -110,7 +123,7 @@ class AccessRequests(Struct, kw_only=True, eq=False):
 
     async def subjects(self, caller: Caller, question: AccessQuestion, *, after: str, limit: int) -> EntityPage:
         """Find the subjects of a type. A page may be short, and be followed by another."""
-        target, rule = await self.existing(target_of(caller, question)), known_rule(question.action)
+        target, rule = await self.target(caller, question), known_rule(question.action)
         if target is None or rule is None or question.subject.type not in {USER, SERVICE_ACCOUNT}:
             return NO_ENTITIES
         scope = target.reference.scope
@@ -131,7 +144,7 @@ class AccessRequests(Struct, kw_only=True, eq=False):
         )
 
     async def actions(self, caller: Caller, question: AccessQuestion, *, after: str, limit: int) -> NamePage:
-        target = await self.existing(target_of(caller, question))
+        target = await self.target(caller, question)
         if target is None:
             return NO_NAMES
         loaded = await self.load(question.subject, target.application_id, question.ip)
@@ -145,7 +158,7 @@ class AccessRequests(Struct, kw_only=True, eq=False):
     async def resources(self, caller: Caller, question: AccessQuestion, *, after: str, limit: int) -> EntityPage:
         """Find the projects in which the action is allowed, or the application if it is allowed everywhere in it."""
         rule, application_id = known_rule(question.action), named_application(caller, question)
-        if rule is None or application_id is None:
+        if rule is None or application_id is None or not await self.may_ask_about(caller, application_id):
             return NO_ENTITIES
         loaded = await self.load(question.subject, application_id, question.ip)
         if loaded is None:
@@ -171,12 +184,18 @@ class Decisions(Struct, kw_only=True, eq=False):
     requests: AccessRequests
     caller: Caller
     loaded: dict[LoadedKey, Loaded | None]
+    reach: dict[int, bool] = field(default_factory=dict)  # the applications that were looked up
     targets: dict[Target, Target | None] = field(default_factory=dict)  # that were looked up
     inline_work: int = 0  # since the event loop had a turn
 
     async def decide(self, question: AccessQuestion) -> bool:
         named, rule = target_of(self.caller, question), known_rule(question.action)
         if named is None or rule is None:
+            return False
+        application_id = named.application_id
+        if application_id not in self.reach:
+            self.reach[application_id] = await self.requests.may_ask_about(self.caller, application_id)
+        if not self.reach[application_id]:
             return False
         if named not in self.targets:
             self.targets[named] = await self.requests.existing(named)
@@ -185,6 +204,8 @@ class Decisions(Struct, kw_only=True, eq=False):
             return False
         key = (question.subject, target.application_id, question.ip)
         if key not in self.loaded:
+            if len(self.loaded) >= MAX_LOADED:
+                self.loaded.clear()
             self.loaded[key] = await self.requests.load(*key)
         loaded = self.loaded[key]
         if loaded is None:
@@ -199,7 +220,7 @@ class Decisions(Struct, kw_only=True, eq=False):
 
 
 def target_of(caller: Caller, question: AccessQuestion) -> Target | None:
-    """Return what the resource is, if it exists for this caller."""
+    """Return what the resource is, as far as its name tells."""
     if question.resource.type == APPLICATION:
         application_id, scope = reachable_application(caller, question.resource.id), ROOT
     elif question.resource.type == PROJECT:
@@ -219,7 +240,7 @@ def named_application(caller: Caller, question: AccessQuestion) -> int | None:
 def reachable_application(caller: Caller, text: str) -> int | None:
     application_id = int(text) if grammar.APPLICATION_ID.fullmatch(text) else 0
     is_own = application_id == caller.vouching_application_id
-    may_ask = is_own or caller.vouching_application_id is None
+    may_ask = is_own or caller.vouching_application_id is None or bool(caller.account_id)
     return application_id if may_ask and 0 < application_id <= MAX_ID else None
 
 

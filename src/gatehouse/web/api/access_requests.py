@@ -13,6 +13,7 @@ from starlette.responses import Response
 from gatehouse.kernel.addresses import Address, parse_address
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import BadInput
+from gatehouse.oauth.vocabulary import AUTHZEN
 from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.callers import Caller
 from gatehouse.permissions.authentication.credentials import CredentialPolicy, RequestCredentials
@@ -38,15 +39,15 @@ SECTION: Final = "interface §4.18"
 CONFIGURATION_PATH: Final = "/.well-known/authzen-configuration"
 CACHE_CONTROL: Final = "public, max-age=3600"
 MAX_EVALUATIONS: Final = 1_000
-MAX_SUBJECTS: Final = 100  # of one call
-MAX_APPLICATIONS: Final = 10
-MAX_CENTRAL_PROJECTS: Final = 100  # that are looked up, because a question about an unknown one is denied
+MANY_SUBJECTS: Final = 100  # of one call, which counts ten times with more of them
+MANY_APPLICATIONS: Final = 10
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1_000
-# An access key or a service JWT of the application: no person is needed.
-BY_APPLICATION: Final = CredentialPolicy(audience=True, key=True, no_jwt=True)
+# An access key, a service JWT or a token of the application: no person is needed.
+BY_APPLICATION: Final = CredentialPolicy(audience=True, key=True, no_jwt=True, scope=AUTHZEN)
 
 Name = Annotated[str, Meta(min_length=1, max_length=1_024)]
+SomeName = Annotated[str, Meta(max_length=1_024)]
 
 
 class SubjectFields(Struct, frozen=True, kw_only=True):
@@ -99,12 +100,32 @@ class EvaluationRequest(Struct, frozen=True, kw_only=True):
     context: QuestionContext | None = None
 
 
-class EvaluationFields(Struct, frozen=True, kw_only=True):
-    """One of several: what it leaves out is that of the whole request."""
+class SomeSubject(Struct, frozen=True, kw_only=True):
+    type: SomeName = ""
+    id: SomeName = ""
 
-    subject: SubjectFields | None = None
-    action: ActionFields | None = None
-    resource: ResourceFields | None = None
+
+class SomeAction(Struct, frozen=True, kw_only=True):
+    name: SomeName = ""
+
+
+class SomeResource(Struct, frozen=True, kw_only=True):
+    type: SomeName = ""
+    id: SomeName = ""
+    properties: ResourceProperties | None = None
+
+
+NO_SUBJECT: Final = SomeSubject()
+NO_ACTION: Final = SomeAction()
+NO_RESOURCE: Final = SomeResource()
+
+
+class EvaluationFields(Struct, frozen=True, kw_only=True):
+    """One of several: what it leaves out, or sends as `{}`, is that of the whole request."""
+
+    subject: SomeSubject = NO_SUBJECT
+    action: SomeAction = NO_ACTION
+    resource: SomeResource = NO_RESOURCE
     context: QuestionContext | None = None
 
 
@@ -127,7 +148,11 @@ class DecisionList(Struct, frozen=True, kw_only=True):
 
 class PageFields(Struct, frozen=True, kw_only=True):
     token: Annotated[str, Meta(max_length=1_024)] = ""
-    limit: Annotated[int, Meta(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT
+    limit: Annotated[int, Meta(ge=0, description=f"0 for {DEFAULT_LIMIT}; at most {MAX_LIMIT:,} are given.")] = 0
+
+    @property
+    def size(self) -> int:
+        return min(self.limit or DEFAULT_LIMIT, MAX_LIMIT)
 
 
 FIRST_PAGE: Final = PageFields()
@@ -210,7 +235,7 @@ class AccessRequestEndpoints:
             question_of(caller, complete(body, one, f"evaluations[{index}]."))
             for index, one in enumerate(body.evaluations)
         ]
-        self._authenticator.charge(caller, refuse_too_many(caller, questions))
+        self._authenticator.charge(caller, evaluations_weight(caller, questions))
         decisions = Decisions(requests=self._requests, caller=caller, loaded={})
         made: list[Decision] = []
         for question in questions:
@@ -224,7 +249,7 @@ class AccessRequestEndpoints:
         caller = await self._identify(request)
         question = make_question(caller, Entity(body.subject.type, ""), body.action.name, body.resource)
         binding, after = self._position(caller, question, body.page)
-        page = await self._requests.subjects(caller, question, after=after, limit=body.page.limit)
+        page = await self._requests.subjects(caller, question, after=after, limit=body.page.size)
         return json_response(entity_results(page, self._next(binding, page.after)))
 
     async def search_actions(self, request: Request) -> Response:
@@ -232,7 +257,7 @@ class AccessRequestEndpoints:
         caller = await self._identify(request)
         question = make_question(caller, entity_of(body.subject), "", body.resource, body.context)
         binding, after = self._position(caller, question, body.page)
-        page = await self._requests.actions(caller, question, after=after, limit=body.page.limit)
+        page = await self._requests.actions(caller, question, after=after, limit=body.page.size)
         names = [FoundAction(name=name) for name in page.names]
         return json_response(ActionResults(page=self._next(binding, page.after), results=names))
 
@@ -242,7 +267,7 @@ class AccessRequestEndpoints:
         resource = ResourceFields(type=body.resource.type, id="", properties=body.resource.properties)
         question = make_question(caller, entity_of(body.subject), body.action.name, resource, body.context)
         binding, after = self._position(caller, question, body.page)
-        page = await self._requests.resources(caller, question, after=after, limit=body.page.limit)
+        page = await self._requests.resources(caller, question, after=after, limit=body.page.size)
         return json_response(entity_results(page, self._next(binding, page.after)))
 
     async def configuration(self, request: Request) -> Response:
@@ -349,29 +374,35 @@ def application_credentials(received: RequestCredentials) -> RequestCredentials:
 
 def complete(common: EvaluationFields, own: EvaluationFields, place: str) -> EvaluationRequest:
     """Return one of several questions with what it leaves out. Raises BadInput."""
-    subject, action = own.subject or common.subject, own.action or common.action
-    resource = own.resource or common.resource
-    if subject is None or action is None or resource is None:
-        missing = "subject" if subject is None else "action" if action is None else "resource"
-        raise BadInput(f"{place}{missing}: required")
-    context = own.context or common.context
-    return EvaluationRequest(subject=subject, action=action, resource=resource, context=context)
+    subject = common.subject if own.subject == NO_SUBJECT else own.subject
+    action = common.action if own.action == NO_ACTION else own.action
+    resource = common.resource if own.resource == NO_RESOURCE else own.resource
+    for name, values in (
+        ("subject", (subject.type, subject.id)),
+        ("action", (action.name,)),
+        ("resource", (resource.type, resource.id)),
+    ):
+        if not all(values):
+            raise BadInput(f"{place}{name}: required")
+    return EvaluationRequest(
+        subject=SubjectFields(type=subject.type, id=subject.id),
+        action=ActionFields(name=action.name),
+        resource=ResourceFields(type=resource.type, id=resource.id, properties=resource.properties),
+        context=own.context or common.context,
+    )
 
 
-def refuse_too_many(caller: Caller, questions: Sequence[AccessQuestion]) -> int:
-    """Return as how many requests these questions count: one to read for each subject, or some decisions.
+def evaluations_weight(caller: Caller, questions: Sequence[AccessQuestion]) -> int:
+    """Return as how many requests these questions count: one for each read, or some decisions.
 
     Many subjects, addresses or applications are much more to read than many questions about one.
     """
     subjects = {(question.subject, question.ip) for question in questions}
-    if len(subjects) > MAX_SUBJECTS:
-        raise BadInput(f"evaluations: at most {MAX_SUBJECTS} subjects, each counted for every context.ip")
     targets = {target for question in questions if (target := target_of(caller, question)) is not None}
-    if len({target.application_id for target in targets}) > MAX_APPLICATIONS:
-        raise BadInput(f"evaluations: at most {MAX_APPLICATIONS} applications")
-    if sum(target.is_central_project for target in targets) > MAX_CENTRAL_PROJECTS:
-        raise BadInput(f"evaluations: at most {MAX_CENTRAL_PROJECTS} projects of application 1")
-    return max(len(subjects), request_weight(len(questions)))
+    applications = {target.application_id for target in targets}
+    looked_up = sum(target.is_central_project for target in targets)
+    has_many = len(subjects) > MANY_SUBJECTS or len(applications) > MANY_APPLICATIONS
+    return max(len(subjects) + looked_up, request_weight(len(questions)) * (10 if has_many else 1))
 
 
 def question_of(caller: Caller, body: EvaluationRequest) -> AccessQuestion:

@@ -10,7 +10,7 @@ from gatehouse.fields.derive import Member
 from gatehouse.fields.model import DescribedField, FieldT, Kind
 from gatehouse.kernel.errors import BadInput
 from gatehouse.oauth.errors import BadClient
-from gatehouse.oauth.model import SCOPES, ClaimContent, ClaimSource
+from gatehouse.oauth.model import ALLOWED_SCOPES, ClaimContent, ClaimSource
 from gatehouse.web.console.forms import form_text, join_lines, split_lines
 
 YES: Final = "yes"  # of a box that is checked; browsers do not send others
@@ -84,7 +84,7 @@ def checkbox_value(checked: bool) -> str:  # noqa: FBT001 - a value, no option
 
 
 def parse_scopes(given: Sequence[str]) -> tuple[str, ...]:
-    return tuple(scope for scope in SCOPES if scope in given)
+    return tuple(scope for scope in ALLOWED_SCOPES if scope in given)
 
 
 def write_claims(claims: Mapping[str, ClaimSource]) -> str:

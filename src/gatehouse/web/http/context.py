@@ -4,6 +4,7 @@
 and sends a whole one in one write. It is plain ASGI, because Starlette's BaseHTTPMiddleware hides a disconnect.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from operator import itemgetter
@@ -31,6 +32,8 @@ from gatehouse.web.http.metrics import METHODS, OTHER, Metrics
 from gatehouse.web.http.responses import WRITE_RESPONSE_KEY, Header, header_lines
 
 MILLISECONDS: Final = 1_000
+AUTHZEN_PREFIX: Final = "/access/v1/"
+REQUEST_ID: Final = re.compile(rb"[\x21-\x7e]{1,256}")
 NO_SOURCE: Final = "-"
 name_of: Final = itemgetter(0)
 CONNECTION_HEADERS: Final = frozenset({b"connection", b"transfer-encoding"})
@@ -168,7 +171,8 @@ class RequestContext:
     """Gives a request its id and its caller, and adds the common headers to every response.
 
     The id is always new and never taken from the caller, who could otherwise reuse the id of another request's log
-    lines. `log`: None where requests are neither logged nor counted.
+    lines. AuthZEN wants the caller's own in the header of the response; logs and errors have ours there too.
+    `log`: None where requests are neither logged nor counted.
     """
 
     def __init__(
@@ -196,7 +200,7 @@ class RequestContext:
         state["request_id"] = request_id
         current_request_id.set(request_id)  # never reset: every request is a task of its own
         begun = self._log.monotonic() if self._log else 0.0
-        own = (b"x-request-id", request_id.encode())
+        own = (b"x-request-id", callers_request_id(scope) or request_id.encode())
         sender = ResponseSender(self, send, state, own)
         try:
             try:
@@ -244,6 +248,14 @@ class RequestContext:
             if len(set_already) == len(names):  # else an endpoint that repeats a header could make the cache grow
                 self._missing_cache[names] = missing
         return missing
+
+
+def callers_request_id(scope: Scope) -> bytes:
+    """Return the X-Request-ID that AuthZEN takes back in its response (AuthZEN 1.0 §10); b"" for none."""
+    if not str(scope["path"]).startswith(AUTHZEN_PREFIX):
+        return b""
+    sent = [value for name, value in scope["headers"] if name == b"x-request-id"]
+    return sent[0] if len(sent) == 1 and REQUEST_ID.fullmatch(sent[0]) else b""
 
 
 def origin_of(request: HTTPConnection, actor: str) -> AuditOrigin:

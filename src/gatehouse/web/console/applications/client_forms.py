@@ -85,4 +85,5 @@ def apply_form(client: Client, form: ClientForm) -> Client:
     changed = replace_values(client, values)
     if client.machine:  # the form hides what only clients that sign people in have
         changed = replace(changed, **{name: getattr(NO_SIGN_IN, name) for name in SIGN_IN_FIELDS})
+        changed = replace(changed, scopes=changed.own_api_scopes)
     return replace(changed, version=form.version)

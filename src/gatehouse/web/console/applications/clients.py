@@ -14,6 +14,7 @@ from gatehouse.admin.clients import (
     ClientListStore,
     ClientRemovalImpact,
     administers,
+    may_save_own_api,
     privileges,
 )
 from gatehouse.admin.paging import PAGE_SIZE, Page
@@ -21,7 +22,7 @@ from gatehouse.fields.model import DescribedField, Field
 from gatehouse.images.model import image_path
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.client_commands import OLD_SECRET_LIFETIME
-from gatehouse.oauth.model import SCOPES, Client
+from gatehouse.oauth.model import OWN_API_SCOPES, SCOPES, Client
 from gatehouse.oauth.token_command import token_command
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import Operation
@@ -32,6 +33,7 @@ from gatehouse.web.console.applications.client_forms import (
     ClientKind,
     apply_form,
     form_of,
+    kind_of_client,
     new_client,
     new_form,
 )
@@ -67,6 +69,9 @@ COLUMNS: Final = {
 }
 
 
+OWN_API_KINDS: Final = (ClientKind.WEB, ClientKind.MACHINE)  # those with a secret, in profile oidc
+
+
 class ClientsContext(PageContext, frozen=True, kw_only=True):
     template = "console/applications/clients.html"
 
@@ -83,8 +88,11 @@ class ClientContext(PageContext, frozen=True, kw_only=True):
     logo: str  # path of its image
     administers: bool
     locked: str  # why only administrators may change the client; empty if the reader may
+    lacks_credentials_right: bool  # which the client takes, because it may call the service as the application
+    offers_own_api: bool  # to those who may give its scopes
     rows: Mapping[str, Sequence[Sequence[DescribedField[Field]]]]  # of the form, by section
     scopes: Sequence[str]
+    own_api_scopes: Sequence[str]
     kinds: Sequence[ClientKind] = tuple(ClientKind)
     call: ApiCall | None = None
 
@@ -229,14 +237,18 @@ class ClientScreens:
 
     def _context(self, admin: AdminRequest, client: Client | None) -> ClientContext:
         model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
+        may_give = may_save_own_api(admin.actor, model.application.application_id)
         return ClientContext(
             head=application_head(admin, model, TAB),
             client=client,
+            lacks_credentials_right=client is not None and bool(client.own_api_scopes) and not may_give,
+            offers_own_api=may_give and (client is None or kind_of_client(client) in OWN_API_KINDS),
             logo=image_path(client.logo) if client else "",
             administers=administers(admin.actor),
             locked="" if client is None or administers(admin.actor) else ", ".join(privileges(client)),
             rows=FORM_ROWS,
             scopes=SCOPES,
+            own_api_scopes=OWN_API_SCOPES,
             call=client_call(client, self._base_url) if client else None,
         )
 
@@ -292,7 +304,7 @@ def client_secret(
         tab=TAB,
         back=connect_path(client.application_id or 0, client=client),
         value=value,
-        command=token_command(base_url, client.client_id, value, api) if client.machine else "",
+        command=token_command(base_url, client, value, api) if client.machine else "",
         about=client.client_id,
         environment=environment_file(client_environment(client, value, base_url=base_url)),
         environment_name=client.client_id,

@@ -4,6 +4,7 @@ Asks the service over HTTP and caches responses no longer than it allows. Import
 application that uses it carries no part of the server; never decides by itself what a person may do.
 """
 
+from gatehouse.client.authzen import Authzen, Entity, Evaluation
 from gatehouse.client.clock import Clock
 from gatehouse.client.credentials import AccessKey, Credential, PermissionQuery, ServiceJwt, ServiceKey, sign_request
 from gatehouse.client.errors import ClientError, Denied, MissingScope, Unauthenticated, Unavailable
@@ -13,7 +14,7 @@ from gatehouse.client.middleware import GatehouseMiddleware
 from gatehouse.client.permissions import Permissions, Resource
 from gatehouse.client.protected_resource import ProtectedResource, ProtectedResourceMiddleware, ResourceToken
 from gatehouse.client.requirement import Requirement, permission_required, require, scopes_required
-from gatehouse.client.sync import SyncGatehouse, SyncManagement, SyncProtectedResource, SyncTokenSource
+from gatehouse.client.sync import SyncAuthzen, SyncGatehouse, SyncManagement, SyncProtectedResource, SyncTokenSource
 from gatehouse.client.token_source import TokenSource
 from gatehouse.client.transport import Reply, Request, StandardTransport, Transport
 from gatehouse.client.verification import User, peer_address
@@ -21,11 +22,14 @@ from gatehouse.client.wsgi import GatehouseWsgiMiddleware, ProtectedResourceWsgi
 
 __all__ = [
     "AccessKey",
+    "Authzen",
     "CallRefused",
     "ClientError",
     "Clock",
     "Credential",
     "Denied",
+    "Entity",
+    "Evaluation",
     "Gatehouse",
     "GatehouseMiddleware",
     "GatehouseWsgiMiddleware",
@@ -45,6 +49,7 @@ __all__ = [
     "ServiceJwt",
     "ServiceKey",
     "StandardTransport",
+    "SyncAuthzen",
     "SyncGatehouse",
     "SyncManagement",
     "SyncProtectedResource",

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar
 from weakref import WeakSet
 
+from gatehouse.client.authzen import Authzen
 from gatehouse.client.gatehouse import Gatehouse
 from gatehouse.client.management import Management
 from gatehouse.client.protected_resource import ProtectedResource
@@ -138,6 +139,7 @@ def iterating(
 # Here, because in a class mypy expects the arguments of object's __init__.
 init_gatehouse = constructor(Gatehouse)
 init_management = constructor(Management)
+init_authzen = constructor(Authzen)
 init_token_source = constructor(TokenSource)
 init_protected_resource = constructor(ProtectedResource)
 
@@ -170,6 +172,18 @@ class SyncManagement(SyncClient[Management]):
     reset_factors = synchronous(Management.reset_factors)
     erase_person = synchronous(Management.erase_person)
     save_settings = synchronous(Management.save_settings)
+
+
+class SyncAuthzen(SyncClient[Authzen]):
+    """`Authzen` without `await`; searches are ordinary iterators."""
+
+    __init__ = init_authzen
+
+    evaluate = synchronous(Authzen.evaluate)
+    evaluations = synchronous(Authzen.evaluations)
+    search_subjects = iterating(Authzen.search_subjects)
+    search_actions = iterating(Authzen.search_actions)
+    search_resources = iterating(Authzen.search_resources)
 
 
 class SyncTokenSource(SyncClient[TokenSource]):

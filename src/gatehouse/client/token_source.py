@@ -35,7 +35,7 @@ class TokenSource:
         *,
         client_id: str,
         secret: str,
-        resource: str,
+        resource: str = "",
         scopes: Iterable[str] = (),
         transport: Transport | None = None,
         clock: Clock | None = None,

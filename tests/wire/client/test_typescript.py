@@ -27,7 +27,18 @@ from tests.support.find_programs import ROOT
 from tests.support.oauth import RelyingPartyClient, an_oidc_client, claims_of, query_of
 from tests.support.permission_builders import create_application
 from tests.support.service import RunningService
-from tests.support.studio import FACTOR, Studio, create_administrator
+from tests.support.studio import (
+    FACTOR,
+    OTHER_USER,
+    OWNER,
+    PROJECT,
+    P,
+    Studio,
+    create_administrator,
+    put_roles,
+    role_granting,
+    set_user_roles,
+)
 from tests.support.tls import NO_TRUST_STORE
 from tests.wire.client.conftest import KICK, ClientShop
 from tests.wire.client.test_protected_resource import RESOURCE
@@ -288,6 +299,37 @@ async def a_match_server(service: RunningService) -> RelyingPartyClient:
     return await an_oidc_client(service, "match-server", application_id=api.application_id)
 
 
+async def test_package_asks_and_searches_with_authzen(module: Path, shop: ClientShop) -> None:
+    studio, who = shop.studio, {"type": "user", "id": shop.studio.other_user.user_id}
+    party = await an_oidc_client(
+        studio.service, application_id=studio.shop.application_id, scopes=("openid", "authzen")
+    )
+    await put_roles(studio, role_granting("referee"))
+    for user_id in (OWNER, OTHER_USER):
+        await set_user_roles(studio, user_id, {P: ["referee"]})
+    here, kick = {"type": "project", "id": PROJECT}, "user.kick"
+    tokens = {"clientId": party.client.client_id, "secret": party.secret, "scopes": ["authzen"]}
+    async with running_backend(module, studio, shop.key, party) as backend:
+        for credential in ({"tokens": tokens}, {"credential": {"accessKey": shop.key}}):
+
+            async def ask(method: str, *given: object, credential: object = credential) -> Any:
+                return await backend.call("authzen", **credential, method=method, arguments=given)  # type: ignore[arg-type]
+
+            question = {"subject": who, "action": kick, "resource": here}
+            other = {**question, "action": "user.unknown"}
+            assert await ask("evaluate", question) is True
+            assert await ask("evaluate", other) is False
+            assert await ask("evaluations", [question, other, question]) == [True, False, True]
+            assert await ask("evaluations", [question, other, question], "deny_on_first_deny") == [True, False]
+            found = await ask("searchSubjects", kick, here)  # with a request for each
+            assert [one["id"] for one in found] == sorted((OWNER, OTHER_USER))
+            assert kick in await ask("searchActions", who, here)
+            assert await ask("searchResources", who, kick) == [here]
+            assert await ask("evaluate", {**question, "action": ""}) == 400
+        refused = {"credential": {"accessKey": "none"}, "method": "evaluate", "arguments": [question]}
+        assert await backend.call("authzen", **refused) == "Unauthenticated"
+
+
 async def test_package_manages_people_and_tells_errors_apart(module: Path, shop: ClientShop) -> None:
     studio = shop.studio
     admin = await create_administrator(studio)
@@ -369,6 +411,8 @@ async def test_the_code_of_the_readme_runs(readme: Path, shop: ClientShop, tmp_p
         assert await backend.call("callback", url=back) == ["https://shelf.example/login", anna.user_id]
         reported = await backend.call("report", address=f"{home}/matches")
         assert reported == [200, {"reported_by": "client:match-server"}]
+        shop_id = studio.shop.application_id
+        assert await backend.call("whoMayKick", applicationId=shop_id) == [person.user_id]
         for _ in range(2):  # the key of the create is the same
             assert await backend.call("createTester", token=admin.jwt) == ["Tester"]
         async with httpx2.AsyncClient(base_url=home, verify=NO_TRUST_STORE) as client:

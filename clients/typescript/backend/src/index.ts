@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+export { Authzen, type AuthzenOptions, type Entity, type Evaluation, type Semantic } from "./authzen.js";
 export { CallRefused, Denied, GatehouseError, MissingScope, SignInFailed, Unauthenticated, Unavailable } from "./errors.js";
 export { Gatehouse, type GatehouseOptions } from "./gatehouse.js";
 export {

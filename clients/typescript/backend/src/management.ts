@@ -167,7 +167,7 @@ export class Management {
   }
 }
 
-function refusal(status: number, message: string): GatehouseError {
+export function refusal(status: number, message: string): GatehouseError {
   if (status === 401) return new Unauthenticated(message);
   if (status === 403) return new Denied(message);
   if (status >= 500 || status === 429) return new Unavailable(message);

@@ -14,7 +14,8 @@ export interface TokenSourceOptions {
   readonly clientId: string;
   /** The client's; or the JWT of the service account. */
   readonly secret: string;
-  readonly resource: string;
+  /** The API; left out for Gatehouse itself, with the scope `authzen`. */
+  readonly resource?: string;
   readonly scopes?: readonly string[];
   readonly fetch?: Fetch;
   readonly clock?: Clock;
@@ -44,7 +45,7 @@ export class TokenSource {
   }
 
   async #renew(): Promise<void> {
-    const { baseUrl, clientId, secret, resource, scopes = [], fetch: fetcher = fetch } = this.#options;
+    const { baseUrl, clientId, secret, resource = "", scopes = [], fetch: fetcher = fetch } = this.#options;
     const askedAt = this.#clock.monotonic();
     const response = await send(fetcher, `${baseUrl}/proxy/oauth/token`, {
       method: "POST",

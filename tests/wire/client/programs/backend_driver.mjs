@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline";
 
 const settings = JSON.parse(process.argv[2]);
-const { Gatehouse, Management, ProtectedResource, SignIn, TokenSource, requireUser, withUser } = await import(
+const { Authzen, Gatehouse, Management, ProtectedResource, SignIn, TokenSource, requireUser, withUser } = await import(
   settings.module
 );
 let now = settings.now;
@@ -63,15 +63,24 @@ const commands = {
     const verified = await api.verify(token, ...scopes);
     return [verified.subject, ...verified.actors].join(" ");
   },
+  authzen: async ({ credential, tokens, method, arguments: given }) => {
+    const baseUrl = settings.gatehouse.baseUrl;
+    const source = tokens && new TokenSource({ baseUrl, clock, ...tokens });
+    const authzen = new Authzen({ baseUrl, credential: source ?? credential, pageSize: 1 });
+    return collected(await authzen[method](...given));
+  },
   manage: async ({ token, factor, method, arguments: given }) => {
     const management = new Management({ baseUrl: settings.gatehouse.baseUrl, token, factor, pageSize: 1 });
-    const result = await management[method](...given); // an iterator stays what it is
-    if (!(Symbol.asyncIterator in Object(result))) return result;
-    const entries = [];
-    for await (const entry of result) entries.push(entry);
-    return entries;
+    return collected(await management[method](...given)); // an iterator stays what it is
   },
 };
+
+async function collected(result) {
+  if (!(Symbol.asyncIterator in Object(result))) return result;
+  const entries = [];
+  for await (const entry of result) entries.push(entry);
+  return entries;
+}
 
 for await (const line of createInterface({ input: process.stdin })) {
   const { command, ...given } = JSON.parse(line);

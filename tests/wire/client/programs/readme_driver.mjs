@@ -25,6 +25,7 @@ const commands = {
     const response = await readme.reportMatch(address);
     return [response.status, await response.json()];
   },
+  whoMayKick: ({ applicationId }) => readme.whoMayKick(applicationId),
   createTester: ({ token }) => readme.createTester(token),
 };
 

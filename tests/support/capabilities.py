@@ -22,6 +22,7 @@ from tests.support.find_programs import (
     find_faketime,
     find_go_tool,
     find_nginx,
+    find_nginx_lua,
     find_pgbouncer,
     find_postgres,
     find_prometheus,
@@ -41,6 +42,7 @@ class Capability:
 POSTGRES: Final = Capability(name=f"PostgreSQL {OLDEST_POSTGRES} or newer", find=cache(find_postgres))
 CHROMIUM: Final = Capability(name="Chromium", find=cache(find_chromium))
 NGINX: Final = Capability(name="nginx", find=cache(find_nginx), optional=True)
+NGINX_LUA: Final = Capability(name="nginx with Lua", find=cache(find_nginx_lua), optional=True)
 CADDY: Final = Capability(name="Caddy", find=cache(find_caddy), optional=True)
 PGBOUNCER: Final = Capability(name="PgBouncer", find=cache(find_pgbouncer), optional=True)
 PROMETHEUS: Final = Capability(name="Prometheus", find=cache(find_prometheus), optional=True)

@@ -64,6 +64,13 @@ def find_nginx() -> Path | None:
     return None if program is None else Path(program)
 
 
+def find_nginx_lua(downloads: Path = DOWNLOADS) -> Path | None:
+    """Return where nginx's Lua module is unpacked, with its libraries."""
+    home = downloads / "nginx-lua"
+    has_module = (home / "usr" / "lib" / "nginx" / "modules" / "ngx_http_lua_module.so").is_file()
+    return home if has_module and find_nginx() is not None else None
+
+
 def find_caddy(downloads: Path = DOWNLOADS) -> Path | None:
     program = shutil.which("caddy") or shutil.which("caddy", path=str(downloads / "caddy" / "usr" / "bin"))
     return None if program is None else Path(program)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.support.capabilities import CADDY, NGINX, require_program
+from tests.support.capabilities import CADDY, NGINX, NGINX_LUA, require_program
 from tests.support.find_programs import ROOT
 from tests.support.nginx import HOST, nginx_proxy, wait_until_listening, write_certificate
 from tests.support.processes import LOOPBACK, WatchedProcess, free_port
@@ -31,6 +31,7 @@ http {{
     {server}
 }}
 """
+LUA_MODULES: Final = ("ndk_http_module", "ngx_http_lua_module")
 TLS_PLACE: Final = "\n\t# tls"  # where the lines about certificate and address go
 GLOBAL_OPTIONS: Final = "{\n\tadmin off\n\tauto_https disable_redirects\n\tskip_install_trust\n}\n"
 
@@ -153,6 +154,23 @@ def running_nginx(*ports: int, server: str, names: Sequence[str] = (HOST,)) -> I
         command = [str(program), "-e", "stderr", "-p", str(directory), "-c", str(directory / "nginx.conf")]
         with running_proxy(command, ports):
             yield trust
+
+
+@contextmanager
+def running_nginx_with_lua(server: str, script: str, port: int) -> Iterator[None]:
+    """Run nginx without TLS and with a Lua program, which the server includes as `gatehouse.lua`."""
+    home, program = require_program(NGINX_LUA), require_program(NGINX)
+    libraries, shared = home / "usr/lib/x86_64-linux-gnu", home / "usr/share/lua/5.1"
+    with proxy_directory((HOST,)) as (directory, _):
+        (directory / "gatehouse.lua").write_text(script)
+        modules = [f"load_module {home}/usr/lib/nginx/modules/{name}.so;\n" for name in LUA_MODULES]
+        paths = f'lua_package_path "{shared}/?.lua;;"; lua_package_cpath "{libraries}/lua/5.1/?.so;;";'
+        main = MAIN_FILE.format(directory=directory, server=f"{paths}\n{server}")
+        (directory / "nginx.conf").write_text("".join(modules) + main)
+        command = [str(program), "-e", "stderr", "-p", str(directory), "-c", str(directory / "nginx.conf")]
+        environment = {"LD_LIBRARY_PATH": f"{libraries}:{home}/lib/x86_64-linux-gnu"}
+        with running_proxy(command, [port], environment):
+            yield
 
 
 @contextmanager

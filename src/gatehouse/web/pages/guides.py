@@ -37,7 +37,7 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
     "start": ("demo", "console", "permissions", "glossary"),
     "applications": (
         *("connect-a-client", "connect-a-python-app", "connect-gitea", "protect-a-page", "protect-a-site"),
-        *("protect-an-api", "workload-identity", "protect-an-mcp-server"),
+        *("protect-an-api", "workload-identity", "protect-an-mcp-server", "authzen"),
     ),
     "games": ("game-login", "unity", "godot", "guests", "platform-login", "game-back-ends"),
     "people": (

@@ -31,7 +31,10 @@ FAST_SETTINGS: Final = {
 
 PATIENCE: Final = 60  # seconds until a test gives up on a response: a busy machine is not a failure
 
-# In the test's process: no test is about how long Argon2id takes, unless it sets the cost.
+# In the test's process: a PostgreSQL connection that starts reads the catalogs anew; more open when needed.
+ONE_CONNECTION: Final = {"GATEHOUSE__DATABASE__POOL_MIN": "1"}
+
+# Likewise: no test is about how long Argon2id takes, unless it sets the cost.
 CHEAP: Final = PasswordCost(memory_kib=64, time_cost=1)
 
 
@@ -45,7 +48,7 @@ class RunningService:
 
 
 def load_test_settings(url: str, data: Path, *, port: int, **more: str) -> LoadedSettings:
-    environment = {**FAST_SETTINGS, "GATEHOUSE__DATABASE__URL": url, **more}
+    environment = {**FAST_SETTINGS, **ONE_CONNECTION, "GATEHOUSE__DATABASE__URL": url, **more}
     return load(data=data, config=None, dev=True, environment=environment, flags={"server.port": str(port)})
 
 

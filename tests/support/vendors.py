@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import sha256
+from itertools import count
 from secrets import token_urlsafe
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote_plus, urlencode
@@ -27,6 +29,15 @@ STEAM_ID: Final = "76561197960287930"
 
 Answer = dict[str, str]
 
+# An RSA key takes a tenth of a second: vendors of one test have different ones, those of later tests the same again.
+KEYS: Final = 4
+NUMBERS: Final = count()
+
+
+@lru_cache
+def signing_key(number: int) -> RSAKey:  # noqa: ARG001 - one for each number
+    return RSAKey.generate_key(2048, {"kid": "v1", "use": "sig", "alg": "RS256"})
+
 
 @dataclass(slots=True, kw_only=True)
 class Sighting:
@@ -45,9 +56,7 @@ class Vendor:
     kind: str
     clock: MovableClock
     server: StubServer = field(default_factory=StubServer)
-    key: RSAKey = field(
-        default_factory=lambda: RSAKey.generate_key(2048, {"kid": "v1", "use": "sig", "alg": "RS256"})
-    )
+    key: RSAKey = field(default_factory=lambda: signing_key(next(NUMBERS) % KEYS))
     codes: dict[str, Sighting] = field(default_factory=dict)
     tokens: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     apple_key: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))

@@ -622,6 +622,7 @@ STATES: Final[Mapping[str, PageContext]] = {
     "factor-phone-unsent": replace(
         FACTOR, method=FactorMethod.PHONE, others=(FactorMethod.RECOVERY,), sent_to="… 789"
     ),
+    "factor-phone-refused": replace(FACTOR, method=None, others=()),
     "factor-phone-closed": replace(
         FACTOR, method=None, others=(), problem=PageProblem(what=ProblemKind.PHONE_CLOSED)
     ),

@@ -221,7 +221,7 @@ class PeopleAdmin:
                 raise BadAccount("recovery codes are removed with the last second factor")
 
     async def open_phone(self, actor: Actor, user_id: str, *, reason: str) -> None:
-        """Accept codes by text message again after too many wrong ones. Raises FactorMissing; BadAccount as above."""
+        """Accept codes by text message again after too many wrong ones. Raises BadAccount without a reason."""
         user, why = await self.person(actor, user_id), check_reason(reason)
         await self._sign_in.phone_codes.open(user, origin=actor.origin, reason=why)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from html import unescape
 from pathlib import Path
@@ -293,6 +294,20 @@ async def test_pn_04_number_of_another_account_is_told_after_the_right_code_only
 )
 def test_number_has_one_spelling(typed: str, number: str) -> None:
     assert check_phone(typed) == number
+
+
+async def test_text_is_printed_in_development_without_a_sender(
+    database_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with running_service(database_url, tmp_path, environment={"GATEHOUSE__PHONE__COUNTRIES": "DE"}) as running:
+        browser = AccountBrowser(running)
+        bob = await sign_in_bob(running, browser)
+        await request_code(running, browser)
+        printed = re.search(r"Text message \(phone_code\) to \+4915123456789\n\n(\d{6}) is", capsys.readouterr().err)
+        assert printed is not None
+        await browser.submit_and_read_notice("/account/phone/code", otp=printed[1])
+        assert (await read_user(running, bob)).phone_verified
+        await browser.client.aclose()
 
 
 async def test_message_that_failed_is_sent_again_while_its_code_lives(

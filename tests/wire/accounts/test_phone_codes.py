@@ -10,6 +10,7 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.permissions.model.rules import ROOT
 from tests.support.browser import LOGIN, PASSWORD, RECOVERY_CODE, AccountBrowser, HttpBrowser
+from tests.support.guests import Device, open_upgrade, register_upgrade, turn_guests_on
 from tests.support.mailbox import new_messages
 from tests.support.permission_builders import holdings_with, set_fields
 from tests.support.second_factors import wrong_code
@@ -80,7 +81,7 @@ async def close_phone(service: RunningService, browser: HttpBrowser, sender: Fak
 
 
 @pytest.mark.both_databases
-async def test_code_by_text_message_confirms_a_sign_in_and_is_no_recent_proof(
+async def test_pn_07_code_by_text_message_confirms_a_sign_in_and_is_no_recent_proof(
     service: RunningService,
     browser_client: HttpBrowser,
     sender: FakeSender,
@@ -90,7 +91,7 @@ async def test_code_by_text_message_confirms_a_sign_in_and_is_no_recent_proof(
     assert (await read_anna(service)).system_tags >= {"2step", "2step_phone"}
     await open_second_step(browser_client)
     assert browser_client.page is not None
-    assert "Get a code at the number ending in <bdi>… 789</bdi>." in browser_client.page.text
+    assert "Get a code at <bdi>… 789</bdi>." in browser_client.page.text
     await request_code(service, browser_client)
     assert "It expires in 5 minutes." in browser_client.page.text
     assert NUMBER not in browser_client.page.text
@@ -186,7 +187,24 @@ async def test_pn_07_phone_is_no_factor_with_a_protected_role(
     assert refused.status_code == 403
 
 
-async def test_setting_that_ends_codes_leaves_the_second_factor_required(
+async def test_pn_07_code_by_text_message_merges_no_guest(
+    service: RunningService, browser_client: HttpBrowser, sender: FakeSender, recovery: list[str]
+) -> None:
+    await turn_guests_on(service)
+    device = Device()
+    await device.log_in(service)
+    page = await open_upgrade(browser_client, await register_upgrade(service, device), LOGIN)
+    assert (page.url.path, "Text me a code" in page.text) == (FACTOR, False)
+    sent = len(sender.texts)
+    await browser_client.post(METHOD, method="phone")
+    await service.services.mail.text_outbox.run_once()
+    assert len(sender.texts) == sent
+    await browser_client.follow()
+    await browser_client.post(FACTOR, otp=recovery[0])
+    assert (await browser_client.follow()).url.path == "/sign-in/confirm"
+
+
+async def test_pn_07_setting_that_ends_codes_leaves_the_second_factor_required(
     database_url: str, tmp_path: Path, sender: FakeSender
 ) -> None:
     async with running_service(database_url, tmp_path, environment=phone_settings(sender)) as running:

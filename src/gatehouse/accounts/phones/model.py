@@ -160,7 +160,7 @@ class PhoneStore(Protocol):
         """Remove the factor, any pending code, and with the last factor the recovery codes. Raises FactorMissing."""
 
     async def open_phone(self, user_id: str, entry: AuditRecord) -> None:
-        """Open the phone as a factor after too many wrong codes, and forget them. Raises FactorMissing."""
+        """Open the phone as a factor after too many wrong codes, and forget them; nothing happens if it is open."""
 
     async def try_phone_code(
         self, user_id: str, phone: str, code: bytes, closing: PhoneNotices, now: int

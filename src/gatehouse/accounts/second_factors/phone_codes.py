@@ -76,7 +76,7 @@ class PhoneCodes:
         await self._store.disable_phone_codes(user.user_id, entry, mails)
 
     async def open(self, user: User, *, origin: AuditOrigin, reason: str = "") -> None:
-        """Accept codes again after too many wrong ones. Raises FactorMissing when they are not closed."""
+        """Accept codes again after too many wrong ones; nothing happens if the phone is open."""
         entry = self._notifier.record(AuditEvent.PHONE_OPENED, user, origin, **reason_details(reason))
         await self._store.open_phone(user.user_id, entry)
 

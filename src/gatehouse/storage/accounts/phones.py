@@ -243,10 +243,9 @@ def disable_phone_codes(user_id: str, entry: AuditRecord, mails: Sequence[Outbox
 
 
 def open_phone(user_id: str, entry: AuditRecord) -> Verb[None]:
-    if not (yield SET_PHONE_CLOSED(of=user_id, closed=False)):
-        raise FactorMissing
-    yield DROP_WRONG_CODES(of=user_id)
-    yield from add_audit_record(entry)
+    if (yield SET_PHONE_CLOSED(of=user_id, closed=False)):
+        yield DROP_WRONG_CODES(of=user_id)
+        yield from add_audit_record(entry)
 
 
 def try_phone_code(user_id: str, phone: str, code: bytes, closing: PhoneNotices, now: int) -> Verb[PhoneOutcome]:

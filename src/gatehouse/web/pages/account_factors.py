@@ -241,12 +241,14 @@ class FactorForms(Struct, kw_only=True, eq=False):
             return await self._conflict(request, account)
         return self._factor_added(request, account, codes, Notice.PHONE_FACTOR_ON)
 
-    async def open_phone(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+    async def open_phone(
+        self,
+        request: Request,  # noqa: ARG002
+        account: AccountRequest,
+        form: CsrfForm,  # noqa: ARG002
+    ) -> Response:
         """Open the phone after too many wrong codes: recent authentication is always by another factor."""
-        try:
-            await self.phone_codes.open(account.user, origin=account.origin)
-        except FactorMissing:
-            return await self._conflict(request, account)
+        await self.phone_codes.open(account.user, origin=account.origin)
         return self.view.redirect_with_notice(Notice.PHONE_FACTOR_OPENED)
 
     async def renew_codes(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002

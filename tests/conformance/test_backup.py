@@ -42,6 +42,7 @@ RESTORED_AS_IT_WAS = frozenset(
         *("ban_digests", "bans", "images", "retired_device_keys", "user_aliases", "user_devices", "usernames"),
         *("application_ids", "group_members", "groups", "project_names", "project_services", "projects"),
         "grant_keys",
+        *("object_holders", "objects"),
         *("access_invitations", "imported_people", "saved_views"),  # the inviter's right is checked again
         "last_seen",
         *("accepted_terms", "protected_sites", "stored_settings"),
@@ -145,7 +146,7 @@ async def test_a_database_that_holds_anything_is_left_alone_unless_told(storage:
     [
         ({"user_ids": [("1",), ("1",)]}, Conflict),
         ({"user_ids": [("1",)], "role_assignments": [(1, "1", "", "", "", "none", None, 0, 0)]}, Conflict),
-        ({"user_ids": [("1",)], "roles": [(9, "r", "r", "", False, False, None, "", 0, "", "{}", 1)]}, Conflict),
+        ({"user_ids": [("1",)], "roles": [(9, "r", "r", "", False, False, None, "", 0, "", "{}", 1, 0)]}, Conflict),
     ],
 )
 async def test_rows_that_cannot_be_leave_everything_as_it_was(

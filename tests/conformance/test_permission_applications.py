@@ -373,9 +373,17 @@ async def test_versions_are_read_back_through_every_kind_of_change(seeded_storag
     ]
     for number, change in enumerate(changes, 2):
         seen[number] = await seeded_storage.applications.edit_schema(SHOP, change)
-    assert {number: (await versions.version(shop, number)).model for number in seen} == seen
+    past = {number: (await versions.version(shop, number)).model for number in seen}
+    assert {number: without_generations(model) for number, model in past.items()} == {
+        number: without_generations(model) for number, model in seen.items()
+    }
     with pytest.raises(VersionNotFound):
         await versions.version(shop, len(seen) + 1)
+
+
+def without_generations(model: ApplicationModel) -> ApplicationModel:
+    """A version has what people see; the generation of a role is about now."""
+    return replace(model, roles={key: replace(role, generation=0) for key, role in model.roles.items()})
 
 
 def granting(*paths: str) -> dict[str, object]:

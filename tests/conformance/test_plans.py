@@ -64,6 +64,7 @@ READ_WHOLE: Final[Mapping[str, Collection[str]]] = {
         *("accounts.erasure.DROP_TRACES", "accounts.erasure.DROP_USER_DATA"),
         "accounts.guest_upgrades.MOVE_CREDENTIALS",
         *("permissions.full_removal.COUNTS", "permissions.full_removal.DROP_HELD"),
+        "objects.endings.DROP_IN_PLACE",
         *("permissions.full_removal.DROP_IN_APPLICATIONS", "permissions.full_removal.FORGET_APPLICATION"),
         *("permissions.full_removal.DROP_INVITATIONS", "permissions.full_removal.DROP_OF_CLIENTS"),
         *("personal_data.FAIL_ORPHANED_CALLS", "personal_data.WITH_SOURCES"),

@@ -127,7 +127,7 @@ async def test_versions_of_a_schema_read_as_they_were_stored_whole(
     assert {
         number: {**schema_document(model.schema), "roles": [role_document(role) for role in model.roles.values()]}
         for number, model in past.items()
-    } == before
+    } == {number: {**parts, "objects": {}} for number, parts in before.items()}
     assert [(row.version, bool(row.changes)) for row in rows] == [(3, True), (2, True), (1, False)]
 
 
@@ -141,6 +141,18 @@ async def test_project_owners_of_a_kept_database_may_ban_from_applications(store
     assert await run_on(url, roles_that_ban) == []
     await run_in_child(url)
     assert await run_on(url, roles_that_ban) == ["project_owner"]
+
+
+async def test_project_owners_and_object_managers_of_a_kept_database_manage_objects(
+    stored_database: tuple[Path, str],
+) -> None:
+    def managing_roles(connection: Connection) -> list[str]:
+        rows = connection.execute(text("SELECT name, meta FROM roles WHERE application_id = 1 ORDER BY name"))
+        return [row.name for row in rows if "can_manage_objects" in row.meta]
+
+    _, url = stored_database
+    await run_in_child(url)
+    assert await run_on(url, managing_roles) == ["object_manager", "project_owner"]
 
 
 def add_client_of_document(connection: Connection) -> None:

@@ -44,6 +44,7 @@ from gatehouse.web.api.permissions.game_sessions import GameSessionEndpoint
 from gatehouse.web.api.permissions.groups import GroupEndpoints
 from gatehouse.web.api.permissions.listing import Cursors
 from gatehouse.web.api.permissions.lookups import ActivityEndpoint, FindRecord
+from gatehouse.web.api.permissions.objects import ObjectEndpoints
 from gatehouse.web.api.permissions.projects import ProjectEndpoints
 from gatehouse.web.api.permissions.questions import QuestionEndpoints
 from gatehouse.web.api.permissions.schema_versions import SchemaVersionsEndpoint
@@ -248,6 +249,14 @@ def basic_permission_endpoints(services: Services, readiness: Readiness) -> list
         ServiceAccountEndpoint(
             accounts=services.commands.service_accounts, authenticator=services.permissions.authenticator
         ).endpoint(),
+        *ObjectEndpoints(
+            allowed_objects=services.questions.allowed_objects,
+            commands=services.commands.objects,
+            store=services.storage.objects,
+            people=services.storage.permissions,
+            authenticator=services.permissions.authenticator,
+            cursors=Cursors(masters=services.core.masters, clock=services.clock),
+        ).endpoints(),
         *question_endpoints(services),
         ClientEndpoint(
             clients=services.admin.application_clients,
@@ -349,6 +358,7 @@ def question_endpoints(services: Services) -> list[Endpoint]:
     questions = QuestionEndpoints(
         checks=services.questions.checks,
         explanations=services.questions.guarded_explainer,
+        object_explanations=services.questions.object_explainer,
         members=services.questions.member_search,
         authenticator=services.permissions.authenticator,
         max_age=services.settings.permissions.max_age_seconds,

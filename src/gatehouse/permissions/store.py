@@ -21,6 +21,7 @@ from gatehouse.permissions.model.candidates import ApplicationSnapshot, Candidat
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, ProjectModel, Structure, UserRecord
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.invitation import NEWEST, AccessInvitation, InvitationPosition
+from gatehouse.permissions.model.objects import ObjectFacts
 from gatehouse.permissions.model.project import ErasureCounts, Project
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree
@@ -67,6 +68,19 @@ class PermissionStore(Protocol):
         """The facts of a user in these applications, of one state, in one round trip; None: no such user.
 
         They have the versions of these projects too.
+        """
+
+    async def facts_with_objects(
+        self,
+        user_id: str,
+        application_ids: Collection[int],
+        application_id: int,
+        keys: Collection[str],
+        project_ids: Collection[str] = (),
+    ) -> tuple[Facts, ObjectFacts] | None:
+        """The facts with these objects of one of the applications, in one state and one round trip.
+
+        The facts have the versions of the objects' projects too.
         """
 
     async def application_models(self, application_ids: Collection[int]) -> Mapping[int, ApplicationModel]:

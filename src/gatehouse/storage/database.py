@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from gatehouse.storage.oauth.grants import GrantStorage
     from gatehouse.storage.oauth.logout_calls import LogoutStorage
     from gatehouse.storage.oauth.pushed_requests import PushedRequestStorage
+    from gatehouse.storage.objects.writing import ObjectStorage
     from gatehouse.storage.permissions.applications import ApplicationStorage
     from gatehouse.storage.permissions.candidates import CandidateStorage
     from gatehouse.storage.permissions.facts import PermissionStorage
@@ -107,6 +108,7 @@ class Storage:
     grants: "GrantStorage" = part("oauth.grants:GrantStorage", "known_clients")
     groups: "GroupStorage" = part("permissions.groups:GroupStorage")
     idempotency: "IdempotencyStorage" = part("idempotency:IdempotencyStorage")
+    objects: "ObjectStorage" = part("objects.writing:ObjectStorage")
     images: "ImageStorage" = part("images:ImageStorage")
     imports: "ImportStorage" = part("accounts.imports:ImportStorage", "ban_follower")
     installation: "InstallationStorage" = part("installation:InstallationStorage")

@@ -125,6 +125,15 @@ class JoinedLines(DialectFunction[str]):
     on_sqlite = "group_concat({0}, char(10))"
 
 
+class OrdinaryCollation(DialectFunction[str]):
+    """A text that is compared like the columns of most tables, so that their indexes find it."""
+
+    inherit_cache = True
+    type = Text()
+    on_postgres = '(({0}) COLLATE "default")'
+    on_sqlite = "{0}"
+
+
 def split_lines(joined: str | None) -> frozenset[str]:
     return frozenset(joined.split("\n")) if joined else frozenset()
 
@@ -149,6 +158,20 @@ class RowsAsJson(DialectFunction[object]):
     type = JsonDocument()
     on_postgres = "json_agg(json_build_array({0}))"
     on_sqlite = "json_group_array(json_array({0}))"
+
+
+class JsonItems(DialectFunction[object]):
+    """The items of a list parameter as rows, with the column `value`."""
+
+    inherit_cache = True
+    type = JsonDocument()
+    on_postgres = "json_array_elements(CAST({0} AS json))"
+    on_sqlite = "json_each({0})"
+
+
+def json_text(value: ColumnElement[Any], place: int) -> ColumnElement[str]:
+    """One text of a JSON list, written alike on both databases."""
+    return cast(value.op("->>")(literal_column(str(place), Integer)), Text())
 
 
 def decode_document(text: str) -> Any:  # noqa: ANN401 - whatever was written

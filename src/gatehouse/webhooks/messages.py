@@ -98,6 +98,7 @@ PERMISSION_EVENTS: Final = (
     *(
         AuditEvent.PROJECT_TAGGED,
         AuditEvent.MEMBERSHIP_SAVED,
+        *(AuditEvent.OBJECTS_SAVED, AuditEvent.OBJECTS_DELETED, AuditEvent.OBJECT_HOLDERS_SAVED),
         AuditEvent.GROUP_CREATED,
         AuditEvent.GROUP_CHANGED,
         AuditEvent.GROUP_REMOVED,

@@ -56,6 +56,7 @@ TAGS = re.compile(r"<(/?)(strong|bdi)>")
 NEVER_ABOUT_A_PERSON = (
     *("installation.", "setup.", "key.", "provision.", "client.", "application.", "access_key.", "service_token."),
     *("service_account.", "schema.", "role.saved", "role.default_saved", "role.removed", "project.", "group."),
+    "objects.",
     *("game_session.", "webhook.", "audit.", "token.machine_", "page."),
 )
 
@@ -282,6 +283,7 @@ NO_SCREEN = (
     *("oauth/backchannel_logout.py", "permissions/questions/batches.py"),
     *("web/http/parse.py", "web/http/parse_json.py", "permissions/changes/", "permissions/questions/check.py"),
     "permissions/questions/user_record_views.py",
+    *("permissions/commands/objects.py", "permissions/questions/allowed_objects.py"),
 )
 API_ONLY = {
     "7: text",

@@ -109,6 +109,8 @@ async def test_bn_01_each_scope_takes_its_own_right(studio: Studio, moderator: P
 
 async def test_bn_01_of_the_built_in_roles_project_owner_alone_contains_the_right_to_ban() -> None:
     assert [role.name for role in central_roles() if "can_ban" in str(role.meta)] == ["project_owner"]
+    by_role = [role.name for role in central_roles() if "can_manage_objects" in str(role.meta)]
+    assert by_role == ["project_owner", "object_manager"]  # R12
 
 
 async def test_bn_02_no_one_bans_a_person_above_them(studio: Studio, moderator: Person) -> None:

@@ -83,10 +83,53 @@ async def test_sc_03_a_new_application_starts_with_the_defaults(studio: Studio) 
                 "secret": {"canRead": {"value": "none"}, "canWrite": {"value": "none"}},
             },
         },
+        "objects": {},
         "version": 1,
         "updated_at": studio.service.clock.now(),
     }
     assert (schema["login"], schema["secret_data"]) == (LOGIN_DEFAULT, SECRET_DEFAULT)
+
+
+MAP_RULES = {"map": {"edit": leaf(), "view": leaf()}}
+WORLD = {"title": "World", "parents": [], "rules": ["map.edit", "map.view"], "unknown": "deny"}
+MAP = {"title": "Map", "parents": ["map", "world"], "rules": ["map.edit"], "unknown": "root"}
+
+
+async def test_object_types_are_saved_whole_and_a_version_restores_them(studio: Studio) -> None:
+    saved = await save(studio, studio.owner, private_data=MAP_RULES, objects={"world": WORLD, "map": MAP})
+    assert saved["objects"] == {"map": MAP, "world": WORLD}
+    short = await save(studio, studio.owner, objects={"world": {"rules": ["private_data.map.view"]}})
+    assert short["objects"] == {"world": {"title": "", "parents": [], "rules": ["map.view"], "unknown": "deny"}}
+    assert (await save(studio, studio.owner, private_data=MAP_RULES))["objects"] == short["objects"]
+    assert (await save(studio, studio.owner, objects=None))["objects"] == {}
+    past = {**get_request(studio), "options": {"version": saved["version"], "section": "objects"}}
+    body = await studio.expect_ok("meta/schema", past, studio.owner.headers)
+    assert body["data"]["objects"] == saved["objects"]
+
+
+@pytest.mark.parametrize(
+    ("objects", "error"),
+    [
+        ({"user": WORLD}, "data.objects.user: this name is reserved"),
+        ({"a b": WORLD}, "data.objects.a b: must be 1 to 64 of A-Z a-z 0-9 _ -"),
+        ({"map": {"rules": ["map.paint"]}}, "data.objects.map.rules: map.paint is not a rule of private_data"),
+        ({"map": {"parents": ["world"]}}, "data.objects.map.parents: world is not an object type of this schema"),
+        ({"map": {"unknown": "allow"}}, "data.objects.map.unknown: must be one of deny, root"),
+        ({"map": {"rules": ["map.edit", "map.edit"]}}, "data.objects.map.rules[1]: map.edit is listed twice"),
+        ({"map": {"owner": "me"}}, "data.objects.map.owner: unknown field"),
+        ({f"t{number}": {} for number in range(51)}, "data.objects: at most 50 object types"),
+    ],
+)
+async def test_ob_01_object_types_that_cannot_be_decided_by_are_refused(
+    studio: Studio, objects: dict[str, object], error: str
+) -> None:
+    assert await expect_refusal(studio, 400, private_data=MAP_RULES, objects=objects) == error
+    assert (await get(studio, studio.owner))["objects"] == {}
+
+
+async def test_ob_01_rule_of_an_object_type_cannot_be_removed_from_the_schema(studio: Studio) -> None:
+    await save(studio, studio.owner, private_data=MAP_RULES, objects={"world": WORLD})
+    assert "map.edit is not a rule" in await expect_refusal(studio, 400, private_data={"map": {"view": leaf()}})
 
 
 async def test_reading_needs_can_read_schema_and_saving_can_modify_schema(studio: Studio) -> None:

@@ -15,6 +15,7 @@ from gatehouse.permissions.commands.bans import BanCommands
 from gatehouse.permissions.commands.full_removal import FullRemoval
 from gatehouse.permissions.commands.groups import GroupCommands
 from gatehouse.permissions.commands.memberships import MembershipCommands
+from gatehouse.permissions.commands.objects import ObjectCommands
 from gatehouse.permissions.commands.projects import ProjectCommands
 from gatehouse.permissions.commands.publishing import ProjectPublisher
 from gatehouse.permissions.commands.service_accounts import ServiceAccountCommands
@@ -41,6 +42,7 @@ class CommandServices(Struct, frozen=True, kw_only=True, eq=False):
     service_accounts: ServiceAccountCommands
     user_records: UserRecordCommands
     user_labels: UserLabelCommands
+    objects: ObjectCommands
     bans: BanCommands
 
 
@@ -105,6 +107,7 @@ def build_commands(
             store=storage.user_records, people=people, projects=projects, recorder=recorder, clock=clock
         ),
         user_labels=UserLabelCommands(accounts=storage.accounts, administration=administration, projects=projects),
+        objects=ObjectCommands(store=storage.objects, projects=projects, recorder=recorder),
         bans=BanCommands(
             store=storage.bans,
             applications=applications,

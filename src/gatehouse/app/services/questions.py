@@ -8,8 +8,10 @@ from gatehouse.permissions.changes.feed import ChangeFeed
 from gatehouse.permissions.changes.readers import ChangeReaders
 from gatehouse.permissions.changes.streams import ChangeStreams
 from gatehouse.permissions.questions.access_requests import AccessRequests
+from gatehouse.permissions.questions.allowed_objects import AllowedObjects
 from gatehouse.permissions.questions.check import Checks, QuestionAccess
 from gatehouse.permissions.questions.explain import Explainer, GuardedExplainer
+from gatehouse.permissions.questions.explain_objects import ObjectExplainer
 from gatehouse.permissions.questions.members import MemberSearch
 from gatehouse.permissions.questions.person_input import PersonInputLoader
 from gatehouse.permissions.questions.proposals import DryRuns
@@ -21,8 +23,10 @@ from gatehouse.permissions.questions.user_record_views import UserRecordViews
 class QuestionServices(Struct, frozen=True, kw_only=True, eq=False):
     access: QuestionAccess
     checks: Checks
+    allowed_objects: AllowedObjects
     explainer: Explainer
     guarded_explainer: GuardedExplainer
+    object_explainer: ObjectExplainer
     member_search: MemberSearch
     access_requests: AccessRequests
     dry_runs: DryRuns
@@ -44,6 +48,16 @@ def build_questions(core: Core, permissions: PermissionServices) -> QuestionServ
     person_inputs = PersonInputLoader(permission_loader=loader, guests=storage.profile, clock=clock)
     access = QuestionAccess(authenticator=authenticator, permission_loader=loader, person_inputs=person_inputs)
     explainer = Explainer(applications=applications, clock=clock)
+    allowed_objects = AllowedObjects(
+        question_access=access, permission_loader=loader, store=storage.objects, projects=projects, clock=clock
+    )
+    guarded = GuardedExplainer(
+        explainer=explainer,
+        question_access=access,
+        authenticator=authenticator,
+        permission_loader=loader,
+        projects=projects,
+    )
     members = MemberSearch(candidate_store=candidates, projects=projects, clock=clock)
     dry_runs = DryRuns(
         store=storage.dry_runs,
@@ -56,13 +70,11 @@ def build_questions(core: Core, permissions: PermissionServices) -> QuestionServ
     return QuestionServices(
         access=access,
         checks=Checks(question_access=access, permission_loader=loader, clock=clock),
+        allowed_objects=allowed_objects,
         explainer=explainer,
-        guarded_explainer=GuardedExplainer(
-            explainer=explainer,
-            question_access=access,
-            authenticator=authenticator,
-            permission_loader=loader,
-            projects=projects,
+        guarded_explainer=guarded,
+        object_explainer=ObjectExplainer(
+            explainer=guarded, question_access=access, permission_loader=loader, authenticator=authenticator
         ),
         member_search=members,
         access_requests=AccessRequests(

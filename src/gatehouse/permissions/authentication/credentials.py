@@ -74,7 +74,8 @@ class CredentialPolicy(Struct, frozen=True, kw_only=True):
 
 DEFAULT_POLICY: Final = CredentialPolicy()
 ABOUT_APPLICATION: Final = CredentialPolicy(audience=True)  # one that is named by application_id, and not saved
-ABOUT_ONE_PERSON: Final = CredentialPolicy(audience=True, key=True)  # check, explain
+ABOUT_ONE_PERSON: Final = CredentialPolicy(audience=True, key=True)  # explain
+CHECK: Final = CredentialPolicy(audience=True, key=True, no_jwt=True)
 USER_INFO: Final = CredentialPolicy(any_service=True, exchanged=ExchangedJwtPolicy.ALONE)
 RECORD_SAVE: Final = CredentialPolicy(audience=True, expired_beside_service=True)  # meta/data
 RECORD_GET: Final = CredentialPolicy(

@@ -25,6 +25,7 @@ class StreamChangeKind(StrEnum):
     CREDENTIAL = "credential"  # access keys, service JWTs and public keys of an application
     PROJECT = "project"  # with its members
     GROUP = "group"
+    OBJECT = "object"  # objects of an application, or what is held on them
     SERVICE_ACCOUNT = "service_account"
     CLIENT = "client"  # an OAuth client, or all of its tokens
     INSTALLATION = "installation"  # all earlier tokens may be invalid
@@ -131,6 +132,10 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, StreamChangeKind | None]] = {
         StreamChangeKind.GROUP,
     ),
     **dict.fromkeys(
+        (AuditEvent.OBJECTS_SAVED, AuditEvent.OBJECTS_DELETED, AuditEvent.OBJECT_HOLDERS_SAVED),
+        StreamChangeKind.OBJECT,
+    ),
+    **dict.fromkeys(
         (
             AuditEvent.SERVICE_ACCOUNT_MADE,
             AuditEvent.SERVICE_ACCOUNT_CHANGED,
@@ -163,7 +168,7 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, StreamChangeKind | None]] = {
             AuditEvent.KEY_MADE,
             AuditEvent.KEY_ROTATED,
             AuditEvent.USER_TOKEN_MADE,
-            *(AuditEvent.PHONE_CODE_SENT, AuditEvent.PHONE_TAKEN),
+            *(AuditEvent.PHONE_CODE_SENT, AuditEvent.PHONE_TAKEN, AuditEvent.PHONE_CLOSED, AuditEvent.PHONE_OPENED),
             AuditEvent.SIGNED_IN,
             AuditEvent.LOGGED_IN,
             AuditEvent.PROVED_AGAIN,
@@ -224,7 +229,7 @@ KIND_BY_NAME: Final[Mapping[str, StreamChangeKind]] = {
     event.value: kind for event, kind in KIND_BY_EVENT.items() if kind is not None
 }
 ABOUT_AN_APPLICATION: Final = frozenset(
-    {StreamChangeKind.SCHEMA, StreamChangeKind.APPLICATION, StreamChangeKind.CREDENTIAL}
+    {StreamChangeKind.SCHEMA, StreamChangeKind.APPLICATION, StreamChangeKind.CREDENTIAL, StreamChangeKind.OBJECT}
 )
 ABOUT_A_USER: Final = frozenset({StreamChangeKind.USER, StreamChangeKind.RECORD, StreamChangeKind.SERVICE_ACCOUNT})
 

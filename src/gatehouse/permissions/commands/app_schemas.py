@@ -25,25 +25,31 @@ from gatehouse.permissions.documents import grammar, rules
 from gatehouse.permissions.documents.differences import differences, tally_differences
 from gatehouse.permissions.documents.fields import member_or, read_fields
 from gatehouse.permissions.documents.limits import refuse_roles
+from gatehouse.permissions.documents.object_types import (
+    object_types_document,
+    parse_object_types,
+    refuse_unknown_type_rules,
+)
 from gatehouse.permissions.documents.rules import SchemaRules, meta_entries, protected_rules_in, schema_rules
 from gatehouse.permissions.errors import Malformed, NoRight, ProtectedHeld, RoleNotFound, VersionConflict
 from gatehouse.permissions.model import central
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import CHANGEABLE_ROLE_FIELDS, ROLE_FIELDS, ConditionMode, Role
 from gatehouse.permissions.model.rules import RuleSection
-from gatehouse.permissions.model.schema import ApplicationSchema, Tree
+from gatehouse.permissions.model.schema import ApplicationSchema
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
 from gatehouse.permissions.rights.rights import CAN_ADMINISTER
 from gatehouse.permissions.store import ApplicationStore, EditResult
 
-SCHEMA_ROOTS: Final = frozenset({"login", "private_data", "public_data", "roles", "secret_data"})
+SCHEMA_ROOTS: Final = frozenset({"login", "objects", "private_data", "public_data", "roles", "secret_data"})
 READ_ONLY_MEMBERS: Final = frozenset({"application_id", "version", "updated_at"})  # in answers only
 CENTRAL_ROLES: Final = frozenset(role.key for role in central.roles())
-ROOT_PARSERS: Final[Mapping[str, Callable[..., Tree]]] = {
+ROOT_PARSERS: Final[Mapping[str, Callable[..., object]]] = {
     "login": rules.parse_login,
     **{section.value: partial(rules.parse_schema_section, section=section) for section in RuleSection},
     "secret_data": rules.parse_secret,
+    "objects": parse_object_types,
 }
 
 
@@ -220,12 +226,13 @@ def apply_schema_roots(
     model: ApplicationModel, members: Mapping[str, object], place: str = "data"
 ) -> ApplicationSchema:
     """Return the schema with the present roots; an absent one stays, null empties it. Raises Malformed."""
-    read: dict[str, Tree] = {}
+    read: dict[str, object] = {}
     for root, parse_root in ROOT_PARSERS.items():
         if root in members:
             read[root] = parse_root(member_or(members, root, {}), place=f"{place}.{root}")
     after = replace(model.schema, **read)
     rules.refuse_duplicate_paths(after.private_data, after.public_data, place=place)
+    refuse_unknown_type_rules(after, place)
     refuse_changed_central(model, after, place)
     return after
 
@@ -326,7 +333,7 @@ def refuse_changed_central(before: ApplicationModel, schema: ApplicationSchema, 
     same = known.keys() == wanted.keys() and all(
         (leaf.value, leaf.protected) == (wanted[rule].value, wanted[rule].protected) for rule, leaf in known.items()
     )
-    if not same:
+    if not same or schema.objects:
         raise Malformed(f"{place}: application 1: its rules cannot be changed").on_screen("central_rules")
 
 
@@ -374,6 +381,7 @@ def schema_document(schema: ApplicationSchema) -> dict[str, object]:
         "private_data": schema.private_data,
         "public_data": schema.public_data,
         "secret_data": schema.secret_data,
+        "objects": object_types_document(schema.objects),
     }
 
 

@@ -22,7 +22,7 @@ from gatehouse.permissions.model.condition import SimpleTest as Single
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import ROLE_FIELDS, Role
 from gatehouse.permissions.model.rules import RuleDefinition, RuleEntry
-from gatehouse.permissions.model.schema import Tree
+from gatehouse.permissions.model.schema import ObjectType, Tree
 from gatehouse.permissions.model.schema_version import (
     ChangedItem,
     ChangeKind,
@@ -46,6 +46,7 @@ def differences(before: ApplicationModel, after: ApplicationModel) -> tuple[Diff
     return (
         *_rules(before, after),
         *_roles(before.roles, after.roles),
+        *_object_types(before.schema.objects, after.schema.objects),
         *_value_differences(ChangedItem.LOGIN, before.schema.login, after.schema.login),
         *_value_differences(ChangedItem.SYSTEM, before.schema.secret_data, after.schema.secret_data),
     )
@@ -136,6 +137,23 @@ def _role_rules(was: Role | None, now: Role | None) -> Iterator[DifferenceDetail
     new = {} if now is None else meta_entries(now.meta)
     for rule, before, after in _changed_pairs(old, new):
         yield DifferenceDetail(field="rule", name=str(rule), before=_entry_text(before), after=_entry_text(after))
+
+
+def _object_types(before: Mapping[str, ObjectType], after: Mapping[str, ObjectType]) -> Iterator[Difference]:
+    for name, was, now in _changed_pairs(before, after):
+        details = tuple(
+            DifferenceDetail(field=field, before=_type_field(was, field), after=_type_field(now, field))
+            for field in ObjectType.__struct_fields__
+            if _type_field(was, field) != _type_field(now, field)
+        )
+        yield Difference(what=ChangedItem.OBJECT, how=_change_kind(was, now), name=name, details=details)
+
+
+def _type_field(object_type: ObjectType | None, field: str) -> str | None:
+    if object_type is None:
+        return None
+    value = getattr(object_type, field)
+    return ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _entry_text(entry: RuleEntry | None) -> bool | str | None:

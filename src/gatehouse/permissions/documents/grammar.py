@@ -24,6 +24,7 @@ from gatehouse.permissions.documents.fields import (
     refuse_repeated,
 )
 from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.model.objects import MAX_OBJECT_KEY_LENGTH, OBJECT_KEY
 
 MAX_CONFIG_SCHEMA_DEPTH: Final = 32
 MAX_CONFIG_SCHEMA_VALUES: Final = 5_000
@@ -192,6 +193,12 @@ def check_aliases(value: object, place: str) -> tuple[str, ...]:
     checked = tuple(check_alias(alias, f"{place}[{index}]") for index, alias in enumerate(aliases))
     refuse_repeated(checked, place)
     return checked
+
+
+def check_object_key(value: object, place: str) -> str:
+    """The type and the id of an object: `map:7`."""
+    words = "must be type:id, the id 1 to 128 of A-Z a-z 0-9 . _ ~ @ -"
+    return _match_pattern(value, OBJECT_KEY, place, words, MAX_OBJECT_KEY_LENGTH)
 
 
 def check_role_name(value: object, place: str) -> str:

@@ -27,6 +27,7 @@ from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, render_
 from gatehouse.permissions.evaluation.work import record_work
 from gatehouse.permissions.model.facts import ApplicationModel, ApplicationState, Facts, ProjectModel, Structure
 from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.objects import ObjectFacts
 from gatehouse.permissions.model.tree_interner import CONDITION_WEIGHT
 from gatehouse.permissions.store import PermissionStore
 
@@ -106,6 +107,24 @@ class PermissionLoader:
             if again is None:
                 break
             facts = again
+        raise Unavailable("the permission model changes too fast to be read")
+
+    async def load_input_with_objects(
+        self, facts: Facts, application_id: int, keys: Collection[str]
+    ) -> tuple[EvaluationInput, ObjectFacts]:
+        """The person's facts again, with objects of the application, everything in one state.
+
+        Raises Unavailable, also when the account was deleted meanwhile.
+        """
+        wanted = frozenset(facts.records)
+        for _ in range(MAX_ATTEMPTS):
+            found = await self._store.facts_with_objects(facts.subject.user_id, wanted, application_id, keys)
+            if found is None:
+                break
+            models = await self._load_models_of(found[0])
+            structure = await self._load_structure_of(found[0])
+            if models is not None and structure is not None:
+                return EvaluationInput(facts=found[0], models=models, structure=structure), found[1]
         raise Unavailable("the permission model changes too fast to be read")
 
     async def is_project_live(self, project_id: str, facts: Facts) -> bool:

@@ -29,6 +29,7 @@ GENERIC_RULES: Final[Mapping[str, Mapping[str, str]]] = {
         "can_modify_schema": "Change the application's rules and roles",
         "can_manage_users": "Change what users may do in the application",
         "can_ban": "Ban people from the application",
+        "can_manage_objects": "Create, move and delete the application's objects",
     },
     "srv": {"can_manage_service": "Manage the service in the project"},
     "group": {"can_manage_group": "Change the members of the group"},
@@ -38,7 +39,8 @@ PROJECT_ALL: Final = tuple(GENERIC_RULES["project"])
 PROJECT_ADMINISTRATOR_RULES: Final[Mapping[str, Iterable[str]]] = {
     **GENERIC_RULES,
     "project": [rule for rule in PROJECT_ALL if rule != "can_remove_project"],
-    "app": [rule for rule in GENERIC_RULES["app"] if rule != "can_ban"],  # only owners have it by themselves (R10)
+    # Only owners have these by themselves (R10, R12).
+    "app": [rule for rule in GENERIC_RULES["app"] if rule not in {"can_ban", "can_manage_objects"}],
 }
 
 
@@ -77,6 +79,7 @@ def roles() -> tuple[Role, ...]:
             {"app": ["can_manage_app_api_keys", "can_modify_schema"]},
         ),
         _role("app_users_manager", "Manage users' permissions in the application", {"app": ["can_manage_users"]}),
+        _role("object_manager", "Manage the objects of the application", {"app": ["can_manage_objects"]}),
         _role("service_administrator", "Manage the service", {"srv": GENERIC_RULES["srv"]}),
         _role("group_manager", "Manage the group", {"group": GENERIC_RULES["group"]}),
     )

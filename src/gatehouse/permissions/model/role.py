@@ -56,6 +56,7 @@ class Role(Struct, frozen=True, kw_only=True):
         field(default_factory=dict)
     )
     version: Annotated[int, FIXED] = 1
+    generation: int = 0  # the schema version that created the role, or ended what was held of it below the root
 
     @property
     def key(self) -> str:

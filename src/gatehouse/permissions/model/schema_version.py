@@ -14,6 +14,7 @@ MAX_VERSION_BYTES: Final = 4 * 2**20  # of all versions of one application, as t
 class ChangedItem(StrEnum):
     RULE = "rule"
     ROLE = "role"
+    OBJECT = "object"  # an object type
     LOGIN = "login"
     SYSTEM = "system"  # secret_data: what the application's own people may do with it
 

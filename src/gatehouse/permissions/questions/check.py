@@ -12,11 +12,15 @@ from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.authentication.callers import Caller
+from gatehouse.permissions.documents.grammar import check_object_key
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight
+from gatehouse.permissions.evaluation.contributions import evaluation_context
 from gatehouse.permissions.evaluation.effective import EffectivePermissions, existing_lookup_scopes
 from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
+from gatehouse.permissions.evaluation.objects import ObjectDecision, ObjectEvaluator
 from gatehouse.permissions.model.facts import Structure
-from gatehouse.permissions.model.rules import Scope
+from gatehouse.permissions.model.objects import NO_OBJECTS, ObjectFacts
+from gatehouse.permissions.model.rules import Rule, RuleSection, Scope
 from gatehouse.permissions.questions.parsing import (
     ResourceDraft,
     RuleReference,
@@ -46,7 +50,11 @@ class QuestionAccess(Struct, kw_only=True, eq=False):
         return evaluation_input
 
     async def _load_input(self, caller: Caller, user_id: str, application_id: int) -> EvaluationInput:
-        if caller.facts is not None and user_id == caller.user_id:
+        if caller.facts is None:  # the application itself, which may ask about anyone
+            if not user_id:
+                raise Malformed("data.user_id: required")
+            return await self.person_inputs.load(user_id, application_id, by_former_id=True)
+        if user_id == caller.user_id:
             return await self.permission_loader.load_input(caller.facts)
         request = await self.authenticator.attach_rights(caller)
         refuse_about_others(request, user_id)
@@ -83,6 +91,7 @@ class CheckDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     rule: str
     project_id: str | None = None
     resource: ResourceDraft | None = None
+    object: str | None = None  # type:id (R12)
 
 
 class ChecksDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -93,12 +102,14 @@ class ChecksDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class PermissionQuestion(msgspec.Struct, frozen=True, kw_only=True):
     rule: RuleReference
     scope: ScopeReference
+    object_key: str = ""  # of the object that the question is about; the scope then is its place, or the root for any
 
 
 class CheckOutcome(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str
     allowed: tuple[bool, ...]  # in the order of the questions
     expired: int  # the earliest end of anything in the scopes asked about
+    known: tuple[bool | None, ...] = ()  # of each object; None for a question about none. Empty without objects
 
 
 class Checks:
@@ -110,9 +121,17 @@ class Checks:
     async def check(self, caller: Caller, user_id: str, questions: Sequence[PermissionQuestion]) -> CheckOutcome:
         evaluation_input = await self._question_access.load_input(caller, user_id)
         application_id = caller.application_id or 0
+        keys = {question.object_key for question in questions} - {""}
+        object_facts = NO_OBJECTS
+        if keys:
+            evaluation_input, object_facts = await self._permission_loader.load_input_with_objects(
+                evaluation_input.facts, application_id, keys
+            )
         effective = await self._permission_loader.evaluate(evaluation_input, application_id, NO_ADDRESS)
         weight = len(questions) * (CHECK_WEIGHT + len(evaluation_input.structure.projects)) + effective.decision_work
-        return await run_off_loop(weight, answer_questions, evaluation_input, effective, questions, self._clock.now())
+        return await run_off_loop(
+            weight, answer_questions, evaluation_input, effective, questions, self._clock.now(), object_facts
+        )
 
 
 def request_weight(questions: int) -> int:
@@ -125,17 +144,55 @@ def answer_questions(
     effective: EffectivePermissions,
     questions: Sequence[PermissionQuestion],
     now: int,
+    object_facts: ObjectFacts = NO_OBJECTS,
 ) -> CheckOutcome:
     structure = evaluation_input.structure
     pairs = [(question, question.scope.resolve(structure)) for question in questions]
+    evaluator = None
+    if any(question.object_key for question in questions):
+        evaluator = object_evaluator(evaluation_input, effective, object_facts, now)
+    allowed: list[bool] = []
+    known: list[bool | None] = []
+    for question, scope in pairs:
+        if evaluator is None or not question.object_key:
+            holding = (effective.scopes_holding(structure, scope, rule) for rule in question.rule.rules)
+            allowed.append(any(map(any, holding)))
+            known.append(None)
+        else:
+            decision = decide_object(evaluator, question, scope)
+            allowed.append(decision.allowed)
+            known.append(decision.known)
+    ends = [earliest_end(effective, structure, pairs, now)]
+    if evaluator is not None:
+        ends += [end for question in questions for end in evaluator.ends(question.object_key)]
     return CheckOutcome(
         user_id=evaluation_input.facts.subject.user_id,
-        allowed=tuple(
-            any(any(effective.scopes_holding(structure, scope, rule)) for rule in question.rule.rules)
-            for question, scope in pairs
-        ),
-        expired=earliest_end(effective, structure, pairs, now),
+        allowed=tuple(allowed),
+        expired=min((end for end in ends if end), default=0),
+        known=tuple(known) if evaluator is not None else (),
     )
+
+
+def object_evaluator(
+    evaluation_input: EvaluationInput,
+    effective: EffectivePermissions,
+    object_facts: ObjectFacts,
+    now: int,
+    address: Address | None = NO_ADDRESS,
+) -> ObjectEvaluator:
+    model = evaluation_input.models[effective.application_id]
+    context = evaluation_context(model, evaluation_input.facts, evaluation_input.structure, now=now, address=address)
+    return ObjectEvaluator(context=context, effective=effective, schema=model.schema, object_facts=object_facts)
+
+
+def object_rule(question: PermissionQuestion) -> Rule:
+    """The rule of a question about an object: one of private_data."""
+    return next((rule for rule in question.rule.rules if rule.section is RuleSection.PRIVATE), question.rule.rules[0])
+
+
+def decide_object(evaluator: ObjectEvaluator, question: PermissionQuestion, scope: Scope) -> ObjectDecision:
+    """A question without a project is about the object wherever it is."""
+    return evaluator.decide(question.object_key, object_rule(question), place=scope.project_id or None)
 
 
 def earliest_end(
@@ -158,6 +215,10 @@ def read_questions(drafts: Sequence[CheckDraft]) -> tuple[PermissionQuestion, ..
 
 
 def read_question(draft: CheckDraft, place: str) -> PermissionQuestion:
+    if draft.object is not None and draft.resource is not None:
+        raise Malformed(f"{place}: use either resource or object")
     return PermissionQuestion(
-        rule=read_rule(draft.rule, f"{place}.rule"), scope=read_scope(draft.project_id, draft.resource, place)
+        rule=read_rule(draft.rule, f"{place}.rule"),
+        scope=read_scope(draft.project_id, draft.resource, place),
+        object_key="" if draft.object is None else check_object_key(draft.object, f"{place}.object"),
     )

@@ -231,6 +231,7 @@ class ExplainDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     rule: str
     project_id: str | None = None
     resource: ResourceDraft | None = None
+    object: str | None = None  # type:id (R12)
     ip: str | None = None  # as if the person came from there
 
 

@@ -49,6 +49,7 @@ class Operation(Enum):
     GROUP_DELETE = auto()
     GROUP_ACCESS = auto()
     GROUP_TAGS = auto()
+    OBJECTS_SAVE = auto()
     BAN_FROM_APPLICATION = auto()
     BAN_FROM_PROJECT = auto()
     ADMINISTER = auto()
@@ -128,6 +129,7 @@ OPENS: Final[Mapping[Operation, tuple[tuple[Opener, ...], ...]]] = {
     Operation.GROUP_DELETE: ((MANAGES_GROUPS,),),
     Operation.GROUP_ACCESS: ((MANAGES_GROUP,),),
     Operation.GROUP_TAGS: ((MANAGES_GROUPS,),),
+    Operation.OBJECTS_SAVE: ((OnApplication("app.can_manage_objects"),),),
     Operation.BAN_FROM_APPLICATION: ((OnApplication("app.can_ban"),),),
     Operation.BAN_FROM_PROJECT: ((MANAGES_PROJECT,),),
     Operation.ADMINISTER: (),

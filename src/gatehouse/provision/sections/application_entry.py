@@ -101,7 +101,7 @@ def merge_application(
 # Schema and roles, read and exported (R5, R6).
 
 
-SCHEMA_ROOTS: Final = ("login", "private_data", "public_data", "secret_data")
+SCHEMA_ROOTS: Final = ("login", "private_data", "public_data", "secret_data", "objects")
 
 
 def with_rules(

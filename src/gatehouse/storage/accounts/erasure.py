@@ -6,6 +6,7 @@ from gatehouse.accounts.errors import UserChanged, UserNotFound
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditRecord
 from gatehouse.images.model import picture_owner
+from gatehouse.permissions.model.objects import Holder, HolderKind
 from gatehouse.storage import personal_data
 from gatehouse.storage.accounts.ban_aware import CONTACT_COLUMNS, BanFollower, contacts_from_row
 from gatehouse.storage.accounts.former_ids import former_ids
@@ -13,6 +14,7 @@ from gatehouse.storage.accounts.users import refuse_last_administrator
 from gatehouse.storage.audit import ERASE_PERSONAL, add_audit_record
 from gatehouse.storage.images import remove_image
 from gatehouse.storage.oauth.logout_calls import revoke_user_grants
+from gatehouse.storage.objects.endings import drop_holder
 from gatehouse.storage.permissions.record_checks import refuse_last_owner
 from gatehouse.storage.permissions.structure import lock_structure
 from gatehouse.storage.statements import Statement, Verb
@@ -132,5 +134,6 @@ def delete_user_data(user_id: str, now: int) -> Verb[None]:
     yield from revoke_user_grants(user_id, now)
     yield RETIRE_USERNAMES(of=user_id)
     yield from remove_image(picture_owner(user_id))
+    yield from drop_holder(Holder(HolderKind.USER, user_id))
     for drop in DROP_USER_DATA:
         yield drop(of=user_id)

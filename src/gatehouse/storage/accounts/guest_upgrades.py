@@ -29,6 +29,7 @@ from gatehouse.images.model import picture_owner
 from gatehouse.mail.model import OutboxMail
 from gatehouse.permissions.model.facts import UserRecord
 from gatehouse.permissions.model.merging import live_roles, may_take_over, merge_records
+from gatehouse.permissions.model.objects import Holder, HolderKind
 from gatehouse.permissions.store import Change, EditResult
 from gatehouse.storage import gamesessions, personal_data
 from gatehouse.storage.accounts.ban_aware import BanFollower
@@ -51,6 +52,7 @@ from gatehouse.storage.epoch import USER_REV
 from gatehouse.storage.images import remove_image
 from gatehouse.storage.mail import queue_mails
 from gatehouse.storage.oauth.logout_calls import revoke_user_grants
+from gatehouse.storage.objects.endings import is_held_by, unite_holders
 from gatehouse.storage.permissions.record_checks import ROLES_BY_KEY, count_holders_of_roles
 from gatehouse.storage.permissions.row_readers import read_record
 from gatehouse.storage.permissions.structure import lock_structure
@@ -118,6 +120,7 @@ NEW_ACCOUNT = Statement(
                 *(passkeys, totp_factors, bans_table, user_aliases),
             )
         ),
+        ~is_held_by(users.c.user_id),
     )
 )
 
@@ -283,6 +286,7 @@ def _merge(guest_id: str, user_id: str, now: int) -> Verb[Sequence[str]]:
     yield JOIN_GROUPS(of=guest_id, to=user_id)
     for move in MOVE_FORMER_GUESTS:
         yield move(of=guest_id, to=user_id)
+    yield from unite_holders(Holder(HolderKind.USER, guest_id), Holder(HolderKind.USER, user_id))
     yield from revoke_user_grants(guest_id, now)
     yield RETIRE_USERNAMES(of=guest_id)
     yield DROP_ACCOUNT(of=guest_id)

@@ -15,6 +15,7 @@ from gatehouse.storage.accounts.erasure import erase_account
 from gatehouse.storage.accounts.sessions import raise_rev
 from gatehouse.storage.accounts.users import LOCK_USER, USER_BY_LOGIN, login_parameters, user_by_login
 from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.objects.endings import is_held_by
 from gatehouse.storage.permissions.structure import lock_structure
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import bans as ban_table
@@ -51,6 +52,7 @@ HOLDS_SOMETHING = Statement(
         users.c.user_id == _OF,
         or_(
             *(exists().where(table.c.user_id == _OF) for table in _HELD_IN),
+            is_held_by(_OF),
             _is_recorded(*USE_EVENTS),
             ~_is_recorded(AuditEvent.USER_REGISTERED),
         ),

@@ -10,9 +10,11 @@ from gatehouse.accounts.bans.model import DigestKind
 from gatehouse.accounts.model import User
 from gatehouse.permissions.model.condition import ConditionSubject
 from gatehouse.permissions.model.facts import ApplicationState, Facts
+from gatehouse.permissions.model.objects import ObjectFacts
 from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.storage.epoch import USER_REV
 from gatehouse.storage.keys import KEYS_VERSION
+from gatehouse.storage.objects.reading import ASKED_OBJECTS, PLACE_OF_OBJECT, object_columns, object_facts_from
 from gatehouse.storage.permissions.central import (
     add_email_secret,
     all_email_secrets,
@@ -129,6 +131,23 @@ FACTS = _with_projects(_USER_ID)
 FACTS_WITH_PROJECTS = _with_projects(
     _USER_ID, select(projects.c.project_id).where(InStringList(projects.c.project_id, "projects"))
 )
+FACTS_WITH_OBJECTS = Statement(
+    lambda: (
+        _select_facts(_USER_ID)
+        .add_columns(
+            granting_projects(_USER_ID).scalar_subquery().label("granting"),
+            _mentioned_projects(
+                _USER_ID,
+                select(projects.c.project_id).where(InStringList(projects.c.project_id, "projects")),
+                select(PLACE_OF_OBJECT).where(*ASKED_OBJECTS),
+            )
+            .scalar_subquery()
+            .label("mentioned"),
+            *object_columns(_USER_ID),
+        )
+        .where(users.c.user_id == _USER_ID)
+    )
+)
 FACTS_OF_MANY = Statement(
     lambda: _select_facts(users.c.user_id).where(InStringList(users.c.user_id, "ids")).order_by(users.c.user_id)
 )
@@ -137,9 +156,11 @@ FACTS_OF_MANY = Statement(
 def facts(user_id: str, application_ids: tuple[int, ...], project_ids: tuple[str, ...] = ()) -> Verb[Facts | None]:
     asked: dict[str, object] = {"user_id": user_id, "applications": application_ids}
     rows = yield FACTS_WITH_PROJECTS(**asked, projects=project_ids) if project_ids else FACTS(**asked)
-    if not rows:
-        return None
-    row, granting = rows[0], defaultdict[int, set[str]](set)
+    return _facts_with_projects(rows[0], application_ids, project_ids) if rows else None
+
+
+def _facts_with_projects(row: Row, application_ids: Collection[int], project_ids: Collection[str]) -> Facts:
+    granting = defaultdict[int, set[str]](set)
     versions = dict.fromkeys(project_ids, 0)
     versions.update((project_id, version) for project_id, version in row.mentioned or () if version)
     for application_id, project_id, version in row.granting or ():
@@ -148,6 +169,26 @@ def facts(user_id: str, application_ids: tuple[int, ...], project_ids: tuple[str
             versions[project_id] = version
     by_application = {application_id: frozenset(granting_ids) for application_id, granting_ids in granting.items()}
     return _facts(row, application_ids, granting=by_application, versions=versions)
+
+
+def facts_with_objects(
+    user_id: str,
+    application_ids: tuple[int, ...],
+    application_id: int,
+    keys: tuple[str, ...],
+    projects: tuple[str, ...],
+) -> Verb[tuple[Facts, ObjectFacts] | None]:
+    """The facts with objects of one of the applications: one statement, so of one state."""
+    rows = yield FACTS_WITH_OBJECTS(
+        user_id=user_id,
+        applications=application_ids,
+        projects=projects,
+        objects_of=application_id,
+        object_keys=keys,
+    )
+    if not rows:
+        return None
+    return _facts_with_projects(rows[0], application_ids, projects), object_facts_from(rows[0])
 
 
 def facts_of_many(user_ids: Collection[str], application_ids: Collection[int]) -> Verb[Sequence[Facts]]:
@@ -227,6 +268,7 @@ def _state(cells: Cells) -> ApplicationState:
 class PermissionStorage(SqlStore):
     install_central = write(install_central)
     _cached_facts = cached_read(facts)
+    _cached_facts_with_objects = cached_read(facts_with_objects)
     application_models = snapshot_read(application_models)
     projects = snapshot_read(projects_by_id)
     login_section = read(login_section)
@@ -235,6 +277,18 @@ class PermissionStorage(SqlStore):
     email_secrets = read(all_email_secrets)
     remove_email_secret = write(remove_email_secret)
     root_roles = read(root_roles)
+
+    async def facts_with_objects(
+        self,
+        user_id: str,
+        application_ids: Collection[int],
+        application_id: int,
+        keys: Collection[str],
+        project_ids: Collection[str] = (),
+    ) -> tuple[Facts, ObjectFacts] | None:
+        return await self._cached_facts_with_objects(
+            user_id, tuple(sorted(application_ids)), application_id, tuple(sorted(keys)), tuple(sorted(project_ids))
+        )
 
     async def facts(
         self, user_id: str, application_ids: Collection[int], project_ids: Collection[str] = ()

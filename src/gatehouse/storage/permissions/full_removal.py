@@ -14,12 +14,14 @@ from gatehouse.accounts.model import AccountKind
 from gatehouse.audit.model import AuditRecord
 from gatehouse.images.model import application_logo_owner, client_logo_owner
 from gatehouse.permissions.errors import ProjectNotRemoved
+from gatehouse.permissions.model.objects import Holder, HolderKind
 from gatehouse.permissions.model.project import ErasureCounts, Project
 from gatehouse.permissions.model.rules import ResourceKind
 from gatehouse.storage.accounts.bans import copy_active_bans
 from gatehouse.storage.accounts.erasure import DROP_USER_DATA
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.images import remove_image
+from gatehouse.storage.objects.endings import drop_holder, drop_objects_in, drop_objects_of
 from gatehouse.storage.permissions.project_models import project_by_name
 from gatehouse.storage.permissions.projects import lock_project
 from gatehouse.storage.permissions.structure import lock_structure
@@ -244,6 +246,8 @@ def erase_project(project_id: str, entry: Callable[[ErasureCounts], AuditRecord]
     for drop in DROP_IN_APPLICATIONS:
         yield drop(applications=its)
     yield from _drop_holdings(project.project_id, its)
+    yield from drop_objects_of(its)
+    yield from drop_objects_in(project.project_id)
     yield TOUCH_CONNECTED(project=project.project_id, applications=its)
     for drop in (DROP_CONNECTIONS, DROP_INVITATIONS):
         yield drop(project=project.project_id, applications=its)
@@ -269,6 +273,7 @@ def _drop_bans(project_id: str, its: Sequence[int], now: int) -> Verb[None]:
 def _drop_accounts(project_id: str) -> Verb[None]:
     for account in (yield ACCOUNTS(project=project_id)):
         yield DROP_ACCOUNT(of=account.user_id)
+        yield from drop_holder(Holder(HolderKind.USER, account.user_id))
         for drop in DROP_USER_DATA:
             yield drop(of=account.user_id)
 

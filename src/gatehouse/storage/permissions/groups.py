@@ -13,10 +13,12 @@ from gatehouse.permissions.documents.conditions import conditions_document
 from gatehouse.permissions.documents.limits import refuse_groups
 from gatehouse.permissions.errors import GroupListed, GroupNotFound, NameTaken, VersionConflict
 from gatehouse.permissions.model.group import PROJECT_TAG, Group
+from gatehouse.permissions.model.objects import Holder, HolderKind
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.rules import ResourceKind
 from gatehouse.permissions.store import Change, EditResult
 from gatehouse.storage.audit import add_audit_records
+from gatehouse.storage.objects.endings import drop_holder
 from gatehouse.storage.permissions.grant_keys import add_keys_of_group, update_grant_keys
 from gatehouse.storage.permissions.project_models import group_by_id, project_by_name
 from gatehouse.storage.permissions.projects import lock_project, write_project
@@ -192,6 +194,7 @@ def _delete_group(group_id: str, records: Sequence[AuditRecord]) -> Verb[None]:
         yield from write_project(around, left)
     yield DROP_GROUP(of=group_id)
     yield DROP_MEMBERS(of=group_id)
+    yield from drop_holder(Holder(HolderKind.GROUP, group_id))
     yield from drop_holdings_on(ResourceKind.GROUP, group_id, [gone.project_id])
     yield from add_audit_records(records)
 

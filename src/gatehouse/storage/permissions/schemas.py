@@ -21,11 +21,12 @@ from gatehouse.permissions.errors import ApplicationNotFound
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import CHANGEABLE_ROLE_FIELDS, ROLE_FIELDS, ConditionMode, Role
 from gatehouse.permissions.model.rules import RuleSection
-from gatehouse.permissions.model.schema import ApplicationSchema
+from gatehouse.permissions.model.schema import ApplicationSchema, stored_object_types
 from gatehouse.permissions.model.schema_version import MAX_VERSION_BYTES, MAX_VERSIONS, ChangeTally
 from gatehouse.permissions.model.tree_interner import TreeInterner, model_weight
 from gatehouse.permissions.store import Change
 from gatehouse.storage.audit import add_audit_records
+from gatehouse.storage.objects.reading import refuse_types_in_use
 from gatehouse.storage.permissions.connections import strip_roles
 from gatehouse.storage.permissions.row_readers import APPLICATION_COLUMNS, application_from_row
 from gatehouse.storage.permissions.structure import lock_structure, lock_structure_shared
@@ -39,7 +40,7 @@ from gatehouse.storage.tables.permissions import (
     schema_versions,
 )
 
-SECTIONS: Final = ("login", "private_data", "public_data", "secret_data")
+SECTIONS: Final = ("login", "private_data", "public_data", "secret_data", "objects")
 COMPRESSION: Final = 3  # of 9: shrinks a section to a tenth, in a third of the time that 9 takes
 
 _VERSIONS_OF_APPLICATION: Final = schema_versions.c.application_id == bindparam("of")
@@ -159,6 +160,8 @@ def _apply_replaced(
     """Apply the replaced parts in order, newest first; of each part the oldest one wins."""
     application_id = model.application.application_id
     past = {name: msgspec.json.decode(text) for name, text in sections.items()}
+    if "objects" in past:
+        past["objects"] = stored_object_types(past["objects"])
     known = dict(model.roles)
     for key, text in roles.items():
         document = msgspec.json.decode(text)
@@ -199,7 +202,7 @@ UPDATE_SCHEMA = Statement(
         update(application_schemas)
         .where(application_schemas.c.application_id == bindparam("of"))
         .values(
-            {name: bindparam(name) for name in ("login", "private_data", "public_data", "secret_data", "updated_at")}
+            {name: bindparam(name) for name in (*SECTIONS, "updated_at")}
             | {"version": application_schemas.c.version + 1}
         )
     )
@@ -311,6 +314,7 @@ def edit_schema(
     after = _with_new_versions(before, edited.state)
     refuse_role_conditions(before.roles.values(), after.roles.values())
     refuse_outgrown(before, after)
+    yield from refuse_types_in_use(application_id, before.schema.objects.keys() - after.schema.objects.keys())
     sections = _schema_columns(after.schema)
     if sections == _schema_columns(before.schema):
         yield TOUCH_SCHEMA(of=application_id, updated_at=after.schema.updated_at)
@@ -330,17 +334,24 @@ def _with_new_versions(before: ApplicationModel, state: ApplicationModel) -> App
         application=before.application,
         schema=replace(state.schema, application_id=application_id, version=before.schema.version + 1),
         roles={
-            role.key: _with_next_version(before.roles.get(role.key), replace(role, application_id=application_id))
+            role.key: _with_next_version(
+                before.roles.get(role.key),
+                replace(role, application_id=application_id),
+                before.schema.version + 1,
+            )
             for role in state.roles.values()
         },
     )
 
 
-def _with_next_version(before: Role | None, role: Role) -> Role:
+def _with_next_version(before: Role | None, role: Role, schema_version: int) -> Role:
+    """A new generation ends at once what is held of an earlier role with this key on objects (R12)."""
     if before is None:
-        return replace(role, version=1)
-    same = replace(role, version=before.version)
-    return before if same == before else replace(role, version=before.version + 1)
+        return replace(role, version=1, generation=schema_version)
+    if replace(role, version=before.version, generation=before.generation) == before:
+        return before
+    generation = schema_version if role.protected and not before.protected else before.generation
+    return replace(role, version=before.version + 1, generation=generation)
 
 
 def _write_roles(before: ApplicationModel, after: ApplicationModel, *, may_remove: bool) -> Verb[None]:
@@ -376,7 +387,7 @@ def _drop_assignments(application_id: int, everywhere: Collection[str], below: C
 
 
 def _schema_columns(schema: ApplicationSchema) -> dict[str, object]:
-    return {name: getattr(schema, name) for name in ("login", "private_data", "public_data", "secret_data")}
+    return {name: getattr(schema, name) for name in SECTIONS}
 
 
 def _models_from_rows(rows: Iterable[Row], its_roles: Iterable[Row]) -> dict[int, ApplicationModel]:
@@ -393,6 +404,7 @@ def _model_from_row(row: Row, role_rows: Iterable[Row]) -> ApplicationModel:
         for name, value in row._asdict().items()
         if name.startswith(_SCHEMA_PREFIX)
     }
+    schema["objects"] = stored_object_types(schema["objects"])
     schema |= {section: trees.intern_tree(schema[section], f"{section}.") for section in RuleSection}
     its_roles = sorted((_role_from_row(role_row, trees) for role_row in role_rows), key=lambda role: role.key)
     application = application_from_row(row)
@@ -411,7 +423,7 @@ def _role_identity(application_id: int, role: Role) -> dict[str, object]:
 
 def _role_columns(role: Role) -> dict[str, object]:
     fields = entry_values(role, CHANGEABLE_ROLE_FIELDS)
-    return fields | {"name": role.name, "is_default": fields.pop("default")}
+    return fields | {"name": role.name, "is_default": fields.pop("default"), "generation": role.generation}
 
 
 def _role_from_row(row: Row, trees: TreeInterner) -> Role:

@@ -136,6 +136,7 @@ application_schemas = Table(
     document_column("secret_data"),
     number_column("version"),
     time_column("updated_at"),
+    Column("objects", JsonDocument, nullable=False, server_default=text("'{}'")),  # object types
 )
 
 schema_versions = Table(  # every save of a schema and its roles, bounded by count and bytes for each application
@@ -165,6 +166,7 @@ roles = Table(
     text_column("params"),
     document_column("meta"),
     number_column("version"),
+    number_column("generation", server_default=text("0")),  # what is held on objects names it
     PrimaryKeyConstraint("application_id", "role_key"),
 )
 

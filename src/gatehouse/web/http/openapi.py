@@ -79,6 +79,7 @@ GROUPS: Final = (
         (
             *("/api/permissions/check", "/api/permissions/explain", "/api/permissions/members"),
             *("/api/permissions/simulate", "/api/permissions/meta/", "/api/permissions/roles"),
+            "/api/permissions/object",
             *("/api/permissions/exchangeJwt", "/api/permissions/changes", "/access/v1/"),
         ),
     ),

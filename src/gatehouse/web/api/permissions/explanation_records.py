@@ -16,6 +16,7 @@ from gatehouse.permissions.explanation.reasons import Explanation, MissingRequir
 from gatehouse.permissions.explanation.remedies import Remedy, RemedyStep
 from gatehouse.permissions.explanation.wording import explanation_sentences
 from gatehouse.permissions.model.rules import Scope
+from gatehouse.permissions.questions.explain_objects import ObjectExplanation, ObjectSource
 from gatehouse.permissions.questions.members import FoundMember, GrantSource
 
 
@@ -90,6 +91,22 @@ class RemedyRecord(msgspec.Struct, frozen=True, kw_only=True):
     others: int  # other users of roles that it changes
 
 
+class ObjectScope(msgspec.Struct, frozen=True, kw_only=True):
+    """The object, or one above it, and what is held there; `value` is null when nothing there names the rule."""
+
+    object: str
+    value: bool | None
+    path: tuple[PathStep, ...]
+
+
+class ObjectPart(msgspec.Struct, frozen=True, kw_only=True):
+    """How the decision about an object was made, from the object up to the scope that decides."""
+
+    object: str
+    known: bool
+    scopes: tuple[ObjectScope, ...]
+
+
 class ExplanationRecord(msgspec.Struct, frozen=True, kw_only=True):
     allowed: bool
     rule: str
@@ -101,6 +118,9 @@ class ExplanationRecord(msgspec.Struct, frozen=True, kw_only=True):
     overridden: tuple[PathStep, ...]
     missing: tuple[MissingFact, ...]  # the nearest first
     remedies: tuple[RemedyRecord, ...]  # each reverses the answer; the smallest first
+    object: ObjectPart | msgspec.UnsetType = (
+        msgspec.UNSET
+    )  # of a question about an object; the rest is about its place
 
 
 class ExplainResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,6 +159,44 @@ def explanation_record(explanation: Explanation) -> ExplanationRecord:
         overridden=tuple(contribution_step(each) for each in explanation.contributions if not each.decides),
         missing=tuple(map(missing_fact, explanation.missing)),
         remedies=tuple(map(remedy_record, explanation.remedies)),
+    )
+
+
+def object_explanation_record(explained: ObjectExplanation) -> ExplanationRecord:
+    around = explanation_record(explained.around)
+    object_part = ObjectPart(
+        object=explained.object_key,
+        known=explained.known,
+        scopes=tuple(
+            ObjectScope(
+                object=scope.object_key, value=scope.value, path=tuple(map(object_source_step, scope.sources))
+            )
+            for scope in explained.scopes
+        ),
+    )
+    rests_on_place = explained.known and not explained.is_decided_by_object
+    return msgspec.structs.replace(
+        around,
+        allowed=explained.allowed,
+        object=object_part,
+        sentences=(explained.sentence, *(around.sentences if rests_on_place else ())),
+        path=around.path if rests_on_place else (),
+        overridden=around.overridden if rests_on_place else (*around.path, *around.overridden),
+        missing=around.missing if rests_on_place else (),
+        remedies=(),
+        left=0 if explained.is_decided_by_object else around.left,
+    )
+
+
+def object_source_step(source: ObjectSource) -> PathStep:
+    return PathStep(
+        source=source.kind.value,
+        scope=ScopeName(),
+        value=source.value,
+        role=source.role,
+        group=membership_group(source.membership),
+        group_condition=membership_condition(source.membership),
+        expired=source.end.expired,
     )
 
 

@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from gatehouse.kernel.background import run_off_loop
 from gatehouse.permissions.authentication.authenticator import Authenticator
-from gatehouse.permissions.authentication.credentials import ABOUT_APPLICATION, ABOUT_ONE_PERSON
-from gatehouse.permissions.documents.grammar import ApplicationId
+from gatehouse.permissions.authentication.credentials import ABOUT_APPLICATION, ABOUT_ONE_PERSON, CHECK
+from gatehouse.permissions.documents.grammar import ApplicationId, check_object_key
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed
 from gatehouse.permissions.questions.check import (
     Checks,
@@ -20,8 +20,10 @@ from gatehouse.permissions.questions.check import (
     request_weight,
 )
 from gatehouse.permissions.questions.explain import ExplainDraft, GuardedExplainer
+from gatehouse.permissions.questions.explain_objects import ObjectExplainer
 from gatehouse.permissions.questions.members import MemberResults, MembersDraft, MemberSearch
 from gatehouse.permissions.questions.parsing import read_rule, read_scope, target_user_id
+from gatehouse.tokens.claims import InvalidToken
 from gatehouse.web.api.permissions.authentication import CredentialFields, credentials_of
 from gatehouse.web.api.permissions.envelope import data_response_off_loop, etag_response, permission_endpoint
 from gatehouse.web.api.permissions.explanation_records import (
@@ -31,6 +33,7 @@ from gatehouse.web.api.permissions.explanation_records import (
     explanation_record,
     member_record,
     members_csv,
+    object_explanation_record,
 )
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
 from gatehouse.web.http.parse import read_json
@@ -55,6 +58,7 @@ class CheckResponse(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str
     expired: int  # the earliest end of anything in the scopes asked about, 0 for none
     max_age: int  # seconds it may be cached before revalidation with If-None-Match
+    known: tuple[bool | None, ...] | msgspec.UnsetType = msgspec.UNSET  # whether each object exists, if any was named
 
 
 class ExplainRequest(CredentialFields, frozen=True, kw_only=True):
@@ -78,12 +82,14 @@ class QuestionEndpoints:
         *,
         checks: Checks,
         explanations: GuardedExplainer,
+        object_explanations: ObjectExplainer,
         members: MemberSearch,
         authenticator: Authenticator,
         max_age: int,
     ) -> None:
         self._checks = checks
         self._explanations = explanations
+        self._object_explanations = object_explanations
         self._members = members
         self._authenticator = authenticator
         self._max_age = max_age
@@ -92,11 +98,13 @@ class QuestionEndpoints:
         body = await read_json(request, CheckRequest)
         caller = await self._authenticator.identify(
             credentials_of(request, body),
-            ABOUT_ONE_PERSON,
+            CHECK,
             application_id=parse_optional_application_id(body.application_id),
         )
         user_id = target_user_id(body.data.user_id, caller.user_id)
         questions = read_questions(body.data.checks)
+        if caller.facts is None and not all(question.object_key for question in questions):
+            raise InvalidToken("user JWT is missing")  # without one, an application asks only about objects (R12)
         self._authenticator.charge(caller, request_weight(len(questions)))
         checked = await self._checks.check(caller, user_id, questions)
         return etag_response(
@@ -107,6 +115,7 @@ class QuestionEndpoints:
                 user_id=checked.user_id,
                 expired=checked.expired,
                 max_age=self._max_age,
+                known=checked.known or msgspec.UNSET,
             ),
         )
 
@@ -122,6 +131,15 @@ class QuestionEndpoints:
             rule=read_rule(body.data.rule, "data.rule"),
             scope=read_scope(body.data.project_id, body.data.resource, "data"),
         )
+        if body.data.object is not None:
+            if body.data.resource is not None:
+                raise Malformed("data: use either resource or object")
+            key = check_object_key(body.data.object, "data.object")
+            about = msgspec.structs.replace(question, object_key=key)
+            explained = await self._object_explanations.explain(caller, user_id, about, body.data.ip)
+            return etag_response(
+                request, ExplainResponse(status="OK", data=object_explanation_record(explained), user_id=user_id)
+            )
         explanation = await self._explanations.explain(caller, user_id, question, body.data.ip)
         return etag_response(
             request, ExplainResponse(status="OK", data=explanation_record(explanation), user_id=user_id)

@@ -42,7 +42,7 @@ ONE_ROLE_HINT: Final = "ask for one role at a time with roles, data.name"
 ONE_SECTION_HINT: Final = f"ask for one section with options.section, or {ONE_ROLE_HINT}"
 
 
-SchemaSection = Literal["login", "private_data", "public_data", "roles", "secret_data"]
+SchemaSection = Literal["login", "objects", "private_data", "public_data", "roles", "secret_data"]
 
 # Returns an application's schema at a version; raises NotFound.
 LoadPastModel = Callable[[ApplicationModel, int], Awaitable[ApplicationModel]]
@@ -73,6 +73,7 @@ class SchemaDocument(msgspec.Struct, frozen=True, kw_only=True):
     public_data: object
     roles: object
     secret_data: object
+    objects: object
     version: int
     updated_at: int
 

@@ -1,0 +1,1 @@
+"""What the store of objects keeps, and what it promises."""

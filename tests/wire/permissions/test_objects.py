@@ -371,3 +371,33 @@ async def test_ob_06_racing_moves_and_deletes_leave_one_tree(studio: Studio) -> 
 async def status_of(studio: Studio, path: str, action: str, **data: object) -> int:
     body = {"action": action, "application_id": studio.shop.application_id, "data": data}
     return (await studio.post(path, body, studio.owner.headers)).status_code
+
+
+async def test_authzen_decides_about_objects_and_finds_them(studio: Studio) -> None:
+    await save(studio, an_object("world:1"), an_object("map:1", "world:1"), an_object("map:2"))
+    await hold(studio, {"object": "world:1", "user_id": OTHER_USER, "roles": ["editor"]})
+    key = {"Authorization": f"Bearer {await studio.access_key()}"}
+    common = {"subject": {"type": "user", "id": OTHER_USER}, "action": {"name": "map.edit"}}
+    ids = ("1", "2", "3", "a b")
+    body = {**common, "evaluations": [{"resource": {"type": "map", "id": each}} for each in ids]}
+    answer = await studio.service.client.post("/access/v1/evaluations", json=body, headers=key)
+    assert [each["decision"] for each in answer.json()["evaluations"]] == [True, False, False, False]
+    body = {**common, "resource": {"type": "map", "id": "1"}}
+    answer = await studio.service.client.post("/access/v1/evaluation", json=body, headers=key)
+    assert answer.json() == {"decision": True}
+    for path, named in (("subject", {"subject": {"type": "user"}}), ("action", {})):
+        answer = await studio.service.client.post(f"/access/v1/search/{path}", json={**body, **named}, headers=key)
+        assert answer.json()["results"] == []
+    body = {**common, "resource": {"type": "map"}}
+    found = (await studio.service.client.post("/access/v1/search/resource", json=body, headers=key)).json()
+    assert found == {"page": {"next_token": ""}, "results": [{"type": "map", "id": "1"}]}
+
+
+async def test_export_of_a_person_has_what_they_hold_on_objects(studio: Studio) -> None:
+    await save(studio, an_object("map:1"))
+    await hold(studio, {"object": "map:1", "user_id": OTHER_USER, "roles": ["editor"]})
+    administrator = await create_administrator(studio)
+    body = {"action": "export", "data": {"user_id": OTHER_USER}}
+    exported = (await studio.expect_ok("user", body, administrator.headers))["data"]
+    held = {"application_id": studio.shop.application_id, "object": "map:1", "held": "editor", "allowed": True}
+    assert exported["objects"] == [{**held, "ends": ""}]

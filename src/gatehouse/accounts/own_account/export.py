@@ -18,6 +18,7 @@ from gatehouse.accounts.own_account.model import (
     AssignedRole,
     ClientSignIn,
     ConsentedClient,
+    HeldOnObject,
     OwnAccountStore,
     PersonalRecords,
     SiteSignInRecord,
@@ -141,6 +142,16 @@ class ExportedApplicationData(msgspec.Struct, frozen=True, kw_only=True):
     data: msgspec.Raw
 
 
+class ExportedHolding(msgspec.Struct, frozen=True, kw_only=True):
+    """A role or a permission on an object of an application."""
+
+    application_id: int
+    object: str
+    held: str
+    allowed: bool
+    ends: str
+
+
 class ExportedBan(msgspec.Struct, frozen=True, kw_only=True):
     """Without the reason, which others wrote for each other."""
 
@@ -184,6 +195,7 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     identities: Sequence[ExportedIdentity]
     sessions: Sequence[ExportedSession]
     roles: Sequence[ExportedRole]
+    objects: Sequence[ExportedHolding]
     allowed_clients: Sequence[ExportedConsent]
     client_sign_ins: Sequence[ExportedSignIn]
     site_sign_ins: Sequence[ExportedSiteSignIn]
@@ -221,6 +233,7 @@ class DataExport(Struct, kw_only=True, eq=False):
             identities=[exported_identity(identity) for identity in details.identities],
             sessions=[exported_session(session) for session in details.sessions],
             roles=[exported_role(role) for role in everything.roles],
+            objects=[exported_holding(held) for held in everything.objects],
             allowed_clients=[exported_consent(client) for client in everything.allowed],
             client_sign_ins=[exported_sign_in(sign_in) for sign_in in everything.sign_ins],
             site_sign_ins=[exported_site_sign_in(sign_in) for sign_in in everything.sites],
@@ -317,6 +330,16 @@ def exported_session(session: Session) -> ExportedSession:
         browser=session.agent,
         proved_by=session.auth.value,
         second_factor=session.second_factor,
+    )
+
+
+def exported_holding(held: HeldOnObject) -> ExportedHolding:
+    return ExportedHolding(
+        application_id=held.application_id,
+        object=held.object_key,
+        held=held.item,
+        allowed=held.value,
+        ends=iso8601(held.ends_at),
     )
 
 

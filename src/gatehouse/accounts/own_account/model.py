@@ -131,11 +131,22 @@ class StoredView(Struct, frozen=True, kw_only=True):
     query: str
 
 
+class HeldOnObject(Struct, frozen=True, kw_only=True):
+    """A role or a permission of the person on an object of an application."""
+
+    application_id: int
+    object_key: str
+    item: str  # the role, or the permission
+    value: bool
+    ends_at: int
+
+
 class PersonalRecords(Struct, frozen=True, kw_only=True):
     """Everything stored about a person, for the export."""
 
     details: AccountDetails
     roles: Sequence[AssignedRole]
+    objects: Sequence[HeldOnObject]
     allowed: Sequence[ConsentedClient]
     sign_ins: Sequence[ClientSignIn]
     sites: Sequence[SiteSignInRecord]

@@ -81,6 +81,7 @@ def build_questions(core: Core, permissions: PermissionServices) -> QuestionServ
             permission_loader=loader,
             person_inputs=person_inputs,
             members=members,
+            allowed_objects=allowed_objects,
             projects=projects,
             project_of=storage.clients.project_of,
         ),

@@ -5,10 +5,11 @@ actions and resources that do not exist are allowed nothing, so an answer does n
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.kernel.addresses import Address
@@ -19,7 +20,11 @@ from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, PersonNotFound
 from gatehouse.permissions.evaluation.effective import CAN_ADMINISTER, EffectivePermissions
 from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
+from gatehouse.permissions.evaluation.objects import ObjectEvaluator
+from gatehouse.permissions.model.objects import MAX_OBJECT_KEY_LENGTH, OBJECT_KEY
 from gatehouse.permissions.model.rules import ROOT, Rule, Scope
+from gatehouse.permissions.questions.allowed_objects import AllowedObjects, AllowedQuestion
+from gatehouse.permissions.questions.check import PermissionQuestion, decide_object, object_evaluator
 from gatehouse.permissions.questions.members import MembersDraft, MemberSearch
 from gatehouse.permissions.questions.parsing import (
     RuleReference,
@@ -60,6 +65,7 @@ class Target(Struct, frozen=True):
 
     application_id: int
     reference: ScopeReference
+    object_key: str = ""  # of the object that the resource is
 
     @property
     def is_central_project(self) -> bool:
@@ -77,14 +83,22 @@ class NamePage(Struct, frozen=True, kw_only=True):
     after: str | None
 
 
+class Loaded(Struct, frozen=True, kw_only=True):
+    """What a subject holds in an application, and on the objects that a call names."""
+
+    found: EvaluationInput
+    effective: EffectivePermissions
+    objects: ObjectEvaluator | None = None
+
+
 LoadedKey: TypeAlias = tuple[Entity, int, Address | None]
-Loaded: TypeAlias = tuple[EvaluationInput, EffectivePermissions]
 
 
 class AccessRequests(Struct, kw_only=True, eq=False):
     permission_loader: PermissionLoader
     person_inputs: PersonInputLoader
     members: MemberSearch
+    allowed_objects: AllowedObjects
     projects: ProjectStore
     project_of: Callable[[int], Awaitable[str | None]]  # the project of an application
 
@@ -108,8 +122,13 @@ class AccessRequests(Struct, kw_only=True, eq=False):
             return None
         return await self.existing(named)
 
-    async def load(self, subject: Entity, application_id: int, address: Address | None) -> Loaded | None:
-        """Return what a subject holds in an application; None if there is no such subject or application."""
+    async def load(
+        self, subject: Entity, application_id: int, address: Address | None, object_keys: Collection[str] = ()
+    ) -> Loaded | None:
+        """Return what a subject holds in an application; None if there is no such subject or application.
+
+        `object_keys`: of the objects of the application that are asked about.
+        """
         if subject.type not in {USER, SERVICE_ACCOUNT} or not grammar.USER_ID.fullmatch(subject.id):
             return None
         try:
@@ -119,12 +138,23 @@ class AccessRequests(Struct, kw_only=True, eq=False):
         is_service_account = found.facts.service_account is not None
         if is_service_account != (subject.type == SERVICE_ACCOUNT) or application_id not in found.models:
             return None
-        return found, await self.permission_loader.evaluate(found, application_id, address)
+        if not object_keys:
+            effective = await self.permission_loader.evaluate(found, application_id, address)
+            return Loaded(found=found, effective=effective)
+        found, facts = await self.permission_loader.load_input_with_objects(found.facts, application_id, object_keys)
+        effective = await self.permission_loader.evaluate(found, application_id, address)
+        evaluator = object_evaluator(found, effective, facts, self.person_inputs.clock.now(), address)
+        return Loaded(found=found, effective=effective, objects=evaluator)
 
     async def subjects(self, caller: Caller, question: AccessQuestion, *, after: str, limit: int) -> EntityPage:
         """Find the subjects of a type. A page may be short, and be followed by another."""
         target, rule = await self.target(caller, question), known_rule(question.action)
-        if target is None or rule is None or question.subject.type not in {USER, SERVICE_ACCOUNT}:
+        if (
+            target is None
+            or target.object_key
+            or rule is None
+            or question.subject.type not in {USER, SERVICE_ACCOUNT}
+        ):
             return NO_ENTITIES
         scope = target.reference.scope
         draft = MembersDraft(rule=rule.text, project_id=scope.project_id or None, after=after, limit=limit)
@@ -145,12 +175,12 @@ class AccessRequests(Struct, kw_only=True, eq=False):
 
     async def actions(self, caller: Caller, question: AccessQuestion, *, after: str, limit: int) -> NamePage:
         target = await self.target(caller, question)
-        if target is None:
+        if target is None or target.object_key:
             return NO_NAMES
         loaded = await self.load(question.subject, target.application_id, question.ip)
         if loaded is None:
             return NO_NAMES
-        found, effective = loaded
+        found, effective = loaded.found, loaded.effective
         scope = target.reference.resolve(found.structure)
         names = await run_off_loop(effective.work, action_names, found, effective, scope)
         return name_page([name for name in names if name > after], limit)
@@ -163,7 +193,9 @@ class AccessRequests(Struct, kw_only=True, eq=False):
         loaded = await self.load(question.subject, application_id, question.ip)
         if loaded is None:
             return NO_ENTITIES
-        found, effective = loaded
+        found, effective = loaded.found, loaded.effective
+        if question.resource.type in found.models[application_id].schema.objects:
+            return await self._objects(replace(caller, application_id=application_id), question, rule, after, limit)
         if question.resource.type == PROJECT and administers(effective) and CAN_ADMINISTER in rule.rules:
             ids = await self.projects.live_project_ids(after, limit + 1)
             page = name_page(ids, limit)
@@ -172,6 +204,17 @@ class AccessRequests(Struct, kw_only=True, eq=False):
         ids = await run_off_loop(weight, resource_ids, found, effective, rule, question.resource.type)
         page = name_page([resource_id for resource_id in ids if resource_id > after], limit)
         return EntityPage(entities=[Entity(question.resource.type, one) for one in page.names], after=page.after)
+
+    async def _objects(
+        self, caller: Caller, question: AccessQuestion, rule: RuleReference, after: str, limit: int
+    ) -> EntityPage:
+        """Find objects of a type. A page may be short, and be followed by another."""
+        asked = AllowedQuestion(
+            user_id=question.subject.id, type=question.resource.type, rule=rule, position=after, limit=limit
+        )
+        page = await self.allowed_objects.find_page(caller, asked)
+        entities = [Entity(each.type, each.key.partition(":")[2]) for each in page.objects]
+        return EntityPage(entities=entities, after=page.position)
 
 
 NO_ENTITIES: Final = EntityPage(entities=(), after=None)
@@ -184,6 +227,7 @@ class Decisions(Struct, kw_only=True, eq=False):
     requests: AccessRequests
     caller: Caller
     loaded: dict[LoadedKey, Loaded | None]
+    object_keys: frozenset[str] = frozenset()  # of all objects that the call names
     reach: dict[int, bool] = field(default_factory=dict)  # the applications that were looked up
     targets: dict[Target, Target | None] = field(default_factory=dict)  # that were looked up
     inline_work: int = 0  # since the event loop had a turn
@@ -206,17 +250,17 @@ class Decisions(Struct, kw_only=True, eq=False):
         if key not in self.loaded:
             if len(self.loaded) >= MAX_LOADED:
                 self.loaded.clear()
-            self.loaded[key] = await self.requests.load(*key)
+            self.loaded[key] = await self.requests.load(*key, self.object_keys)
         loaded = self.loaded[key]
         if loaded is None:
             return False
-        found, effective = loaded
+        found, effective = loaded.found, loaded.effective
         weight = DECISION_WEIGHT + len(found.structure.projects) + effective.decision_work
         self.inline_work += weight
         if self.inline_work > MAX_INLINE_WEIGHT:  # a thousand light decisions are heavy together
             self.inline_work = 0
             await asyncio.sleep(0)
-        return await run_off_loop(weight, is_allowed_at, found, effective, target.reference, rule)
+        return await run_off_loop(weight, is_allowed_at, loaded, target, rule)
 
 
 def target_of(caller: Caller, question: AccessQuestion) -> Target | None:
@@ -227,8 +271,17 @@ def target_of(caller: Caller, question: AccessQuestion) -> Target | None:
         name = searchable_project_name(question.resource.id)
         application_id, scope = named_application(caller, question), Scope(name)
     else:
-        return None
-    return None if application_id is None else Target(application_id, ScopeReference(scope=scope))
+        key = object_key_of(question.resource)
+        application_id, scope = named_application(caller, question) if key else None, ROOT
+    named = object_key_of(question.resource)
+    return None if application_id is None else Target(application_id, ScopeReference(scope=scope), named)
+
+
+def object_key_of(resource: Entity) -> str:
+    """Return the key of the object that the resource may be; "" for another kind of resource."""
+    key = f"{resource.type}:{resource.id}"
+    is_other = resource.type in {APPLICATION, PROJECT} or len(key) > MAX_OBJECT_KEY_LENGTH
+    return "" if is_other or OBJECT_KEY.fullmatch(key) is None else key
 
 
 def named_application(caller: Caller, question: AccessQuestion) -> int | None:
@@ -251,10 +304,12 @@ def known_rule(action: str) -> RuleReference | None:
         return None
 
 
-def is_allowed_at(
-    found: EvaluationInput, effective: EffectivePermissions, place: ScopeReference, reference: RuleReference
-) -> bool:
-    return is_allowed(found, effective, place.resolve(found.structure), reference)
+def is_allowed_at(loaded: Loaded, target: Target, reference: RuleReference) -> bool:
+    if loaded.objects is not None and target.object_key:
+        about = PermissionQuestion(rule=reference, scope=target.reference, object_key=target.object_key)
+        return decide_object(loaded.objects, about, ROOT).allowed
+    scope = target.reference.resolve(loaded.found.structure)
+    return is_allowed(loaded.found, loaded.effective, scope, reference)
 
 
 def is_allowed(

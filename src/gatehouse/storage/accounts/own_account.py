@@ -65,6 +65,7 @@ from gatehouse.storage.accounts.users import (
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.epoch import USER_REV
 from gatehouse.storage.images import put_image, remove_image
+from gatehouse.storage.objects.endings import held_on_objects
 from gatehouse.storage.runner import read, snapshot_read, write
 from gatehouse.storage.single_use import IS_OPEN
 from gatehouse.storage.statements import InNumberList, Statement, Verb
@@ -277,6 +278,7 @@ def personal_records(user_id: str, now: int) -> Verb[PersonalRecords]:
         bans=[Ban(**row._asdict()) for row in banned],
         terms=terms,
         failures=(yield from failures_of_user(user_id, 0, MAX_FAILURES_EXPORTED)),
+        objects=(yield from held_on_objects(user_id)),
         views=[StoredView(**row._asdict()) for row in (yield VIEWS_OF_USER(of=user_id))],
         former_ids=(yield from former_ids(user_id)),
         roles=[

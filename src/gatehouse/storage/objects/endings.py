@@ -1,15 +1,17 @@
 """Ends what is held on objects when a person, a group, an application or a project ends; part of their verbs."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Text, bindparam, case, cast, delete, exists, literal_column, select
 from sqlalchemy.dialects.postgresql import insert
 
+from gatehouse.accounts.own_account.model import HeldOnObject
 from gatehouse.permissions.model.objects import AFTER_SEPARATOR, SEPARATOR, Holder, HolderKind
 from gatehouse.storage.statements import InNumberList, Statement, Verb
 from gatehouse.storage.tables.objects import object_holders, objects
 
+MAX_EXPORTED: Final = 10_000  # roles and permissions on objects in an export
 DROP_HOLDER = Statement(lambda: delete(object_holders).where(object_holders.c.holder == bindparam("holder")))
 DROP_OF_APPLICATIONS = Statement.for_each(
     (object_holders, objects), lambda table: delete(table).where(InNumberList(table.c.application_id, "applications"))
@@ -44,6 +46,30 @@ UNITE_HOLDERS = Statement(_unite_holders)
 def is_held_by(user_id: ColumnElement[str]) -> ColumnElement[bool]:
     """Whether the person holds anything on an object, as part of another statement."""
     return exists().where(object_holders.c.holder == literal_column(f"'{HolderKind.USER}:'", Text()) + user_id)
+
+
+HELD_ON_OBJECTS = Statement(
+    lambda: (
+        select(*(object_holders.c[name] for name in ("application_id", "path", "item", "value", "expired")))
+        .where(object_holders.c.holder == bindparam("holder"))
+        .order_by(object_holders.c.application_id, object_holders.c.path)
+        .limit(MAX_EXPORTED)
+    )
+)
+
+
+def held_on_objects(user_id: str) -> Verb[Sequence[HeldOnObject]]:
+    """What a person holds on objects, for their export."""
+    return [
+        HeldOnObject(
+            application_id=row.application_id,
+            object_key=row.path.rpartition(SEPARATOR)[2],
+            item=row.item.partition(":")[2],
+            value=row.value,
+            ends_at=row.expired,
+        )
+        for row in (yield HELD_ON_OBJECTS(holder=Holder(HolderKind.USER, user_id).key))
+    ]
 
 
 def drop_holder(holder: Holder) -> Verb[None]:

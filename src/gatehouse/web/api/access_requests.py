@@ -24,6 +24,7 @@ from gatehouse.permissions.questions.access_requests import (
     Decisions,
     Entity,
     EntityPage,
+    object_key_of,
     target_of,
 )
 from gatehouse.permissions.questions.check import request_weight
@@ -236,7 +237,9 @@ class AccessRequestEndpoints:
             for index, one in enumerate(body.evaluations)
         ]
         self._authenticator.charge(caller, evaluations_weight(caller, questions))
-        decisions = Decisions(requests=self._requests, caller=caller, loaded={})
+        decisions = Decisions(
+            requests=self._requests, caller=caller, loaded={}, object_keys=object_keys_of(questions)
+        )
         made: list[Decision] = []
         for question in questions:
             made.append(Decision(decision=await decisions.decide(question)))
@@ -281,8 +284,10 @@ class AccessRequestEndpoints:
         )
 
     async def _decide(self, caller: Caller, body: EvaluationRequest) -> Decision:
-        decisions = Decisions(requests=self._requests, caller=caller, loaded={})
-        return Decision(decision=await decisions.decide(question_of(caller, body)))
+        question = question_of(caller, body)
+        keys = object_keys_of([question])
+        decisions = Decisions(requests=self._requests, caller=caller, loaded={}, object_keys=keys)
+        return Decision(decision=await decisions.decide(question))
 
     def _position(self, caller: Caller, question: AccessQuestion, page: PageFields) -> tuple[str, str]:
         """Return what cursors of this caller and question are bound to, and where the page begins."""
@@ -403,6 +408,10 @@ def evaluations_weight(caller: Caller, questions: Sequence[AccessQuestion]) -> i
     looked_up = sum(target.is_central_project for target in targets)
     has_many = len(subjects) > MANY_SUBJECTS or len(applications) > MANY_APPLICATIONS
     return max(len(subjects) + looked_up, request_weight(len(questions)) * (10 if has_many else 1))
+
+
+def object_keys_of(questions: Sequence[AccessQuestion]) -> frozenset[str]:
+    return frozenset(object_key_of(question.resource) for question in questions) - {""}
 
 
 def question_of(caller: Caller, body: EvaluationRequest) -> AccessQuestion:

@@ -398,6 +398,6 @@ async def test_export_of_a_person_has_what_they_hold_on_objects(studio: Studio) 
     await hold(studio, {"object": "map:1", "user_id": OTHER_USER, "roles": ["editor"]})
     administrator = await create_administrator(studio)
     body = {"action": "export", "data": {"user_id": OTHER_USER}}
-    exported = (await studio.expect_ok("user", body, administrator.headers))["data"]
+    exported = (await studio.expect_ok("user", body, administrator.headers))["data"]["export"]
     held = {"application_id": studio.shop.application_id, "object": "map:1", "held": "editor", "allowed": True}
     assert exported["objects"] == [{**held, "ends": ""}]

@@ -1,10 +1,12 @@
 """Programs that act for a person: token exchange with an acting client, and `act` (RFC 8693, R11)."""
 
+import json
 import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import httpx2
 import msgspec
@@ -23,6 +25,7 @@ from tests.support.oauth import (
     TOKEN,
     RelyingPartyClient,
     an_oidc_client,
+    base64url,
     claims_of,
     oauth_error,
     query_of,
@@ -148,6 +151,41 @@ async def test_dg_03_an_actor_token_is_the_programs_own_and_never_a_persons(agen
         more = {"actor_token": foreign, "actor_token_type": ACCESS_TOKEN}
         assert oauth_error(await act(agents.planner, token, **more)) == INVALID
     assert oauth_error(await act(agents.planner, token, actor_token_type=ACCESS_TOKEN)) == INVALID
+
+
+async def test_dg_03_nothing_but_an_access_token_of_a_person_stands_for_them(
+    agents: Agents, studio: Studio, anna: User
+) -> None:
+    """Not what others got, what was made for something else, or what the program changed itself."""
+    service = agents.service
+    code = await agents.chat.sign_in(anna.login or "", **agents.asked())
+    tokens = await agents.chat.tokens(code, code_verifier=VERIFIER)
+    opaque, acted = tokens["access_token"], success_body(await act(agents.planner, tokens["access_token"]))
+    head, payload, signature = acted["access_token"].split(".")
+    claims = claims_of(acted["access_token"])
+    more = base64url(json.dumps({**claims, "scope": "read write share"}).encode())
+    none = base64url(b'{"alg":"none","typ":"at+jwt"}')
+    places = opaque[:-34] + ("A" if opaque[-34] != "A" else "B") + opaque[-33:]
+    assert (
+        oauth_error(await act(agents.planner, await own_token(agents.planner, resource=AGENTS_RESOURCE))) == INVALID
+    )
+    for subject in (
+        *(code, tokens["refresh_token"], tokens["id_token"], studio.owner.jwt, "x", "a.b.c"),
+        *(f"{head}.{more}.{signature}", f"{none}.{more}.", f"{head}.{payload}.", places, opaque.upper()),
+    ):
+        assert oauth_error(await act(agents.planner, subject)) == INVALID, subject
+        actor = {"actor_token": subject, "actor_token_type": ACCESS_TOKEN}
+        assert oauth_error(await act(agents.planner, opaque, **actor)) == INVALID, subject
+    twice = [("resource", RESOURCE), ("resource", OTHER_RESOURCE), ("subject_token", opaque)]
+    twice += [("subject_token_type", ACCESS_TOKEN), ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange")]
+    headers = {**agents.planner.headers, "Content-Type": "application/x-www-form-urlencoded"}
+    answer = await service.client.post(TOKEN, content=urlencode(twice), headers=headers)
+    assert oauth_error(answer) == INVALID
+    assert oauth_error(await act(agents.planner, opaque, subject_token_type=JWT)) == INVALID
+    assert oauth_error(await act(agents.planner, opaque, resource=f"{RESOURCE}/")) == (400, "invalid_target")
+    assert oauth_error(await act(agents.planner, opaque, scope="read\nwrite")) == (400, "invalid_scope")
+    await service.services.oauth.consents.withdraw(anna.user_id, "chat", TEST)
+    assert oauth_error(await act(agents.planner, opaque)) == INVALID
 
 
 async def test_dg_04_only_the_api_that_the_person_allowed_and_that_reads_act(agents: Agents, anna: User) -> None:
@@ -333,7 +371,11 @@ async def test_dg_10_a_delegate_scope_that_can_do_nothing_is_ignored_or_refused(
         path = agents.chat.authorize_path(**agents.asked(**changes))
         return query_of((await signed_in_browser.get(path)).headers["location"])
 
-    for unknown in ("delegate:999999", f"delegate:{agents.calendar.application_id}", "delegate:01", "delegate:x"):
+    homely = await create_application(agents.service.services.storage, name="Homely")
+    await an_oidc_client(agents.service, "homely", application_id=homely.application_id, may_act=True)
+    of_its_own = f"delegate:{homely.application_id}"  # its program acts through clients of its own application only
+    without_programs = f"delegate:{agents.calendar.application_id}"
+    for unknown in ("delegate:999999", without_programs, of_its_own, "delegate:01", "delegate:x"):
         assert "code" in await answer_to(scope=f"openid read {unknown}")
     number = agents.agents.application_id
     assert (await answer_to(scope=f"openid delegate:{number}", resource=""))["error"] == "invalid_scope"

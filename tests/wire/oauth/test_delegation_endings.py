@@ -26,7 +26,7 @@ from tests.support.processes import free_port
 from tests.support.service import RunningService, running_service
 from tests.support.studio import Studio, a_studio, create_administrator
 from tests.wire.oauth.authorize_responses import is_error_page
-from tests.wire.oauth.test_delegation import introspect
+from tests.wire.oauth.test_delegation import introspect, own_token
 from tests.wire.oauth.test_pushed_requests import push
 from tests.wire.oauth.test_workload_identity import UNPROVED, Issuer, present
 
@@ -144,13 +144,14 @@ async def test_dg_07_a_restore_ends_the_tokens_and_pushed_requests(installed_url
         subject = (await agents.sign_in(anna))["access_token"]
         first = success_body(await act(agents.planner, subject))["access_token"]
         chained = success_body(await act(agents.runner, first))["access_token"]
+        own = await own_token(agents.planner)
         shop = await an_oidc_client(service, "shop")
         pushed = await push(shop)
     async with open_storage(installed_url, migrate=False) as storage:
         await restore(storage, await contents(storage), replace=True, now=clock.now())
     async with running_service(installed_url, tmp_path, environment=environment, clock=clock) as service:
         agents = moved(agents, service)
-        for token in (subject, first, chained):
+        for token in (subject, first, chained, own):
             assert await introspect(agents.planner, token) == INACTIVE
         for token in (subject, first):
             assert oauth_error(await act(agents.runner, token)) == INVALID

@@ -1,5 +1,6 @@
 """Workload identities: tokens of Kubernetes, GitHub, GitLab and SPIFFE authenticate a client (R11, WI)."""
 
+import hmac
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.cli.doctor_network import about_workloads
 from gatehouse.cli.findings import CheckedInstallation, Level
 from gatehouse.oauth.client_commands import new_stored_secret
+from gatehouse.oauth.errors import BadClient
 from gatehouse.oauth.grants.token_exchange import ACCESS_TOKEN
 from gatehouse.oauth.vocabulary import GrantName
 from gatehouse.oauth.workloads.model import WorkloadIdentity
@@ -28,7 +30,7 @@ from tests.support.database_contents import read_all_tables
 from tests.support.delegation import RESOURCE, some_agents
 from tests.support.oauth import TOKEN, a_public_client, an_oidc_client, base64url, oauth_error, success_body
 from tests.support.service import RunningService, running_service
-from tests.support.stub_server import http_response
+from tests.support.stub_server import StubServer, http_response, run_stub_server
 from tests.support.studio import Studio, a_studio, audit_records
 
 JWT_BEARER: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -323,7 +325,16 @@ async def test_wi_02_the_key_decides_about_the_algorithm(
     signed = by_name["ES256"].token({"sub": "worker"})
     head, payload, signature = signed.split(".")
     unsigned = base64url(b'{"alg":"none"}')
-    for forged in (f"{unsigned}.{payload}.", f"{head}.{payload}.{signature[:-4]}AAAA", f"{head}.{payload}"):
+    # A public key is no secret: it must not verify what anyone can compute with it.
+    hashed = base64url(b'{"alg":"HS256","kid":"RS256"}') + f".{payload}"
+    public = by_name["RS256"].key.as_pem(private=False)
+    with_public_key = f"{hashed}.{base64url(hmac.digest(public, hashed.encode(), 'sha256'))}"
+    for forged in (
+        with_public_key,
+        f"{unsigned}.{payload}.",
+        f"{head}.{payload}.{signature[:-4]}AAAA",
+        f"{head}.{payload}",
+    ):
         assert oauth_error(await present(service, forged)) == UNPROVED
 
 
@@ -395,12 +406,17 @@ async def test_wi_04_an_assertion_counts_for_the_named_client_only(
     assert oauth_error(await present(service, foreign, client_assertion_type="saml")) == UNPROVED
     other = {"grant_type": "urn:ietf:params:oauth:grant-type:token-exchange", "subject_token": "x"}
     assert oauth_error(await present(service, foreign, **other)) == (400, "unauthorized_client")
-    # The service's own tokens are for others, whatever the client says.
-    answer = await ask_client(
-        studio, "save", client_id="worker",
-        workload_identities=[{"issuer": f"{service.base_url}/", "subject": "worker", "discovery": True}],
-    )  # fmt: skip
-    assert answer.status_code == 400
+
+
+async def test_wi_06_this_service_is_never_the_issuer(installed_url: str, tmp_path: Path) -> None:
+    """Its own tokens are for others, whatever a client says."""
+    machine = {"machine": True, "redirect_uris": (), "first_party": False, "scopes": ()}
+    own = "https://localhost:8443"
+    async with running_service(installed_url, tmp_path, environment={"GATEHOUSE__SERVER__BASE_URL": own}) as service:
+        for issuer in (own, f"{own}/"):
+            entry = WorkloadIdentity(issuer=issuer, subject="worker", discovery=True)
+            with pytest.raises(BadClient, match="the issuer must be another service"):
+                await an_oidc_client(service, "worker", workload_identities=(entry,), **machine)
 
 
 @pytest.mark.both_databases
@@ -483,6 +499,14 @@ async def test_wi_05_keys_are_read_from_public_https_addresses_of_the_named_issu
         issuer.server.documents[DISCOVERY] = document
         await service.clock.advance(60)
         assert oauth_error(await present(service, issuer.token({"sub": "worker"}))) == UNPROVED, document
+    in_clear = StubServer(
+        respond=lambda _: http_response(json.dumps(issuer.jwks).encode(), Content_Type="application/json")
+    )
+    async with run_stub_server(in_clear):
+        issuer.server.documents[DISCOVERY] = {**good, "jwks_uri": f"http://127.0.0.1:{in_clear.port}/keys"}
+        await service.clock.advance(60)
+        assert oauth_error(await present(service, issuer.token({"sub": "worker"}))) == UNPROVED
+        assert in_clear.connections == 0
     assert set(await refusals(service)) == {"the keys of the workload's issuer cannot be read"}
     issuer.server.documents[DISCOVERY] = good
     await service.clock.advance(60)
@@ -565,6 +589,11 @@ async def test_wi_06_a_client_has_identities_or_secrets_never_both(
     await expect_token(service, issuer.token({"sub": "worker"}))
     assert (await ask_client(studio, "rotate", client_id="worker")).status_code == 400
     await store_secret_of_another_node(service, "worker", "s" * 43)
+    stray = {"client_id": "worker", "client_secret": "s" * 43}
+    # A token would also need the workload's name; what needs the client alone must not take the secret either.
+    for path in ("introspect", "revoke"):
+        answer = await service.client.post(f"/proxy/oauth/{path}", data={"token": "x", **stray})
+        assert oauth_error(answer) == UNPROVED, path
     assert oauth_error(await present(service, "", **{**with_secret, "client_secret": "s" * 43})) == UNPROVED
     await expect_token(service, issuer.token({"sub": "worker"}))
     assert (await ask_client(studio, "save", client_id="worker", workload_identities=None)).status_code == 200

@@ -106,6 +106,31 @@ async def test_a_box_to_tick_looks_like_one_and_its_hint_stands_under_its_words(
     assert await hint.evaluate("one => getComputedStyle(one).marginLeft") == "0px"  # its column begins at the text
 
 
+async def test_a_machine_that_asks_as_the_application_gets_its_scope_and_its_command(
+    service: RunningService, page: Page
+) -> None:
+    await apply_document(service)
+    await sign_in_to_console(service, page, OLGA, f"{PAGE}/new_client")
+    authzen = page.locator("[name=scopes][value=authzen]")
+    for kind, is_offered in (("page", False), ("native", False), ("web", True), ("machine", True)):
+        await page.locator(f"[name=kind][value={kind}]").check()
+        assert await authzen.is_visible() is is_offered, kind
+    for name, typed in (("client_name", "Gateway"), ("client_id", "gateway")):
+        await page.locator(f"[name={name}]").fill(typed)
+    await authzen.check()
+    await page.set_viewport_size({"width": 360, "height": 740})
+    await page.get_by_role("button", name="Create client").click()
+    await expect(page.get_by_text("scope=authzen")).to_be_visible()
+    await page.goto(f"{service.base_url}{PAGE}/clients/gateway")
+    await expect(authzen).to_be_checked()
+    await expect(page.locator("[name=scopes][value=openid]")).to_be_hidden()
+    await page.locator("[name=client_name]").fill("Gateway 2")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_text("Saved", exact=True)).to_be_visible()
+    stored = await service.services.storage.clients.client("gateway")
+    assert (stored.name, stored.scopes) == ("Gateway 2", ("authzen",))
+
+
 NEVER_KEPT: Final = '{"keys": [{"kty": "OKP", "d": "no_one-keeps-this"}]}'
 
 

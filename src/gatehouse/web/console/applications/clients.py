@@ -22,8 +22,9 @@ from gatehouse.fields.model import DescribedField, Field
 from gatehouse.images.model import image_path
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.client_commands import OLD_SECRET_LIFETIME
-from gatehouse.oauth.model import OWN_API_SCOPES, SCOPES, Client
+from gatehouse.oauth.model import SCOPES, Client
 from gatehouse.oauth.token_command import token_command
+from gatehouse.oauth.vocabulary import AUTHZEN
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.api.permissions.clients import client_entry
@@ -248,7 +249,7 @@ class ClientScreens:
             locked="" if client is None or administers(admin.actor) else ", ".join(privileges(client)),
             rows=FORM_ROWS,
             scopes=SCOPES,
-            own_api_scopes=OWN_API_SCOPES,
+            own_api_scopes=offered_scopes(client),
             call=client_call(client, self._base_url) if client else None,
         )
 
@@ -289,6 +290,12 @@ class ClientScreens:
             view.page(f"{one}/revoke", self.confirm_revocation, fresh=True),
             view.form(f"{one}/revoke", CsrfForm, self.revoke, fresh=True),
         ]
+
+
+def offered_scopes(client: Client | None) -> tuple[str, ...]:
+    """Return the scopes of the service's own API that the form has: those with endpoints, and what the client has."""
+    held = () if client is None else client.own_api_scopes
+    return tuple(dict.fromkeys((AUTHZEN, *held)))
 
 
 def clients_file(page: ClientsContext) -> CsvFile[ClientListItem]:

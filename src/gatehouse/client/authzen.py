@@ -18,7 +18,7 @@ from gatehouse.client.transport import Request, StandardTransport, Transport, pa
 
 PREFIX: Final = "/access/v1/"
 MAX_EVALUATIONS: Final = 1_000  # of one request
-PAGE: Final = 1_000
+PAGE_SIZE: Final = 1_000
 
 R = TypeVar("R")
 Semantic: TypeAlias = Literal["execute_all", "deny_on_first_deny", "permit_on_first_permit"]
@@ -81,11 +81,17 @@ class Authzen:
     """
 
     def __init__(
-        self, base_url: str, *, credential: Credential | TokenSource, transport: Transport | None = None
+        self,
+        base_url: str,
+        *,
+        credential: Credential | TokenSource,
+        page_size: int = PAGE_SIZE,
+        transport: Transport | None = None,
     ) -> None:
         parse_base_url(base_url)
         self._base_url = base_url
         self._credential = credential
+        self._page_size = page_size  # results that a search reads with one request
         self._transport = transport or StandardTransport(base_url)
 
     async def evaluate(
@@ -145,7 +151,7 @@ class Authzen:
     async def _pages(self, path: str, asked: Mapping[str, object]) -> AsyncIterator[dict[str, Any]]:
         token = ""
         while True:
-            page = {"limit": PAGE, **({"token": token} if token else {})}
+            page = {"limit": self._page_size, **({"token": token} if token else {})}
             answer = await self._ask(path, {**asked, "page": page}, Results)
             for found in answer.results:
                 yield found

@@ -62,7 +62,7 @@ async def test_questions_and_searches_with_a_token_a_key_and_a_service_jwt(studi
     await set_user_roles(studio, "3000000001", {ROOT: ["referee"]})
     source = await token_source(studio)
     for credential in (source, AccessKey(await studio.access_key()), ServiceJwt(await studio.service_jwt())):
-        async with Authzen(base_url, credential=credential) as authzen:
+        async with Authzen(base_url, credential=credential, page_size=1) as authzen:
             assert await authzen.evaluate(REFEREE, KICK, shop)
             assert not await authzen.evaluate(Entity("user", OWNER), KICK, shop)
             questions = [Evaluation(Entity("user", one), KICK, HERE) for one in (OTHER_USER, OWNER, OTHER_USER)]

@@ -28,10 +28,12 @@ from tests.support.studio import (
     bearer_headers,
     create_administrator,
     create_person_with,
+    holdings_with_rules,
     put_roles,
     role_granting,
     secret_document,
     set_user_roles,
+    write_user_record,
 )
 from tests.support.tls import NO_TRUST_STORE
 from tests.wire.oauth.test_machines import ask_token, create_account, introspect
@@ -241,6 +243,9 @@ async def test_pa_21_a_service_account_asks_about_the_applications_of_its_projec
         "access_token"
     ]
     assert await is_allowed(studio, token)
+    elsewhere = {ROOT: holdings_with_rules("user.kick")}
+    await write_user_record(studio, studio.other_user, other, scopes=elsewhere)
+    assert await is_allowed(studio, await studio.service_jwt(studio.other), other)
     assert not await is_allowed(studio, token, other)
     assert not await is_allowed(studio, token, 1)
     here = {"type": "project", "id": PROJECT}

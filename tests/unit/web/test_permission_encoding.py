@@ -16,6 +16,11 @@ class Tagged(msgspec.Struct, tag_field="part", tag="keys", omit_defaults=True):
     days: int = 90
 
 
+class Unset(msgspec.Struct):
+    known: bool | msgspec.UnsetType = msgspec.UNSET
+    days: int = 90
+
+
 def page(count: int) -> MembersPage:
     step = PathStep(source="assigned_role", scope=ScopeName(), role='the "first"')
     return MembersPage(
@@ -35,6 +40,7 @@ def page(count: int) -> MembersPage:
         DataResponse(status="OK", data=[{"name": "one", "meta": {"a": {"b": {"value": True}}}}], warnings=("x",)),
         DataResponse(status="OK", data=page(3)),
         [Tagged(), Tagged(keys=["one"], days=1)],
+        [Unset(), Unset(known=True)],
         {"a": [[1, 2], [3]], "b": {"c": {"d": {"e": {"f": {"g": {"h": [1]}}}}}}},
     ],
 )

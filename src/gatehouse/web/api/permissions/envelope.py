@@ -99,7 +99,7 @@ def struct_members(value: msgspec.Struct) -> Iterator[tuple[str, object]]:
         yield config.tag_field, config.tag
     for field in msgspec.structs.fields(value):
         member = getattr(value, field.name)
-        if not (config.omit_defaults and is_default(member, field)):
+        if member is not msgspec.UNSET and not (config.omit_defaults and is_default(member, field)):
             yield field.encode_name, member
 
 

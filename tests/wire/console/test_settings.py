@@ -464,6 +464,7 @@ async def test_only_administrators_learn_that_emails_are_printed(console_browser
     assert "server log" not in (await pia.get("/account")).text
 
 
+@pytest.mark.both_databases
 async def test_phone_tab_counts_text_messages_and_sends_a_test(
     studio: RunningService, console_browsers: ConsoleBrowsers, capsys: pytest.CaptureFixture[str]
 ) -> None:

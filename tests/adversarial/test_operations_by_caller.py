@@ -301,6 +301,7 @@ REQUESTS: Final[Mapping[str, Mapping[str, object]]] = {
     "roles delete": about_shop(name="unknown"),
     "meta/schema get": ABOUT_SHOP,
     "meta/schema save: login": about_shop(login={}),
+    "meta/schema save: objects": about_shop(objects={}),
     "meta/schema save: private_data": about_shop(private_data=RULES),
     "meta/schema save: public_data": about_shop(public_data={}),
     "meta/schema save: roles": about_shop(roles={"saved": {}, "guard": {"protected": True}}),
@@ -314,6 +315,13 @@ REQUESTS: Final[Mapping[str, Mapping[str, object]]] = {
     "check": about_shop(user_id="{user}", checks=[{"rule": QUESTION}]),
     "explain": about_shop(user_id="{user}", rule=QUESTION),
     "members": about_shop(rule=QUESTION),
+    "object get": about_shop(objects=[{"object": "map:1"}]),
+    "object list": about_shop(),
+    "object save": about_shop(objects=[{"object": "map:1", "parent": "map:2"}]),
+    "object delete": about_shop(objects=[{"object": "map:1"}]),
+    "object/holders list": about_shop(object="map:1"),
+    "object/holders save": about_shop(holders=[{"object": "map:1", "user_id": "{user}", "roles": []}]),
+    "object/allowed": about_shop(type="map", rule=QUESTION, user_id="{user}"),
     **{
         f"/access/v1/{path}": {
             "subject": {"type": "user", "id": "{user}"},

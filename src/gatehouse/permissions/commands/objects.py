@@ -60,6 +60,10 @@ class ObjectNotFound(NotFound):
     public = "Object not found."
 
 
+class ObjectTypeNotFound(NotFound):
+    public = "The schema of the application has no such object type."
+
+
 class ObjectLoop(Conflict):
     public = "An object cannot be below itself."
 

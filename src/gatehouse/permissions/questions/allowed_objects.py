@@ -13,8 +13,7 @@ from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.permissions.authentication.callers import Caller
-from gatehouse.permissions.commands.objects import ObjectNotFound
-from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.commands.objects import ObjectNotFound, ObjectTypeNotFound
 from gatehouse.permissions.evaluation.condition_index import is_member
 from gatehouse.permissions.evaluation.contributions import EvaluationContext, evaluation_context
 from gatehouse.permissions.evaluation.loader import MAX_ATTEMPTS, EvaluationInput, PermissionLoader
@@ -67,7 +66,7 @@ class AllowedObjects(Struct, kw_only=True, eq=False):
         application_id = caller.application_id or 0
         object_type = found.models[application_id].schema.objects.get(question.type)
         if object_type is None:
-            raise Malformed("data.type: is not an object type of the schema")
+            raise ObjectTypeNotFound
         rule = next((rule for rule in question.rule.rules if is_rule_of(object_type.rules, rule)), None)
         if rule is None:
             return AllowedPage(objects=(), position=None)

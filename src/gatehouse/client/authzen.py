@@ -56,21 +56,21 @@ class Evaluation:
         }
 
 
-class Decision(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, frozen=True):
     decision: bool
 
 
-class Decisions(msgspec.Struct, frozen=True):
-    evaluations: tuple[Decision, ...]
+class AnswerList(msgspec.Struct, frozen=True):
+    evaluations: tuple[Answer, ...]
 
 
-class Page(msgspec.Struct, frozen=True):
+class SearchPage(msgspec.Struct, frozen=True):
     next_token: str = ""
 
 
 class Results(msgspec.Struct, frozen=True):
     results: tuple[dict[str, Any], ...]
-    page: Page = Page()
+    page: SearchPage = SearchPage()
 
 
 class Authzen:
@@ -98,7 +98,7 @@ class Authzen:
         self, subject: Entity, action: str, resource: Entity, context: Mapping[str, object] = NOTHING
     ) -> bool:
         """Whether the subject may do this; no for whatever does not exist."""
-        answer = await self._ask("evaluation", Evaluation(subject, action, resource, context).members(), Decision)
+        answer = await self._ask("evaluation", Evaluation(subject, action, resource, context).members(), Answer)
         return answer.decision
 
     async def evaluations(self, questions: Iterable[Evaluation], *, semantic: Semantic = "execute_all") -> list[bool]:
@@ -111,7 +111,7 @@ class Authzen:
                 "evaluations": asked[start : start + MAX_EVALUATIONS],
                 "options": {"evaluations_semantic": semantic},
             }
-            answer = await self._ask("evaluations", body, Decisions)
+            answer = await self._ask("evaluations", body, AnswerList)
             decisions += [one.decision for one in answer.evaluations]
             if ends_with is not None and ends_with in decisions:
                 break

@@ -45,7 +45,7 @@ MAX_LOADED: Final = 100  # subjects in memory at once
 MAY_SIGN_ADDRESSES: Final = frozenset({CallerKind.ACCESS_KEY, CallerKind.SIGNATURE})
 
 
-class Entity(Struct, frozen=True):
+class AccessEntity(Struct, frozen=True):
     """A subject or resource."""
 
     type: str
@@ -53,9 +53,9 @@ class Entity(Struct, frozen=True):
 
 
 class AccessQuestion(Struct, frozen=True, kw_only=True):
-    subject: Entity
+    subject: AccessEntity
     action: str
-    resource: Entity
+    resource: AccessEntity
     application_id: str = ""  # that the resource's properties name
     ip: Address | None = None  # of a caller that may sign it
 
@@ -74,7 +74,7 @@ class Target(Struct, frozen=True):
 
 
 class EntityPage(Struct, frozen=True, kw_only=True):
-    entities: Sequence[Entity]
+    entities: Sequence[AccessEntity]
     after: str | None  # where the next page begins; None at the end
 
 
@@ -91,7 +91,7 @@ class Loaded(Struct, frozen=True, kw_only=True):
     objects: ObjectEvaluator | None = None
 
 
-LoadedKey: TypeAlias = tuple[Entity, int, Address | None]
+LoadedKey: TypeAlias = tuple[AccessEntity, int, Address | None]
 
 
 class AccessRequests(Struct, kw_only=True, eq=False):
@@ -123,7 +123,7 @@ class AccessRequests(Struct, kw_only=True, eq=False):
         return await self.existing(named)
 
     async def load(
-        self, subject: Entity, application_id: int, address: Address | None, object_keys: Collection[str] = ()
+        self, subject: AccessEntity, application_id: int, address: Address | None, object_keys: Collection[str] = ()
     ) -> Loaded | None:
         """Return what a subject holds in an application; None if there is no such subject or application.
 
@@ -166,7 +166,7 @@ class AccessRequests(Struct, kw_only=True, eq=False):
         wants_service_accounts = question.subject.type == SERVICE_ACCOUNT
         return EntityPage(
             entities=[
-                Entity(question.subject.type, member.user_id)
+                AccessEntity(question.subject.type, member.user_id)
                 for member in page.members
                 if member.is_service_account == wants_service_accounts
             ],
@@ -199,11 +199,13 @@ class AccessRequests(Struct, kw_only=True, eq=False):
         if question.resource.type == PROJECT and administers(effective) and CAN_ADMINISTER in rule.rules:
             ids = await self.projects.live_project_ids(after, limit + 1)
             page = name_page(ids, limit)
-            return EntityPage(entities=[Entity(PROJECT, one) for one in page.names], after=page.after)
+            return EntityPage(entities=[AccessEntity(PROJECT, one) for one in page.names], after=page.after)
         weight = effective.work + DECISION_WEIGHT * len(found.structure.projects)
         ids = await run_off_loop(weight, resource_ids, found, effective, rule, question.resource.type)
         page = name_page([resource_id for resource_id in ids if resource_id > after], limit)
-        return EntityPage(entities=[Entity(question.resource.type, one) for one in page.names], after=page.after)
+        return EntityPage(
+            entities=[AccessEntity(question.resource.type, one) for one in page.names], after=page.after
+        )
 
     async def _objects(
         self, caller: Caller, question: AccessQuestion, rule: RuleReference, after: str, limit: int
@@ -213,7 +215,7 @@ class AccessRequests(Struct, kw_only=True, eq=False):
             user_id=question.subject.id, type=question.resource.type, rule=rule, position=after, limit=limit
         )
         page = await self.allowed_objects.find_page(caller, asked)
-        entities = [Entity(each.type, each.key.partition(":")[2]) for each in page.objects]
+        entities = [AccessEntity(each.type, each.key.partition(":")[2]) for each in page.objects]
         return EntityPage(entities=entities, after=page.position)
 
 
@@ -277,7 +279,7 @@ def target_of(caller: Caller, question: AccessQuestion) -> Target | None:
     return None if application_id is None else Target(application_id, ScopeReference(scope=scope), named)
 
 
-def object_key_of(resource: Entity) -> str:
+def object_key_of(resource: AccessEntity) -> str:
     """Return the key of the object that the resource may be; "" for another kind of resource."""
     key = f"{resource.type}:{resource.id}"
     is_other = resource.type in {APPLICATION, PROJECT} or len(key) > MAX_OBJECT_KEY_LENGTH

@@ -19,10 +19,10 @@ from gatehouse.permissions.authentication.callers import Caller
 from gatehouse.permissions.authentication.credentials import CredentialPolicy, RequestCredentials
 from gatehouse.permissions.questions.access_requests import (
     MAY_SIGN_ADDRESSES,
+    AccessEntity,
     AccessQuestion,
     AccessRequests,
     Decisions,
-    Entity,
     EntityPage,
     object_key_of,
     target_of,
@@ -250,7 +250,7 @@ class AccessRequestEndpoints:
     async def search_subjects(self, request: Request) -> Response:
         body = await read_json(request, SubjectSearchRequest)
         caller = await self._identify(request)
-        question = make_question(caller, Entity(body.subject.type, ""), body.action.name, body.resource)
+        question = make_question(caller, AccessEntity(body.subject.type, ""), body.action.name, body.resource)
         binding, after = self._position(caller, question, body.page)
         page = await self._requests.subjects(caller, question, after=after, limit=body.page.size)
         return json_response(entity_results(page, self._next(binding, page.after)))
@@ -419,13 +419,17 @@ def question_of(caller: Caller, body: EvaluationRequest) -> AccessQuestion:
 
 
 def make_question(
-    caller: Caller, subject: Entity, action: str, resource: ResourceFields, context: QuestionContext | None = None
+    caller: Caller,
+    subject: AccessEntity,
+    action: str,
+    resource: ResourceFields,
+    context: QuestionContext | None = None,
 ) -> AccessQuestion:
     properties = resource.properties
     return AccessQuestion(
         subject=subject,
         action=action,
-        resource=Entity(resource.type, resource.id),
+        resource=AccessEntity(resource.type, resource.id),
         application_id="" if properties is None else str(properties.application_id),
         ip=None if context is None else signed_address(caller, context.ip),
     )
@@ -436,8 +440,8 @@ def signed_address(caller: Caller, given: object) -> Address | None:
     return parse_address(given) if caller.by in MAY_SIGN_ADDRESSES and isinstance(given, str) else None
 
 
-def entity_of(fields: SubjectFields) -> Entity:
-    return Entity(fields.type, fields.id)
+def entity_of(fields: SubjectFields) -> AccessEntity:
+    return AccessEntity(fields.type, fields.id)
 
 
 def entity_results(page: EntityPage, next_page: NextPage) -> EntityResults:

@@ -227,7 +227,7 @@ async def test_models_hold_application_schema_and_roles_also_of_removed_applicat
         "protected": True,
         "description": "Everything, everywhere",
     }
-    assert len(models[1].roles) == 7
+    assert len(models[1].roles) == 8
 
 
 async def test_a_condition_that_no_rule_knows_any_more_holds_for_no_one(seeded_storage: Storage) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 import click
+from msgspec import UNSET
 from msgspec.structs import asdict
 
 from gatehouse.app.services import Services
@@ -163,6 +164,7 @@ def explain(
 
     explanation = run_with_services(invocation, work)
     if as_json:
-        print_json({"user_id": explanation.user_id, **asdict(record(explanation))})
+        members = {name: value for name, value in asdict(record(explanation)).items() if value is not UNSET}
+        print_json({"user_id": explanation.user_id, **members})
     else:
         click.echo("\n".join([*explanation_sentences(explanation), *remedy_sentences(explanation)]))
